@@ -1,0 +1,1 @@
+"""The nouns of the sentence: what one stage hands to the next."""

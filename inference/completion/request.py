@@ -1,0 +1,44 @@
+"""The request types, narrowing along the sentence: each stage takes what the one before made."""
+
+from dataclasses import dataclass
+
+from caret.contracts.credential import Credential
+from caret.contracts.policy import Mode, Tier
+from caret.contracts.snapshot import TenantSnapshot
+from inference.completion.arrival import DraftFile
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """A well-formed request within the limits (see `receive`)."""
+
+    mode: Mode
+    path: str
+    language: str  # lower case; "" when not said
+    prefix: str
+    suffix: str
+    files: tuple[DraftFile, ...]  # most recently edited first
+    repository: str
+    max_tokens: int
+    stop: tuple[str, ...]
+    is_raw: bool
+
+    @property
+    def tier(self) -> Tier:
+        return Tier.FAST if self.mode in (Mode.INLINE, Mode.FIM) else Tier.QUALITY
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: a credential in force and its tenant's snapshot at that moment."""
+
+    credential: Credential
+    snapshot: TenantSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that its tenant's policy allows and that holds a seat."""
+
+    principal: Principal
+    request: CompletionRequest  # without what the policy excludes

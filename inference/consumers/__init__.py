@@ -1,0 +1,1 @@
+"""Channels' adapters, one a protocol: the only modules here that know Channels."""

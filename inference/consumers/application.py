@@ -1,0 +1,70 @@
+"""The gateway's ASGI application: which consumer answers which path, and its lifespan."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Final
+
+import structlog
+
+from caret.foundation.logs import describe
+from inference.consumers.base import Receive, Scope, SendMessage
+from inference.consumers.health import HealthConsumer
+from inference.consumers.missing import MissingConsumer
+from inference.consumers.openai import OpenAIConsumer
+from inference.consumers.stream import StreamConsumer
+from inference.pipeline import DataPlane
+
+Asgi = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
+log = structlog.get_logger(__name__)
+
+
+class GatewayApplication:
+    """Channels' consumers beside, never inside, Django's handler; opens the plane at start-up."""
+
+    def __init__(
+        self,
+        open_plane: Callable[[], AbstractAsyncContextManager[DataPlane]],
+        *,
+        allowed_origins: frozenset[str],
+    ) -> None:
+        self._open_plane = open_plane
+        self._allowed_origins = allowed_origins
+        self._routes: Mapping[tuple[str, str], Asgi] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        consumer = self._routes.get((scope["type"], scope["path"]))
+        if consumer is None:
+            consumer = _MISSING if scope["type"] == "http" else _deny
+        await consumer(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: SendMessage) -> None:
+        await receive()
+        async with AsyncExitStack() as stack:
+            try:
+                self._routes = self._consumers(await stack.enter_async_context(self._open_plane()))
+            except Exception as error:
+                log.error("gateway.not_started", reason=str(error), **describe(error))
+                await send({"type": "lifespan.startup.failed", "message": ""})
+                raise
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
+        stream = StreamConsumer.as_asgi(plane=plane, allowed_origins=self._allowed_origins)
+        return {
+            ("websocket", "/v1/stream"): stream,
+            ("http", "/v1/completions"): OpenAIConsumer.as_asgi(plane=plane),
+            ("http", "/healthz"): HealthConsumer.as_asgi(plane=plane),
+        }
+
+
+async def _deny(_scope: Scope, receive: Receive, send: SendMessage) -> None:
+    await receive()
+    await send({"type": "websocket.close"})
+
+
+_MISSING: Final[Asgi] = MissingConsumer.as_asgi()

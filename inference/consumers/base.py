@@ -1,0 +1,37 @@
+"""What all consumers share."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from channels.consumer import AsyncConsumer, get_handler_name
+
+Headers = list[tuple[bytes, bytes]]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+SendMessage = Callable[[Message], Awaitable[None]]
+Scope = dict[str, Any]
+
+
+class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publishes no types
+    """A consumer that never touches a database.
+
+    Channels closes old database connections before each message, by a hop to a thread that all
+    connections share; the data plane has none, so it goes straight to the handler.
+    """
+
+    async def dispatch(self, message: Message) -> None:
+        await getattr(self, get_handler_name(message))(message)
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The header's value, of several the first; header names are lower case in ASGI."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value.decode("latin-1"))
+    return None
+
+
+def bearer_key(scope: Scope) -> str | None:
+    """The API key of the Authorization header, which alone may carry it; never a URL."""
+    scheme, _, credentials = (header(scope, b"authorization") or "").partition(" ")
+    return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None

@@ -1,0 +1,106 @@
+"""`/v1/stream`: the WebSocket protocol `caret.v1` (platform/docs/protocol.md)."""
+
+import asyncio
+from contextlib import ExitStack
+from typing import Final
+
+from channels.exceptions import StopConsumer
+
+from inference.completion.client import MAX_SEND_S, ClientGone
+from inference.consumers.base import DataPlaneConsumer, Message, bearer_key, header
+from inference.errors import BadRequest, CompletionError, Forbidden
+from inference.gateway.authenticate import authenticate
+from inference.gateway.connection import Connection
+from inference.gateway.frames import SUBPROTOCOL, ErrorFrame, ServerFrame, encode_frame
+from inference.pipeline import DataPlane
+
+KEY_SUBPROTOCOL: Final = "caret.key."  # browsers cannot set headers; the key follows the dot
+_CLOSE_KEY_ENDED: Final = 4401
+
+
+class StreamConsumer(DataPlaneConsumer):
+    def __init__(self, plane: DataPlane, allowed_origins: frozenset[str]) -> None:
+        self._plane = plane
+        self._allowed_origins = allowed_origins
+        self._connection: Connection | None = None
+        self._held = ExitStack()
+        self._closing: asyncio.Task[None] | None = None
+
+    async def websocket_connect(self, _message: Message) -> None:
+        try:
+            key_text = self._check_handshake()
+            principal = authenticate(
+                self._plane.authority, key_text, now_ms=self._plane.clock.now_ms()
+            )
+        except CompletionError as error:
+            await self._deny(error)
+            return
+        self._connection = Connection(self._plane, principal, key_text, self._send_frame)
+        self._held.enter_context(
+            self._plane.authority.watching(principal.credential.key_id, self._on_key_end)
+        )
+        await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+
+    async def websocket_receive(self, message: Message) -> None:
+        if self._connection is None:
+            return
+        try:
+            await self._connection.on_frame(message.get("text"))
+        except ClientGone:  # it sends but does not read
+            await self._connection.close()
+            raise StopConsumer from None
+
+    async def websocket_disconnect(self, _message: Message) -> None:
+        self._held.close()
+        if self._connection is not None:
+            await self._connection.close()
+        raise StopConsumer
+
+    def _check_handshake(self) -> str:
+        """The presented key, "" when there is none. Raises BadRequest, Forbidden."""
+        offered: list[str] = self.scope["subprotocols"]
+        if SUBPROTOCOL not in offered:
+            raise BadRequest("wrong_subprotocol", f"Offer the subprotocol {SUBPROTOCOL}.")
+        # Only browsers send an Origin; a page of anybody's must not spend a key it got hold of.
+        origin = header(self.scope, b"origin")
+        if origin is not None and origin not in self._allowed_origins:
+            raise Forbidden("wrong_origin", "This origin is not allowed.")
+        keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
+        return bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
+
+    async def _deny(self, error: CompletionError) -> None:
+        """Refuses the handshake with an HTTP response that says why."""
+        frame = ErrorFrame(id="", code=error.code, message=error.message)
+        headers = [(b"content-type", b"application/json")]
+        await self.send(
+            {
+                "type": "websocket.http.response.start",
+                "status": error.http_status,
+                "headers": headers,
+            }
+        )
+        await self.send(
+            {"type": "websocket.http.response.body", "body": encode_frame(frame).encode()}
+        )
+        raise StopConsumer
+
+    async def _send_frame(self, frame: ServerFrame) -> None:
+        """Raises ClientGone when the client has left, or has not read for too long."""
+        try:
+            async with asyncio.timeout(MAX_SEND_S):
+                await self.send({"type": "websocket.send", "text": encode_frame(frame)})
+        except (OSError, RuntimeError, TimeoutError):
+            # The server's ways of saying that the socket is gone: ClientDisconnected (an OSError),
+            # or a RuntimeError after the close.
+            raise ClientGone from None
+
+    def _on_key_end(self) -> None:
+        """The key was revoked: completions end, and so does the connection."""
+        self._closing = asyncio.create_task(self._close_for_key())
+
+    async def _close_for_key(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+        await self.send(
+            {"type": "websocket.close", "code": _CLOSE_KEY_ENDED, "reason": "key ended"}
+        )

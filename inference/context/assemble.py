@@ -1,0 +1,107 @@
+"""assemble: the request's texts become a prompt within the tier's token budget."""
+
+from typing import Final
+
+from caret.contracts.policy import Mode
+from inference.completion.request import Admitted, CompletionRequest
+from inference.context.budget import PROMPT_TOKENS, Budget, share_out
+from inference.context.files import encode_files
+from inference.context.fim import recognise
+from inference.context.layout import lay_out, markers_of, stop_token_ids
+from inference.context.prompt import Parts, Prompt
+from inference.context.tokens import Tokens
+from inference.context.window import head, tail
+from inference.errors import BadRequest
+
+_MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
+# Ordinary code, to learn how many characters a token of this tokenizer holds.
+_SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
+
+
+class PromptWriter:
+    """All that is known of one model's prompts; made once, at start."""
+
+    def __init__(self, tokens: Tokens, *, model: str, max_context_tokens: int) -> None:
+        self.tokens = tokens
+        self.family = recognise(tokens.token_id, model=model)
+        self.markers = markers_of(self.family, tokens)
+        self.stop_token_ids = stop_token_ids(self.family, tokens)
+        self.max_context_tokens = max_context_tokens
+        self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
+
+
+def assemble(writer: PromptWriter, admitted: Admitted) -> Prompt:
+    """Raises BadRequest (`prompt_too_long`) for a raw prompt beyond the budget."""
+    request = admitted.request
+    total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
+    token_ids = _raw(writer, request, total) if request.is_raw else _fim(writer, request, total)
+    return Prompt(
+        token_ids=token_ids,
+        stop_token_ids=writer.stop_token_ids,
+        is_single_line=_is_single_line(request),
+    )
+
+
+def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
+    token_ids = [*writer.markers.begin, *writer.tokens.encode_raw(request.prefix)]
+    if len(token_ids) > total:
+        raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
+    return token_ids
+
+
+def _fim(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
+    budget = _budget(writer, request, total - _MARKER_TOKENS)
+    parts = Parts(
+        files=encode_files(
+            writer.tokens,
+            writer.family,
+            request.files,
+            current_path=request.path,
+            max_tokens=budget.files_tokens,
+            chars_per_token=writer.chars_per_token,
+        ),
+        suffix=_encode_head(writer, request.suffix, max_tokens=budget.suffix_tokens),
+        prefix=_encode_tail(writer, request.prefix, max_tokens=budget.prefix_tokens),
+    )
+    return lay_out(writer.family.order, writer.markers, parts)
+
+
+def _budget(writer: PromptWriter, request: CompletionRequest, total: int) -> Budget:
+    """Shares by estimate, so that each text is encoded once; the encoders hold them exactly."""
+
+    def estimate(num_chars: int) -> int:
+        # A fifth more than on average: code denser than the sample must not be starved.
+        return int(num_chars / writer.chars_per_token * 1.2) + 2
+
+    return share_out(
+        total,
+        files=estimate(sum(len(file.path) + len(file.text) for file in request.files))
+        if request.files
+        else 0,
+        suffix=estimate(len(request.suffix)),
+        prefix=estimate(len(request.prefix)),
+    )
+
+
+def _encode_tail(writer: PromptWriter, text: str, *, max_tokens: int) -> list[int]:
+    """The end of `text` in at most `max_tokens`; where it is cut it begins at an anchor line."""
+    max_chars = int(max_tokens * writer.chars_per_token)
+    token_ids = writer.tokens.encode(tail(text, max_chars=max_chars))
+    if len(token_ids) > max_tokens:
+        # Denser than the sample: half the text, so that the window still begins at an anchor.
+        token_ids = writer.tokens.encode(tail(text, max_chars=max_chars // 2))
+    return token_ids[-max_tokens:] if max_tokens > 0 else []
+
+
+def _encode_head(writer: PromptWriter, text: str, *, max_tokens: int) -> list[int]:
+    max_chars = int(max_tokens * writer.chars_per_token)
+    return writer.tokens.encode(head(text, max_chars=max_chars))[:max_tokens]
+
+
+def _is_single_line(request: CompletionRequest) -> bool:
+    """Inline completions end with the line, unless the cursor stands on a fresh one."""
+    if request.is_raw or request.mode is not Mode.INLINE:
+        return False
+    line_before = request.prefix.rpartition("\n")[2]
+    line_after = request.suffix.partition("\n")[0]
+    return bool(line_before.strip() or line_after.strip())

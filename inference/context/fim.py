@@ -1,0 +1,136 @@
+"""Fill-in-the-middle formats as data, one entry a model family.
+
+P is the text before the cursor, S the text after it; the model writes the middle after the last
+marker. PSM and SPM name the order (Bavarian et al. 2022, arXiv 2207.14255). A family is recognised
+by its markers: all of them are single tokens of its tokenizer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from caret.foundation.environment import BadSetting
+
+
+class Order(StrEnum):
+    PSM = "psm"  # <pre> P <suf> S <mid>
+    SPM = "spm"  # <suf> S <pre> P <mid>
+    SPM_VARIANT_2 = "spm2"  # <pre> <suf> S <mid> P
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    name: str
+    order: Order
+    prefix: str
+    suffix: str
+    middle: str | None  # None: the model writes right after the last part
+    file_separator: str | None = None  # None: other files come as comments
+    repository: str | None = None
+    begin: str | None = None  # the first token of every prompt
+    ends: tuple[str, ...] = ()  # further tokens that end a completion, where the tokenizer has them
+
+
+# The order matters: the first family all of whose markers the tokenizer knows is the one.
+FAMILIES: Final = (
+    Family(
+        name="qwen",
+        order=Order.PSM,
+        prefix="<|fim_prefix|>",
+        suffix="<|fim_suffix|>",
+        middle="<|fim_middle|>",
+        file_separator="<|file_sep|>",
+        repository="<|repo_name|>",
+        ends=("<|endoftext|>", "<|fim_pad|>"),
+    ),
+    Family(
+        name="codegemma",
+        order=Order.PSM,
+        prefix="<|fim_prefix|>",
+        suffix="<|fim_suffix|>",
+        middle="<|fim_middle|>",
+        file_separator="<|file_separator|>",
+        begin="<bos>",
+        ends=("<eos>",),
+    ),
+    Family(
+        name="granite",
+        order=Order.PSM,
+        prefix="<|fim_prefix|>",
+        suffix="<|fim_suffix|>",
+        middle="<|fim_middle|>",
+        ends=("<|end_of_text|>",),
+    ),
+    Family(
+        name="starcoder2",
+        order=Order.PSM,
+        prefix="<fim_prefix>",
+        suffix="<fim_suffix>",
+        middle="<fim_middle>",
+        file_separator="<file_sep>",
+        repository="<repo_name>",
+        ends=("<|endoftext|>",),
+    ),
+    Family(
+        name="starcoder",
+        order=Order.PSM,
+        prefix="<fim_prefix>",
+        suffix="<fim_suffix>",
+        middle="<fim_middle>",
+        ends=("<|endoftext|>", "<fim_pad>"),
+    ),
+    Family(
+        name="deepseek",
+        order=Order.PSM,
+        prefix="<｜fim▁begin｜>",
+        suffix="<｜fim▁hole｜>",
+        middle="<｜fim▁end｜>",
+        begin="<｜begin▁of▁sentence｜>",
+        ends=("<｜end▁of▁sentence｜>",),
+    ),
+    Family(
+        name="codellama",
+        order=Order.SPM_VARIANT_2,
+        prefix="▁<PRE>",
+        suffix="▁<SUF>",
+        middle="▁<MID>",
+        begin="<s>",
+        ends=("▁<EOT>", "</s>"),
+    ),
+    Family(
+        name="codestral",
+        order=Order.SPM,
+        prefix="[PREFIX]",
+        suffix="[SUFFIX]",
+        middle=None,
+        begin="<s>",
+        ends=("</s>",),
+    ),
+    Family(
+        name="seed-coder",
+        order=Order.SPM,
+        prefix="<[fim-prefix]>",
+        suffix="<[fim-suffix]>",
+        middle="<[fim-middle]>",
+    ),
+)
+
+
+def recognise(token_id: Callable[[str], int | None], *, model: str) -> Family:
+    """The family of a tokenizer. Raises BadSetting when it is none that we know."""
+    for family in FAMILIES:
+        markers = (
+            family.prefix,
+            family.suffix,
+            family.middle,
+            family.file_separator,
+            family.repository,
+            family.begin,
+        )
+        if all(token_id(marker) is not None for marker in markers if marker is not None):
+            return family
+    known = ", ".join(family.name for family in FAMILIES)
+    raise BadSetting(
+        f"The tokenizer of the model {model} has none of the fill-in-the-middle markers of {known}."
+    )

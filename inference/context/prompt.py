@@ -1,0 +1,19 @@
+"""The finished prompt, as the engine takes it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    token_ids: list[int]
+    stop_token_ids: list[int]  # the family's markers and ends: any of them ends the completion
+    is_single_line: bool  # the completion ends with the line
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What goes into a prompt, already within the budget, as token ids."""
+
+    files: list[int]
+    suffix: list[int]
+    prefix: list[int]

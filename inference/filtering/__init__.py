@@ -1,0 +1,1 @@
+"""What of the engine's text is worth showing, decided while it streams."""

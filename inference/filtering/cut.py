@@ -1,0 +1,147 @@
+"""Where a completion ends. Pure: text in, text that may be shown out.
+
+A line is shown as it grows, but its beginning is held back until it is clear that it belongs to the
+completion; so what was shown is never taken back. It ends
+- with the line, where the request is for a single line;
+- before a line that leaves the block in which the cursor stands;
+- before a line that repeats the first line of the suffix;
+- before a line that comes for the third time in a row.
+Held back at the end and dropped: white space, and what the rest of the cursor's line already says.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+_CLOSERS: Final = ")]}"
+_OPENERS: Final = "([{"
+_MAX_REPEATS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a cutter knows of the text around the cursor."""
+
+    is_single_line: bool
+    is_fresh_line: bool  # nothing but white space before the cursor on its line
+    # Columns; a line indented less than this leaves the block. None: no block to leave.
+    min_indent: int | None
+    ends_at_blank_line: bool
+    rest_of_line: str  # what follows the cursor on its line, stripped
+    next_line: str  # the first line of text after the cursor's, stripped; "" when there is none
+
+
+class Cutter:
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._around = surroundings
+        self._held = ""  # white space and newlines before the current line
+        self._line = ""  # the current line so far
+        self._num_shown = 0  # characters of it that were shown
+        self._is_first_line = True
+        self._previous = ""  # the line before, stripped
+        self._num_repeats = 0
+        self.has_ended = False
+
+    def feed(self, text: str) -> str:
+        """What may be shown now, perhaps nothing; after `has_ended` nothing more."""
+        shown = ""
+        for index, part in enumerate(text.split("\n")):
+            if self.has_ended:
+                break
+            if index:
+                shown += self._end_line()
+            if not self.has_ended:
+                self._line += part
+                shown += self._show()
+        return shown
+
+    def finish(self) -> str:
+        """The engine has ended: what of the text held back belongs to the completion."""
+        if self.has_ended or not self._line.strip():
+            return ""
+        self.has_ended = True
+        if self._repeats_suffix():
+            return ""
+        return self._rest(self._without_duplicate(self._line.rstrip()))
+
+    def _show(self) -> str:
+        content = self._line.strip()
+        if not content or self._may_repeat_suffix(content):
+            return ""
+        if not self._num_shown and self._leaves_block():
+            self.has_ended = True
+            return ""
+        return self._rest(self._line[: len(self._line) - self._num_uncertain()].rstrip())
+
+    def _end_line(self) -> str:
+        content = self._line.strip()
+        if self._around.is_single_line:
+            shown = self.finish()
+            self.has_ended = True
+            return shown
+        if content and (self._repeats_suffix() or self._is_repetition(content)):
+            self.has_ended = True
+            return ""
+        if not content:
+            self.has_ended = self._around.ends_at_blank_line and not self._is_first_line
+        shown = self._rest(self._line) if content else ""
+        self._held = "\n" if content else self._held + self._line + "\n"
+        self._line, self._num_shown, self._is_first_line = "", 0, False
+        return shown
+
+    def _rest(self, line: str) -> str:
+        """The part of `line` that was not shown yet, after what was held before it."""
+        if len(line) <= self._num_shown:
+            return ""
+        shown = self._held + line[self._num_shown :]
+        self._held, self._num_shown = "", len(line)
+        return shown
+
+    def _leaves_block(self) -> bool:
+        min_indent = self._around.min_indent
+        if self._is_first_line or min_indent is None:
+            return False
+        content = self._line.lstrip()
+        indent = len(self._line) - len(content)
+        # A closing bracket at the block's own level still belongs to it.
+        return indent < min_indent and not (indent == min_indent - 1 and content[0] in _CLOSERS)
+
+    def _may_repeat_suffix(self, content: str) -> bool:
+        return (
+            not self._num_shown
+            and self._is_whole_line()
+            and bool(self._around.next_line)
+            and self._around.next_line.startswith(content)
+        )
+
+    def _repeats_suffix(self) -> bool:
+        return self._is_whole_line() and self._line.strip() == self._around.next_line
+
+    def _is_whole_line(self) -> bool:
+        return not self._is_first_line or self._around.is_fresh_line
+
+    def _is_repetition(self, content: str) -> bool:
+        self._num_repeats = self._num_repeats + 1 if content == self._previous else 0
+        self._previous = content
+        return self._num_repeats >= _MAX_REPEATS and not self._num_shown
+
+    def _num_uncertain(self) -> int:
+        """How many characters at the end may turn out to be the rest of the cursor's line."""
+        rest = self._around.rest_of_line
+        for length in range(min(len(rest), len(self._line)), 0, -1):
+            if self._line.endswith(rest[:length]):
+                return length
+        return 0
+
+    def _without_duplicate(self, line: str) -> str:
+        rest = self._around.rest_of_line
+        if not rest or not line.endswith(rest):
+            return line
+        if set(rest) <= set(_CLOSERS) and _num_unopened(line) <= 0:
+            return line  # these brackets close what the completion itself has opened
+        return line[: len(line) - len(rest)].rstrip()
+
+
+def _num_unopened(text: str) -> int:
+    return sum(text.count(closer) for closer in _CLOSERS) - sum(
+        text.count(opener) for opener in _OPENERS
+    )

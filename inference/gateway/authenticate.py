@@ -1,0 +1,52 @@
+"""authenticate: the presented key becomes a principal, from memory, in microseconds."""
+
+import hmac
+from typing import Final
+
+from caret.contracts.credential import Credential, PresentedKey, digest_key, parse_key
+from caret.contracts.snapshot import TenantSnapshot, TenantStatus
+from inference.completion.request import Principal
+from inference.errors import Unauthenticated
+from inference.gateway.authority import Authority
+
+_DUMMY_DIGEST: Final = bytes(32)
+_CURRENT_PEPPER: Final = 1
+
+
+def authenticate(authority: Authority, key_text: str | None, *, now_ms: int) -> Principal:
+    """Raises Unauthenticated: `missing_key`, `invalid_key`, `revoked_key`, `expired_key`,
+    `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell.
+
+    Only who holds the whole key learns that it was revoked or has expired.
+    """
+    if not key_text:
+        raise Unauthenticated("missing_key", "Send an API key as 'Authorization: Bearer <key>'.")
+    key = parse_key(key_text)
+    if key is None:
+        raise Unauthenticated("invalid_key", "This is not a valid API key.")
+    if not authority.is_fresh():
+        raise Unauthenticated(
+            "snapshots_stale", "The gateway cannot verify keys at the moment.", http_status=503
+        )
+    credential, snapshot = _find(authority, key)
+    _check_in_force(credential, snapshot, now_ms)
+    return Principal(credential=credential, snapshot=snapshot)
+
+
+def _find(authority: Authority, key: PresentedKey) -> tuple[Credential, TenantSnapshot]:
+    for credential, snapshot in authority.candidates(key.lookup_id):
+        digest = digest_key(authority.pepper(credential.pepper_version), key)
+        if hmac.compare_digest(digest, credential.digest):
+            return credential, snapshot
+    # The same work on a miss, so that time does not tell which lookup ids exist.
+    hmac.compare_digest(digest_key(authority.pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST)
+    raise Unauthenticated("invalid_key", "This is not a valid API key.")
+
+
+def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
+    if credential.revoked_at_ms is not None:
+        raise Unauthenticated("revoked_key", "This API key was revoked.")
+    if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:
+        raise Unauthenticated("expired_key", "This API key has expired.")
+    if snapshot.status is not TenantStatus.ACTIVE:
+        raise Unauthenticated("tenant_suspended", "This tenant is not active.")

@@ -1,0 +1,206 @@
+"""One client's stream: which completions are under way, and how they end.
+
+Knows neither Channels nor the pipeline's insides: frames come in by `on_frame`, go out by `send`.
+Each completion is a task of its own, so that a `cancel` never waits behind one.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.usage import Finish, OutcomeRecord
+from caret.foundation.ids import RequestId, new_request_id
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival, Draft, DraftFile
+from inference.completion.request import Principal
+from inference.errors import Busy, CompletionError
+from inference.gateway.frames import (
+    BadFrame,
+    CancelFrame,
+    CompleteFrame,
+    DeltaFrame,
+    DoneFrame,
+    ErrorFrame,
+    Meta,
+    OutcomeFrame,
+    ServerFrame,
+    decode_frame,
+)
+from inference.gateway.protocol import Event, State, advance
+from inference.pipeline import DataPlane, serve
+
+MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
+MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
+MAX_OUTCOME: Final = 2**31 - 1
+
+Send = Callable[[ServerFrame], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One completion of this connection; the Client of its pipeline."""
+
+    id: str
+    path: str
+    request_id: RequestId
+    send: Send
+    state: State = State.UNKNOWN
+    task: asyncio.Task[None] | None = None
+
+    def advance(self, event: Event) -> None:
+        self.state = advance(self.state, event)
+
+    def cancel(self, finish: Finish) -> None:
+        """Ends it now; the client is told with `finish`."""
+        was = self.state
+        self.advance(Event.CANCEL)
+        if was is not self.state and self.task is not None:
+            self.task.cancel(finish.value)
+
+    async def delta(self, text: str) -> None:
+        self.advance(Event.DELTA)
+        await self.send(DeltaFrame(id=self.id, text=text))
+
+    async def done(self, account: Account) -> None:
+        self.advance(Event.DONE)
+        finish = account.ending or Finish.STOP
+        await self.send(DoneFrame(id=self.id, finish=finish, meta=_meta(account)))
+
+    async def error(self, error: CompletionError, account: Account) -> None:
+        self.advance(Event.ERROR)
+        await self.send(ErrorFrame(id=self.id, code=error.code, message=error.message))
+
+
+class Connection:
+    def __init__(self, plane: DataPlane, principal: Principal, key_text: str, send: Send) -> None:
+        self._plane = plane
+        self._principal = principal
+        self._key_text = key_text
+        self._send = send
+        self._under_way: dict[str, Exchange] = {}
+        self._ended: OrderedDict[str, Exchange] = OrderedDict()
+
+    async def on_frame(self, text: str | None) -> None:
+        """None: a binary frame. What is wrong with a frame is answered by an error frame, and the
+        connection goes on. Raises ClientGone when the answer cannot be delivered."""
+        try:
+            if text is None:
+                raise BadFrame("binary_frame", "Frames are JSON text.")
+            frame = decode_frame(text)
+        except BadFrame as error:
+            await self._refuse(error.id, error)
+            return
+        try:
+            if isinstance(frame, CompleteFrame):
+                await self._complete(frame)
+            elif isinstance(frame, CancelFrame):
+                self._cancel(frame)
+            else:
+                self._outcome(frame)
+        except CompletionError as error:
+            await self._refuse(frame.id, error)
+
+    async def close(self) -> None:
+        """The client has left: ends all that is under way and waits until it has ended."""
+        tasks = [exchange.task for exchange in self._under_way.values() if exchange.task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _refuse(self, identifier: str, error: CompletionError) -> None:
+        await self._send(ErrorFrame(id=identifier, code=error.code, message=error.message))
+
+    async def _complete(self, frame: CompleteFrame) -> None:
+        known = self._under_way.get(frame.id) or self._ended.get(frame.id)
+        if known is not None:
+            advance(known.state, Event.COMPLETE)  # raises: the id is taken
+        self._supersede(frame.path)
+        if len(self._under_way) >= MAX_UNDER_WAY:
+            raise Busy("too_many_requests", f"{MAX_UNDER_WAY} completions are under way here.")
+        arrival = self._arrival(frame)
+        exchange = Exchange(frame.id, frame.path, arrival.request_id, self._send)
+        exchange.advance(Event.COMPLETE)
+        self._under_way[frame.id] = exchange
+        exchange.task = asyncio.create_task(self._run(exchange, arrival))
+        # Let it enter `record` before the next frame can cancel it: all that was asked counts.
+        await asyncio.sleep(0)
+
+    def _supersede(self, path: str) -> None:
+        """Newest wins: a request for the same file makes the one before worthless."""
+        for exchange in self._under_way.values():
+            if exchange.path == path:
+                exchange.cancel(Finish.SUPERSEDED)
+
+    async def _run(self, exchange: Exchange, arrival: Arrival) -> None:
+        try:
+            await serve(self._plane, arrival, exchange)
+        finally:
+            del self._under_way[exchange.id]
+            self._ended[exchange.id] = exchange
+            if len(self._ended) > MAX_REMEMBERED:
+                self._ended.popitem(last=False)
+
+    def _arrival(self, frame: CompleteFrame) -> Arrival:
+        return Arrival(
+            protocol="stream",
+            key_text=self._key_text,
+            draft=_draft(frame),
+            received_s=self._plane.clock.monotonic_s(),
+            occurred_at_ms=self._plane.clock.now_ms(),
+        )
+
+    def _cancel(self, frame: CancelFrame) -> None:
+        exchange = self._under_way.get(frame.id)
+        if exchange is not None:
+            exchange.cancel(Finish.CANCELLED)
+
+    def _outcome(self, frame: OutcomeFrame) -> None:
+        exchange = self._ended.get(frame.id) or self._under_way.get(frame.id)
+        advance(exchange.state if exchange else State.UNKNOWN, Event.OUTCOME)
+        assert exchange is not None, "an outcome in state UNKNOWN was refused"
+        if not (0 <= frame.chars <= MAX_OUTCOME and 0 <= frame.after_ms <= MAX_OUTCOME):
+            raise BadFrame("bad_field", "chars and after_ms must be whole numbers from 0.")
+        self._plane.journal.append(
+            OutcomeRecord(
+                outcome_id=new_request_id(),
+                request_id=exchange.request_id,
+                tenant_id=self._principal.snapshot.tenant_id,
+                user_id=self._principal.credential.user_id,
+                occurred_at_ms=self._plane.clock.now_ms(),
+                event=frame.event,
+                chars=frame.chars,
+                after_ms=frame.after_ms,
+            )
+        )
+
+
+def _draft(frame: CompleteFrame) -> Draft:
+    return Draft(
+        mode=frame.mode,
+        prefix=frame.prefix,
+        suffix=frame.suffix,
+        path=frame.path,
+        language=frame.language,
+        files=tuple(DraftFile(file.path, file.text, file.edited_at) for file in frame.files),
+        repository=frame.repository.name,
+        max_tokens=frame.max_tokens,
+    )
+
+
+def _meta(account: Account) -> Meta:
+    return Meta(
+        request_id=account.arrival.request_id,
+        first_token_ms=account.first_token_ms,
+        total_ms=account.total_ms,
+        queue_ms=account.queue_ms,
+        assembled_ms=account.ms_since_arrival(account.assembled_s),
+        engine_ms=account.engine_ms,
+        prompt_tokens=account.prompt_tokens,
+        cached_tokens=account.cached_tokens,
+        generated_tokens=account.generated_tokens,
+        tier=account.request.tier if account.request else "",
+        pool=account.pool,
+        replica=account.replica,
+    )

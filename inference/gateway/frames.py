@@ -1,0 +1,148 @@
+"""The frames of the stream protocol `caret.v1`, as on the wire (platform/docs/protocol.md).
+
+Unknown fields of a client's frame are ignored, so that newer clients work with older gateways.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from caret.contracts.usage import Finish, OutcomeEvent
+from inference.errors import BadRequest
+
+SUBPROTOCOL: Final = "caret.v1"
+MAX_FRAME_CHARS: Final = (
+    6 * 1024 * 1024
+)  # the limits of `receive` fit in it, JSON's escapes included
+_PLACE = re.compile(r"at `\$\.?([\w.\[\]]*)`$")
+
+
+class FileFrame(msgspec.Struct, frozen=True):
+    path: str
+    text: str
+    edited_at: float = 0.0  # Unix seconds; 0: not known
+
+
+class RepositoryFrame(msgspec.Struct, frozen=True):
+    name: str = ""
+    framework: str = ""
+    imports: list[str] = []
+
+
+class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
+    id: str
+    prefix: str
+    mode: str = "inline"
+    path: str = ""
+    language: str = ""
+    suffix: str = ""
+    files: list[FileFrame] = []
+    repository: RepositoryFrame = RepositoryFrame()
+    max_tokens: int | None = None
+
+
+class CancelFrame(msgspec.Struct, frozen=True, tag="cancel"):
+    id: str
+
+
+class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
+    id: str
+    event: OutcomeEvent
+    chars: int = 0
+    after_ms: int = 0
+
+
+ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame
+
+
+class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
+    id: str
+    text: str
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """The completion's own numbers. Times are milliseconds since the request was received, except
+    engine_ms; None: not reached, or not told by the engine."""
+
+    request_id: str
+    first_token_ms: float | None
+    total_ms: float
+    queue_ms: float | None  # until the engine was asked, assembly included
+    assembled_ms: float | None
+    engine_ms: float | None  # from there to the engine's first token
+    prompt_tokens: int
+    cached_tokens: int | None
+    generated_tokens: int
+    tier: str
+    pool: str
+    replica: str
+
+
+class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
+    id: str
+    finish: Finish
+    meta: Meta
+
+
+class ErrorFrame(msgspec.Struct, frozen=True, tag="error"):
+    id: str  # "" when the frame that it answers had none
+    code: str
+    message: str
+
+
+ServerFrame = DeltaFrame | DoneFrame | ErrorFrame
+
+
+class _AnyFrame(msgspec.Struct):
+    """What can be read of a frame that is not valid."""
+
+    type: str = ""
+    id: str = ""
+
+
+_decode = msgspec.json.Decoder(ClientFrame).decode
+_decode_any = msgspec.json.Decoder(_AnyFrame).decode
+_encode = msgspec.json.Encoder().encode
+MAX_ID_CHARS: Final = 64
+
+
+class BadFrame(BadRequest):
+    """A frame that is not understood; `id` is that of the frame where it could be read."""
+
+    def __init__(self, code: str, message: str, *, id: str = "") -> None:
+        super().__init__(code, message)
+        self.id: Final = id
+
+
+def decode_frame(text: str) -> ClientFrame:
+    """Raises BadFrame: `too_large`, `bad_json`, `unknown_type`, `bad_field`."""
+    if len(text) > MAX_FRAME_CHARS:
+        raise BadFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")
+    try:
+        frame: ClientFrame = _decode(text)
+    except msgspec.ValidationError as error:
+        raise _explain(text, error) from None
+    except (msgspec.DecodeError, UnicodeError):
+        raise BadFrame("bad_json", "The frame is not a JSON object.") from None
+    if not 0 < len(frame.id) <= MAX_ID_CHARS:
+        raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
+    return frame
+
+
+def encode_frame(frame: ServerFrame) -> str:
+    return _encode(frame).decode()
+
+
+def _explain(text: str, error: msgspec.ValidationError) -> BadFrame:
+    """Names the field, never the value: it may be code."""
+    try:
+        seen = _decode_any(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return BadFrame("bad_field", "The frame is not an object with a text `type` and `id`.")
+    identifier = seen.id if len(seen.id) <= MAX_ID_CHARS else ""
+    if seen.type not in ("complete", "cancel", "outcome"):
+        return BadFrame("unknown_type", "type must be complete, cancel or outcome.", id=identifier)
+    place = _PLACE.search(str(error))
+    field = place[1] if place and place[1] else "a required field"
+    return BadFrame("bad_field", f"{field} is missing or malformed.", id=identifier)

@@ -1,0 +1,85 @@
+"""receive: a draft becomes a request, or the client hears what is wrong with it."""
+
+from typing import Final
+
+from caret.contracts.policy import Mode
+from inference.completion.arrival import Arrival, Draft
+from inference.completion.request import CompletionRequest
+from inference.errors import BadRequest
+from inference.gateway.languages import LANGUAGES
+
+# A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
+MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
+MAX_FILES: Final = 64
+MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
+MAX_NAME_CHARS: Final = 1024  # paths, repository names
+MAX_STOPS: Final = 4  # what the engine takes
+MAX_STOP_CHARS: Final = 64
+MAX_TOKENS: Final = 512
+
+DEFAULT_MAX_TOKENS: Final = {Mode.INLINE: 64, Mode.FIM: 128, Mode.BLOCK: 256, Mode.DOCSTRING: 256}
+
+
+def receive(arrival: Arrival) -> CompletionRequest:
+    """Raises BadRequest: `unknown_mode`, `unknown_language`, `bad_field`, `too_large`."""
+    draft = arrival.draft
+    mode = _mode(draft.mode)
+    _check_sizes(draft)
+    return CompletionRequest(
+        mode=mode,
+        path=draft.path,
+        language=_language(draft.language),
+        prefix=draft.prefix,
+        suffix=draft.suffix,
+        files=tuple(sorted(draft.files, key=lambda file: -file.edited_at)),
+        repository=draft.repository,
+        max_tokens=_max_tokens(draft.max_tokens, mode),
+        stop=draft.stop,
+        is_raw=draft.is_raw,
+    )
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text)
+    except ValueError:
+        known = ", ".join(Mode)
+        raise BadRequest("unknown_mode", f"The mode is not one of {known}.") from None
+
+
+def _language(text: str) -> str:
+    language = text.lower()
+    if language and language not in LANGUAGES:
+        raise BadRequest(
+            "unknown_language", "The language is not one that we know; leave it out if in doubt."
+        )
+    return language
+
+
+def _max_tokens(asked: int | None, mode: Mode) -> int:
+    if asked is None:
+        return DEFAULT_MAX_TOKENS[mode]
+    if asked < 1:
+        raise BadRequest("bad_field", "max_tokens must be at least 1.")
+    return min(asked, MAX_TOKENS)  # clients ask for thousands as a matter of course
+
+
+def _check_sizes(draft: Draft) -> None:
+    if max(len(draft.prefix), len(draft.suffix)) > MAX_TEXT_CHARS:
+        raise _too_large(f"prefix and suffix may have {MAX_TEXT_CHARS} characters each.")
+    if len(draft.files) > MAX_FILES:
+        raise _too_large(f"files may have {MAX_FILES} entries.")
+    if sum(len(file.text) for file in draft.files) > MAX_FILES_CHARS:
+        raise _too_large(f"files may have {MAX_FILES_CHARS} characters together.")
+    names = (draft.path, draft.repository, *(file.path for file in draft.files))
+    if max(map(len, names)) > MAX_NAME_CHARS:
+        raise _too_large(f"paths and names may have {MAX_NAME_CHARS} characters.")
+    if len(draft.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_CHARS for s in draft.stop):
+        raise BadRequest(
+            "bad_field",
+            f"stop takes up to {MAX_STOPS} strings of 1 to {MAX_STOP_CHARS} characters.",
+        )
+
+
+def _too_large(message: str) -> BadRequest:
+    return BadRequest("too_large", message, http_status=413)

@@ -1,0 +1,73 @@
+"""Keeps the authority's snapshots as new as Redis has them: at once by pub/sub, and by polling a
+counter, since a published message can be missed."""
+
+import asyncio
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
+from redis.exceptions import RedisError
+
+from caret.contracts.snapshot import CHANGED, CHANGES, SNAPSHOTS, VERSIONS, decode_snapshot
+from caret.foundation.ids import TenantId
+from inference.gateway.authority import Authority
+
+POLL_S: Final = 0.25  # a missed message delays a revocation by this much
+log = structlog.get_logger(__name__)
+
+
+class SnapshotFeed:
+    def __init__(self, redis: Redis, authority: Authority) -> None:
+        self._redis = redis
+        self._authority = authority
+        self._seen_changes: bytes | str | None = None
+
+    async def run(self) -> None:
+        """Runs until cancelled; Redis may go away and come back."""
+        while True:
+            try:
+                async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
+                    await pubsub.subscribe(CHANGED)
+                    await self._follow(pubsub)
+            except (RedisError, OSError, TimeoutError) as error:
+                log.warning("snapshots.unreachable", error=type(error).__name__)
+                self._seen_changes = None
+                await asyncio.sleep(POLL_S)
+
+    async def _follow(self, pubsub: PubSub) -> None:
+        while True:
+            await self.sync()
+            await pubsub.get_message(timeout=POLL_S)
+
+    async def sync(self) -> None:
+        """One look at Redis; raises RedisError when it cannot be reached."""
+        changes = await self._redis.get(CHANGES)
+        if changes is None or changes != self._seen_changes:
+            await self._read_newer()
+            self._seen_changes = changes
+        else:
+            self._authority.confirm()
+
+    async def _read_newer(self) -> None:
+        hash_ = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
+        versions = {TenantId(key.decode()): int(value) for key, value in hash_.items()}
+        held = self._authority.versions
+        newer = [tenant for tenant, version in versions.items() if version > held.get(tenant, -1)]
+        if newer:
+            for data in await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))):
+                self._take(data)
+        # Redis that has lost its memory confirms nothing, until the control plane publishes anew.
+        if held.keys() <= versions.keys():
+            self._authority.confirm()
+
+    def _take(self, data: bytes | None) -> None:
+        try:
+            snapshot = decode_snapshot(data or b"")
+        except msgspec.MsgspecError as error:
+            # A newer schema than ours, or damage: the tenant stays as it was, the others go on.
+            log.error("snapshots.unreadable", error=type(error).__name__)
+            return
+        self._authority.replace(snapshot)
+        log.info("snapshots.replaced", tenant_id=snapshot.tenant_id, version=snapshot.version)

@@ -1,0 +1,57 @@
+"""stream: what the filter lets through goes to the client, and so does the end, whatever it is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.completion.client import Client, ClientGone
+from inference.errors import CompletionError
+
+Send = Callable[[str], Awaitable[None]]
+
+
+@asynccontextmanager
+async def stream(client: Client, account: Account) -> AsyncIterator[Send]:
+    """Yields the function that sends text; on leaving, tells the client how it ended.
+
+    Errors of the completion end here. Cancellation is told to the client only when it asked for it
+    (the reason travels as the message of `Task.cancel`), and goes on.
+    """
+    try:
+        yield _sender(client, account)
+    except CompletionError as error:
+        account.fail(error)
+        await _tell(client.error(error, account))
+    except ClientGone:
+        account.finish(Finish.CANCELLED)
+    except asyncio.CancelledError as cancelled:
+        account.finish(_reason(cancelled))
+        if cancelled.args:
+            await _tell(client.done(account))
+        raise
+    except Exception:
+        await _tell(client.error(CompletionError("internal", "Something went wrong."), account))
+        raise
+    else:
+        await _tell(client.done(account))
+
+
+def _sender(client: Client, account: Account) -> Send:
+    async def send(text: str) -> None:
+        await client.delta(text)
+        account.sent(text)
+
+    return send
+
+
+async def _tell(telling: Awaitable[None]) -> None:
+    # Who has left is told nothing; the record of the completion is what remains.
+    with suppress(ClientGone):
+        await telling
+
+
+def _reason(cancelled: asyncio.CancelledError) -> Finish:
+    told = cancelled.args[0] if cancelled.args else None
+    return Finish.SUPERSEDED if told == Finish.SUPERSEDED else Finish.CANCELLED

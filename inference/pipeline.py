@@ -1,0 +1,79 @@
+"""The sentence, executed: receive > authenticate > admit > assemble > route > generate > filter >
+stream > record. Each verb is a module; what holds something is a `with`, so that whoever leaves,
+however, frees the seat and the engine, and is still recorded.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from caret.contracts.policy import Tier
+from caret.foundation.clock import Clock
+from caret.foundation.logs import describe
+from inference.completion.arrival import Arrival
+from inference.completion.client import Client
+from inference.context.assemble import PromptWriter, assemble
+from inference.filtering.filter import filter
+from inference.gateway.admit import Seats, admit
+from inference.gateway.authenticate import authenticate
+from inference.gateway.authority import Authority
+from inference.gateway.receive import receive
+from inference.gateway.stream import stream
+from inference.pools.catalog import Pool
+from inference.pools.engine import Engine
+from inference.pools.generate import generate
+from inference.recording.record import Journal, record
+from inference.routing.route import Router, route
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlane:
+    """The long-lived parts, put together once by `caret.wiring`."""
+
+    clock: Clock
+    authority: Authority
+    seats: Seats
+    writers: Mapping[Tier, PromptWriter]
+    pools: Mapping[Tier, Pool]
+    router: Router
+    engine: Engine
+    journal: Journal
+
+
+log = structlog.get_logger(__name__)
+
+
+async def serve(plane: DataPlane, arrival: Arrival, client: Client) -> None:
+    """Completes, and logs a defect of ours without its message, which may hold code.
+
+    Raises CancelledError only.
+    """
+    try:
+        await complete(plane, arrival, client)
+    except Exception as defect:  # noqa: BLE001  # the edge: whatever it is, the client was told
+        log.error("completion.defect", request_id=arrival.request_id, **describe(defect))
+
+
+async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
+    """Serves one completion; all that can go wrong with it is told to the client and recorded.
+
+    Raises only CancelledError and what is a defect of ours. Cancel its task with a Finish as the
+    message to have the client told; without one it is taken to have left.
+    """
+    with record(plane.journal, arrival, plane.clock) as account:
+        async with stream(client, account) as send:
+            request = account.request = receive(arrival)
+            principal = account.principal = authenticate(
+                plane.authority, arrival.key_text, now_ms=plane.clock.now_ms()
+            )
+            with admit(plane.seats, principal, request) as admitted:
+                prompt = assemble(plane.writers[request.tier], admitted)
+                account.assembled()
+                asked = route(plane.router, plane.pools[request.tier], admitted, prompt)
+                async with (
+                    generate(plane.engine, asked, plane.router.health, account) as chunks,
+                    filter(chunks, request, prompt, account) as texts,
+                ):
+                    async for text in texts:
+                        await send(text)

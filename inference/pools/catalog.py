@@ -1,0 +1,92 @@
+"""The catalogue of pools, as the operator wrote it (a TOML file).
+
+    [[pools]]
+    name = "fast"                  # in the numbers of every completion
+    tier = "fast"                  # fast | quality
+    model = "qwen"                 # the name under which the replicas serve it
+    tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
+    max_context_tokens = 8192      # of the replicas: prompt and completion together
+    replicas = ["http://10.0.0.1:8000"]
+
+One pool for each tier; the same replicas may stand in two pools.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from caret.foundation.environment import BadSetting
+
+
+class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    tier: Tier
+    model: str
+    tokenizer: str
+    max_context_tokens: int
+    replicas: tuple[str, ...]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pools: tuple[PoolEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One engine server."""
+
+    name: str  # host:port, in the numbers of a completion
+    url: str  # without a trailing slash
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    name: str
+    tier: Tier
+    model: str
+    tokenizer: str
+    max_context_tokens: int
+    replicas: tuple[Replica, ...]  # at least one
+
+
+def read_catalog(path: Path) -> Mapping[Tier, Pool]:
+    """Raises BadSetting, by the file's name and the entry's place."""
+    try:
+        parsed = msgspec.convert(tomllib.loads(path.read_text()), _File)
+    except OSError as error:
+        raise BadSetting(f"CARET_POOLS: {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadSetting(f"CARET_POOLS: {path}: {error}.") from error
+    pools: dict[Tier, Pool] = {}
+    for entry in parsed.pools:
+        if entry.tier in pools:
+            raise BadSetting(f"CARET_POOLS: {path}: two pools for the tier {entry.tier}.")
+        pools[entry.tier] = _pool(entry, path)
+    if missing := set(Tier) - pools.keys():
+        raise BadSetting(f"CARET_POOLS: {path}: no pool for the tier {min(missing)}.")
+    return pools
+
+
+def _pool(entry: PoolEntry, path: Path) -> Pool:
+    if not entry.replicas:
+        raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has no replicas.")
+    return Pool(
+        name=entry.name,
+        tier=entry.tier,
+        model=entry.model,
+        tokenizer=entry.tokenizer,
+        max_context_tokens=entry.max_context_tokens,
+        replicas=tuple(_replica(url, entry.name) for url in entry.replicas),
+    )
+
+
+def _replica(url: str, pool: str) -> Replica:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise BadSetting(f"CARET_POOLS: the pool {pool} has a replica that is no http address.")
+    return Replica(name=parts.netloc, url=url.rstrip("/"))

@@ -1,0 +1,48 @@
+"""The port to an engine, and the words it speaks."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from caret.foundation.ids import CacheSalt
+from inference.pools.catalog import Pool, Replica
+
+
+class EngineStop(StrEnum):
+    STOP = "stop"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """All that an engine needs to begin."""
+
+    pool: Pool
+    replica: Replica
+    token_ids: list[int]
+    stop_token_ids: list[int]
+    stop: tuple[str, ...]  # at most four
+    max_tokens: int
+    salt: CacheSalt
+    priority: int  # lower numbers leave the engine's queue first
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What the engine has generated since the chunk before."""
+
+    text: str  # may be empty
+    generated_tokens: int  # of the whole completion so far
+    stop: EngineStop | None  # None: more may come
+    cached_tokens: int | None = None  # of the prompt; only once the engine has ended
+
+
+class Engine(Protocol):
+    def complete(self, request: EngineRequest) -> AbstractAsyncContextManager[AsyncIterator[Chunk]]:
+        """Streams a completion; leaving the context stops the engine at once.
+
+        Raises EngineFailed: `engine_unavailable` (nothing was begun), `engine_lost` (it ended
+        without an end), `engine_refused`, `engine_garbled`.
+        """

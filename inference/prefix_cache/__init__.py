@@ -1,0 +1,1 @@
+"""Whose prefix-cache entries a request may hit."""

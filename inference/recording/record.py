@@ -1,0 +1,62 @@
+"""record: however a completion ends, exactly one usage record of it is journalled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
+from caret.foundation.clock import Clock
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival
+from inference.completion.request import CompletionRequest, Principal
+
+
+class Journal(Protocol):
+    def append(self, record: UsageRecord) -> None:
+        """Keeps the record until it is delivered; survives the end of the process."""
+
+
+@contextmanager
+def record(journal: Journal, arrival: Arrival, clock: Clock) -> Iterator[Account]:
+    """Opens the account of a completion; on leaving closes and journals it.
+
+    Requests that never were a tenant's (no valid key, no valid request) leave no record.
+    """
+    account = Account(arrival=arrival, clock=clock)
+    try:
+        yield account
+    except Exception:
+        account.error_code = account.error_code or "internal"
+        account.finish(Finish.ERROR)
+        raise
+    finally:
+        account.finish(Finish.CANCELLED)
+        if account.principal is not None and account.request is not None:
+            journal.append(_record_of(account, account.principal, account.request))
+
+
+def _record_of(
+    account: Account, principal: Principal, request: CompletionRequest
+) -> CompletionRecord:
+    return CompletionRecord(
+        request_id=account.arrival.request_id,
+        tenant_id=principal.snapshot.tenant_id,
+        user_id=principal.credential.user_id,
+        key_id=principal.credential.key_id,
+        occurred_at_ms=account.arrival.occurred_at_ms,
+        protocol=account.arrival.protocol,
+        mode=request.mode,
+        language=request.language,
+        tier=request.tier,
+        pool=account.pool,
+        replica=account.replica,
+        finish=account.ending or Finish.CANCELLED,
+        error_code=account.error_code,
+        prompt_tokens=account.prompt_tokens,
+        cached_tokens=account.cached_tokens,
+        generated_tokens=account.generated_tokens,
+        assembled_ms=account.ms_since_arrival(account.assembled_s),
+        first_token_ms=account.first_token_ms,
+        engine_ms=account.engine_ms,
+        total_ms=account.total_ms,
+    )

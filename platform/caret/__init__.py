@@ -1,0 +1,1 @@
+"""Caret's shared ground: contracts, foundation, settings and the composition root."""

@@ -1,0 +1,77 @@
+"""The stream protocol from the client's side (platform/docs/protocol.md), one request at a time."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+Frame = dict[str, Any]
+
+
+class GatewayRefused(Exception):
+    """The gateway said no; `code` is its stable code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Stream:
+    """An open connection. Frames are plain objects, as on the wire."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    async def send(self, frame: Frame) -> None:
+        await self._socket.send(json.dumps(frame))
+
+    async def receive(self) -> Frame:
+        """Raises GatewayRefused when the connection has ended."""
+        try:
+            frame: Frame = json.loads(await self._socket.recv())
+        except ConnectionClosed as error:
+            raise GatewayRefused("connection_closed", f"The connection ended: {error}.") from error
+        return frame
+
+    async def complete(self, frame: Frame) -> AsyncIterator[Frame]:
+        """The frames that answer a `complete`, its `done` the last. Raises GatewayRefused."""
+        await self.send({"type": "complete", **frame})
+        while True:
+            answer = await self.receive()
+            if answer.get("id") not in (frame["id"], ""):
+                continue
+            if answer["type"] == "error":
+                raise GatewayRefused(answer["code"], answer["message"])
+            yield answer
+            if answer["type"] == "done":
+                return
+
+
+@asynccontextmanager
+async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[Stream]:
+    """`gateway_url` as http(s)://host:port. Raises GatewayRefused, OSError."""
+    url = gateway_url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
+    headers = {"Authorization": f"Bearer {api_key}"}
+    try:
+        async with connect(
+            url,
+            subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
+            additional_headers=headers,
+            compression=None,
+            max_size=None,
+            proxy=None,
+        ) as socket:
+            yield Stream(socket)
+    except InvalidStatus as error:
+        raise _refusal(bytes(error.response.body or b"")) from error
+
+
+def _refusal(body: bytes) -> GatewayRefused:
+    try:
+        frame = json.loads(body)
+        return GatewayRefused(frame["code"], frame["message"])
+    except (ValueError, KeyError, TypeError):
+        return GatewayRefused("handshake_refused", "The gateway refused the connection.")

@@ -1,0 +1,1 @@
+"""What crosses the planes: frozen, versioned structs, and nothing else."""

@@ -1,0 +1,90 @@
+"""Usage records: what a request cost and how it ended, in counts, never in code.
+
+Gateways append them in batches to a Redis stream, each entry one field `records` that holds a
+msgpack array; the control plane ingests each record once, by its request id.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Mode, Tier
+from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
+
+USAGE_STREAM: Final = "caret:usage"
+USAGE_FIELD: Final = "records"
+USAGE_GROUP: Final = "ingest"
+
+
+class Finish(StrEnum):
+    """How a completion ended."""
+
+    STOP = "stop"  # the model, or the filter at a good point
+    LENGTH = "length"  # max_tokens
+    CANCELLED = "cancelled"  # the client took it back or left
+    SUPERSEDED = "superseded"  # a newer request for the same path
+    SHED = "shed"  # dropped before the engine for want of capacity
+    FILTERED = "filtered"  # withheld
+    ERROR = "error"  # the error's code is beside it
+
+
+class OutcomeEvent(StrEnum):
+    """What became of a suggestion in the editor; reported by the client."""
+
+    SHOWN = "shown"
+    ACCEPTED = "accepted"
+    PARTIALLY_ACCEPTED = "partially_accepted"
+    REJECTED = "rejected"
+    PERSISTED = "persisted"
+
+
+class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
+    request_id: RequestId
+    tenant_id: TenantId
+    user_id: UserId | None  # None: a service key
+    key_id: KeyId
+    occurred_at_ms: int  # Unix milliseconds, when the request was received
+    protocol: str  # "stream", "openai", ...
+    mode: Mode
+    language: str  # "" when the client did not say
+    tier: Tier
+    pool: str  # "" when the request never got as far
+    replica: str
+    finish: Finish
+    error_code: str  # "" unless finish is error
+    prompt_tokens: int
+    # Of the prompt, as the engine reports them at its end; None: it was stopped before.
+    cached_tokens: int | None
+    generated_tokens: int
+    # Durations in milliseconds since the request was received; None: not reached.
+    assembled_ms: float | None
+    first_token_ms: float | None
+    engine_ms: float | None  # from the call of the engine to its first token
+    total_ms: float
+
+
+class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):
+    outcome_id: RequestId  # an id of its own, so that ingest counts it once
+    request_id: RequestId
+    tenant_id: TenantId
+    user_id: UserId | None
+    occurred_at_ms: int
+    event: OutcomeEvent
+    chars: int  # characters shown, accepted or persisted
+    after_ms: int  # since the suggestion was shown
+
+
+UsageRecord = CompletionRecord | OutcomeRecord
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[UsageRecord])
+
+
+def encode_records(records: list[UsageRecord]) -> bytes:
+    return _encoder.encode(records)
+
+
+def decode_records(data: bytes) -> list[UsageRecord]:
+    """Raises msgspec.ValidationError (or DecodeError) when one of them is not a usage record."""
+    return _decoder.decode(data)

@@ -1,0 +1,1 @@
+"""Small pieces without knowledge of tenants or completions, on which both planes stand."""

@@ -1,0 +1,47 @@
+"""Reads the process's environment once, and refuses nonsense by the setting's name."""
+
+import os
+from pathlib import Path
+
+
+class BadSetting(Exception):
+    """A setting is missing or malformed; the text names it, and says what would be right."""
+
+
+def env_text(name: str, default: str | None = None) -> str:
+    value = os.environ.get(name, default)
+    if value is None:
+        raise BadSetting(f"{name} is not set and has no default.")
+    return value
+
+
+def env_bool(name: str, default: bool) -> bool:
+    value = os.environ.get(name, str(default))
+    if value not in ("True", "False"):
+        raise BadSetting(f"{name} is {value!r}; write True or False.")
+    return value == "True"
+
+
+def env_int(name: str, default: int, *, low: int, high: int) -> int:
+    value = os.environ.get(name, str(default))
+    if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+        raise BadSetting(f"{name} is {value!r}; write a whole number from {low} to {high}.")
+    return int(value)
+
+
+def env_list(name: str, default: str = "") -> list[str]:
+    """Comma-separated values, blanks dropped."""
+    return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
+
+
+def env_secret(name: str, *, default_file: Path | None = None) -> str:
+    """The secret in `name`, or in the file that `name`_FILE points to, or in `default_file`."""
+    if value := os.environ.get(name):
+        return value
+    file = os.environ.get(f"{name}_FILE") or default_file
+    if file is None:
+        raise BadSetting(f"{name} is not set; give it, or {name}_FILE with the path of a file.")
+    try:
+        return Path(file).read_text().strip()
+    except OSError as error:
+        raise BadSetting(f"{name} cannot be read: {error}.") from error

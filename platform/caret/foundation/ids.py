@@ -1,0 +1,27 @@
+"""Identifiers as types of their own, and how new ones are made."""
+
+import secrets
+import time
+import uuid
+from typing import NewType
+
+TenantId = NewType("TenantId", str)  # canonical UUID text
+UserId = NewType("UserId", str)  # canonical UUID text
+KeyId = NewType("KeyId", str)  # canonical UUID text
+RequestId = NewType("RequestId", str)  # canonical UUID text, version 7
+LookupId = NewType("LookupId", str)  # eight base62 characters of an API key, safe to log
+CacheSalt = NewType("CacheSalt", str)  # 64 hex characters
+
+
+def uuid7(*, now_ms: int | None = None) -> uuid.UUID:
+    """A time-ordered UUID: 48 bits of Unix milliseconds, then random bits (RFC 9562, 5.7)."""
+    timestamp_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    random_bits = secrets.randbits(74)
+    value = (timestamp_ms & 0xFFFFFFFFFFFF) << 80
+    value |= 0x7 << 76 | (random_bits >> 62) << 64
+    value |= 0b10 << 62 | random_bits & 0x3FFFFFFFFFFFFFFF
+    return uuid.UUID(int=value)
+
+
+def new_request_id(*, now_ms: int | None = None) -> RequestId:
+    return RequestId(str(uuid7(now_ms=now_ms)))

@@ -1,0 +1,40 @@
+"""The gateway's process: the data plane behind uvicorn, without Django's settings or databases."""
+
+import uvicorn
+from django.conf import settings
+
+from caret.foundation.environment import env_int, env_text
+from caret.foundation.logs import configure_logging
+from caret.wiring import data_plane_config
+from inference.consumers.http import MAX_BODY_BYTES
+from inference.gateway.frames import MAX_FRAME_CHARS
+
+
+def main() -> int:
+    """Runs until SIGTERM or SIGINT. Raises BadSetting before anything is started."""
+    host = env_text("CARET_GATEWAY_HOST", "127.0.0.1")
+    port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
+    data_plane_config()
+    configure_logging("gateway")
+    # Channels asks Django for its settings; this process has none, so no database to reach.
+    settings.configure(CHANNEL_LAYERS={}, DATABASES={})
+    uvicorn.run(
+        "caret.wiring:gateway_application",
+        factory=True,
+        host=host,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        # Larger frames than the protocol's limit are still read, to be refused by an error frame
+        # instead of a lost connection.
+        ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
+        ws_per_message_deflate=False,  # milliseconds of CPU for kilobytes of loopback or LAN
+        lifespan="on",
+        log_config=None,
+        log_level="warning",  # at INFO it logs paths with their queries
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    return 0

@@ -1,0 +1,117 @@
+"""Django's settings, read once from the environment; the data plane has its own frozen config.
+
+Without any environment they describe the embedded installation below CARET_HOME that `manage.py up`
+makes. In production every external part is named: DATABASE_URL, CARET_OWNER_DATABASE_URL, REDIS_URL,
+CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
+"""
+
+from pathlib import Path
+
+from caret.embedded.paths import EmbeddedPaths
+from caret.foundation.broker_url import broker_from_redis_url
+from caret.foundation.crypto import derive_key, parse_root_secret
+from caret.foundation.environment import env_bool, env_list, env_secret, env_text
+from caret.settings.urls import database_from_url
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+EMBEDDED = EmbeddedPaths(Path(env_text("CARET_HOME", str(REPOSITORY / ".caret"))))
+
+DEBUG = env_bool("CARET_DEBUG", False)
+ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
+SECRET_KEY = derive_key(ROOT_SECRET, "django/1").hex()
+ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.humanize",
+    "caret",
+    "tenants",
+    "console",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "console.middleware.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "caret.urls"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# Two roles on one database (see caret.foundation.postgres): `default` is the application, bound by
+# row-level security; `owner` owns the tables and runs migrations, nothing else.
+DATABASES = {
+    "default": database_from_url(
+        env_secret("DATABASE_URL", default_file=EMBEDDED.app_database_url)
+    ),
+    "owner": database_from_url(
+        env_secret("CARET_OWNER_DATABASE_URL", default_file=EMBEDDED.owner_database_url)
+    ),
+}
+DATABASE_ROUTERS = ["caret.foundation.postgres.router.OwnerMigrates"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = env_secret("REDIS_URL", default_file=EMBEDDED.redis_url)
+
+AUTH_USER_MODEL = "tenants.User"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "console:sign-in"
+LOGIN_REDIRECT_URL = "console:overview"
+CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+
+# Plain HTTP is for the embedded installation on the loopback address only.
+HTTPS = env_bool("CARET_HTTPS", False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SESSION_COOKIE_NAME = "__Host-caret-session" if HTTPS else "caret-session"
+CSRF_COOKIE_NAME = "__Host-caret-csrf" if HTTPS else "caret-csrf"
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+# Where clients reach the gateways, as the console shows it.
+GATEWAY_URL = env_text(
+    "CARET_GATEWAY_URL", f"http://127.0.0.1:{env_text('CARET_GATEWAY_PORT', '8401')}"
+)
+
+CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+
+LOGGING_CONFIG = None  # caret.foundation.logs configures all of it, once per process

@@ -1,0 +1,114 @@
+"""The composition root: reads the environment and puts the data plane together."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from redis.asyncio import Redis
+
+from caret.foundation.clock import SystemClock
+from caret.foundation.crypto import parse_root_secret
+from caret.foundation.environment import env_int, env_list, env_secret, env_text
+from inference.config import DataPlaneConfig
+from inference.consumers.application import GatewayApplication
+from inference.context.assemble import PromptWriter
+from inference.context.tokens import load_tokens
+from inference.gateway.admit import Seats
+from inference.gateway.authority import Authority
+from inference.gateway.snapshot_feed import SnapshotFeed
+from inference.pipeline import DataPlane
+from inference.pools.catalog import read_catalog
+from inference.pools.health import Health
+from inference.pools.vllm import VllmEngine
+from inference.prefix_cache.namespace import Namespaces
+from inference.recording.journal import FileJournal
+from inference.recording.redis_shipment import RedisShipment
+from inference.routing.route import Router
+
+# Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
+_REDIS_TIMEOUT_S: Final = 2.0
+
+
+def data_plane_config() -> DataPlaneConfig:
+    """From the environment. Raises BadSetting."""
+    home = Path(env_text("CARET_HOME", ".caret"))
+    return DataPlaneConfig(
+        root_secret=parse_root_secret(
+            env_secret("CARET_ROOT_SECRET", default_file=home / "secrets" / "root")
+        ),
+        redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
+        pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
+        journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
+        allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
+        max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
+        max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
+        max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
+    )
+
+
+def gateway_application() -> GatewayApplication:
+    """The factory that the ASGI server calls."""
+    config = data_plane_config()
+    return GatewayApplication(
+        lambda: open_data_plane(config), allowed_origins=config.allowed_origins
+    )
+
+
+@asynccontextmanager
+async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
+    """The plane with its background tasks; on leaving, what was recorded is delivered."""
+    clock = SystemClock()
+    authority = Authority(
+        root_secret=config.root_secret, clock=clock, max_age_s=config.max_snapshot_age_s
+    )
+    journal = FileJournal(config.journal_folder)
+    redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+    async with redis, aiohttp.ClientSession(connector=connector) as session:
+        plane = _plane(config, clock, authority, journal, session)
+        shipment = RedisShipment(redis)
+        tasks = [
+            asyncio.create_task(SnapshotFeed(redis, authority).run()),
+            asyncio.create_task(journal.run(shipment)),
+        ]
+        # What start-up made lives as long as the process: collections need not look at it again.
+        gc.collect()
+        gc.freeze()
+        try:
+            yield plane
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await journal.close(shipment)
+
+
+def _plane(
+    config: DataPlaneConfig,
+    clock: SystemClock,
+    authority: Authority,
+    journal: FileJournal,
+    session: aiohttp.ClientSession,
+) -> DataPlane:
+    pools = read_catalog(config.pools_file)
+    return DataPlane(
+        clock=clock,
+        authority=authority,
+        seats=Seats(max_total=config.max_completions),
+        writers={
+            tier: PromptWriter(
+                load_tokens(pool.tokenizer),
+                model=pool.model,
+                max_context_tokens=pool.max_context_tokens,
+            )
+            for tier, pool in pools.items()
+        },
+        pools=pools,
+        router=Router(namespaces=Namespaces(config.root_secret), health=Health(clock)),
+        engine=VllmEngine(session, max_stall_s=config.max_engine_stall_s),
+        journal=journal,
+    )
