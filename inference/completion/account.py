@@ -8,7 +8,6 @@ from caret.foundation.clock import Clock
 from inference.completion.arrival import Arrival
 from inference.completion.request import CompletionRequest, Principal
 from inference.errors import CompletionError
-from inference.pools.engine import Chunk, EngineRequest
 
 
 @dataclass(slots=True)
@@ -36,17 +35,16 @@ class Account:
     def assembled(self) -> None:
         self.assembled_s = self.clock.monotonic_s()
 
-    def asks(self, request: EngineRequest) -> None:
-        self.pool, self.replica = request.pool.name, request.replica.name
-        self.prompt_tokens = len(request.token_ids)
+    def asks(self, *, pool: str, replica: str, prompt_tokens: int) -> None:
+        self.pool, self.replica, self.prompt_tokens = pool, replica, prompt_tokens
         self.asked_engine_s = self.clock.monotonic_s()
 
-    def heard(self, chunk: Chunk) -> None:
-        if self.engine_first_s is None and chunk.generated_tokens:
+    def heard(self, *, generated_tokens: int, cached_tokens: int | None) -> None:
+        if self.engine_first_s is None and generated_tokens:
             self.engine_first_s = self.clock.monotonic_s()
-        self.generated_tokens = chunk.generated_tokens
-        if chunk.cached_tokens is not None:
-            self.cached_tokens = chunk.cached_tokens
+        self.generated_tokens = generated_tokens
+        if cached_tokens is not None:
+            self.cached_tokens = cached_tokens
 
     def sent(self, text: str) -> None:
         if self.sent_first_s is None:

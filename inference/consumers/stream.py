@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from channels.exceptions import StopConsumer
@@ -10,9 +11,9 @@ from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.consumers.base import DataPlaneConsumer, Message, bearer_key, header
 from inference.errors import BadRequest, CompletionError, Forbidden
 from inference.gateway.authenticate import authenticate
-from inference.gateway.connection import Connection
+from inference.gateway.connection import Backend, Caller, Connection
 from inference.gateway.frames import SUBPROTOCOL, ErrorFrame, ServerFrame, encode_frame
-from inference.pipeline import DataPlane
+from inference.pipeline import DataPlane, serve
 
 KEY_SUBPROTOCOL: Final = "caret.key."  # browsers cannot set headers; the key follows the dot
 _CLOSE_KEY_ENDED: Final = 4401
@@ -35,7 +36,12 @@ class StreamConsumer(DataPlaneConsumer):
         except CompletionError as error:
             await self._deny(error)
             return
-        self._connection = Connection(self._plane, principal, key_text, self._send_frame)
+        backend = Backend(
+            serve=partial(serve, self._plane),
+            keep=self._plane.journal.append,
+            clock=self._plane.clock,
+        )
+        self._connection = Connection(backend, Caller(principal, key_text), self._send_frame)
         self._held.enter_context(
             self._plane.authority.watching(principal.credential.key_id, self._on_key_end)
         )

@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.usage import Finish, OutcomeRecord
+from caret.contracts.usage import Finish, OutcomeRecord, UsageRecord
+from caret.foundation.clock import Clock
 from caret.foundation.ids import RequestId, new_request_id
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
+from inference.completion.client import Client
 from inference.completion.request import Principal
 from inference.errors import Busy, CompletionError
 from inference.gateway.frames import (
@@ -29,13 +31,29 @@ from inference.gateway.frames import (
     decode_frame,
 )
 from inference.gateway.protocol import Event, State, advance
-from inference.pipeline import DataPlane, serve
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
 MAX_OUTCOME: Final = 2**31 - 1
 
 Send = Callable[[ServerFrame], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What a connection asks for on behalf of its client."""
+
+    serve: Callable[[Arrival, Client], Awaitable[None]]  # the pipeline
+    keep: Callable[[UsageRecord], None]  # the journal
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who opened the connection, and with which key; each completion presents it anew."""
+
+    principal: Principal
+    key_text: str
 
 
 @dataclass(slots=True)
@@ -74,10 +92,9 @@ class Exchange:
 
 
 class Connection:
-    def __init__(self, plane: DataPlane, principal: Principal, key_text: str, send: Send) -> None:
-        self._plane = plane
-        self._principal = principal
-        self._key_text = key_text
+    def __init__(self, backend: Backend, caller: Caller, send: Send) -> None:
+        self._backend = backend
+        self._caller = caller
         self._send = send
         self._under_way: dict[str, Exchange] = {}
         self._ended: OrderedDict[str, Exchange] = OrderedDict()
@@ -135,7 +152,7 @@ class Connection:
 
     async def _run(self, exchange: Exchange, arrival: Arrival) -> None:
         try:
-            await serve(self._plane, arrival, exchange)
+            await self._backend.serve(arrival, exchange)
         finally:
             del self._under_way[exchange.id]
             self._ended[exchange.id] = exchange
@@ -145,10 +162,10 @@ class Connection:
     def _arrival(self, frame: CompleteFrame) -> Arrival:
         return Arrival(
             protocol="stream",
-            key_text=self._key_text,
+            key_text=self._caller.key_text,
             draft=_draft(frame),
-            received_s=self._plane.clock.monotonic_s(),
-            occurred_at_ms=self._plane.clock.now_ms(),
+            received_s=self._backend.clock.monotonic_s(),
+            occurred_at_ms=self._backend.clock.now_ms(),
         )
 
     def _cancel(self, frame: CancelFrame) -> None:
@@ -162,13 +179,13 @@ class Connection:
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
         if not (0 <= frame.chars <= MAX_OUTCOME and 0 <= frame.after_ms <= MAX_OUTCOME):
             raise BadFrame("bad_field", "chars and after_ms must be whole numbers from 0.")
-        self._plane.journal.append(
+        self._backend.keep(
             OutcomeRecord(
                 outcome_id=new_request_id(),
                 request_id=exchange.request_id,
-                tenant_id=self._principal.snapshot.tenant_id,
-                user_id=self._principal.credential.user_id,
-                occurred_at_ms=self._plane.clock.now_ms(),
+                tenant_id=self._caller.principal.snapshot.tenant_id,
+                user_id=self._caller.principal.credential.user_id,
+                occurred_at_ms=self._backend.clock.now_ms(),
                 event=frame.event,
                 chars=frame.chars,
                 after_ms=frame.after_ms,

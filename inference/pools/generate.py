@@ -19,7 +19,11 @@ async def generate(
     engine: Engine, request: EngineRequest, health: Health, account: Account
 ) -> AsyncIterator[AsyncIterator[Chunk]]:
     """Raises EngineFailed; leaving the context stops the engine at once, whatever the reason."""
-    account.asks(request)
+    account.asks(
+        pool=request.pool.name,
+        replica=request.replica.name,
+        prompt_tokens=len(request.token_ids),
+    )
     try:
         async with (
             asyncio.timeout(MAX_COMPLETION_S),
@@ -37,5 +41,5 @@ async def generate(
 
 async def _accounted(chunks: AsyncIterator[Chunk], account: Account) -> AsyncGenerator[Chunk, None]:
     async for chunk in chunks:
-        account.heard(chunk)
+        account.heard(generated_tokens=chunk.generated_tokens, cached_tokens=chunk.cached_tokens)
         yield chunk

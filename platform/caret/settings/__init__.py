@@ -7,14 +7,14 @@ CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
 
 from pathlib import Path
 
-from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.paths import home_from_environment
 from caret.foundation.broker_url import broker_from_redis_url
 from caret.foundation.crypto import derive_key, parse_root_secret
 from caret.foundation.environment import env_bool, env_list, env_secret, env_text
 from caret.settings.urls import database_from_url
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-EMBEDDED = EmbeddedPaths(Path(env_text("CARET_HOME", str(REPOSITORY / ".caret"))))
+EMBEDDED = home_from_environment()
 
 DEBUG = env_bool("CARET_DEBUG", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
