@@ -5,13 +5,17 @@ is seen while it is under way and ends it at once.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
+import structlog
 from channels.exceptions import StopConsumer
 
+from caret.foundation.logs import describe
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.consumers.base import DataPlaneConsumer, Headers, Message
 
+log = structlog.get_logger(__name__)
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 MAX_RECEIVE_S: Final = 10.0  # for the whole body; a client slower than this is not typing
 
@@ -44,7 +48,7 @@ class HttpConsumer(DataPlaneConsumer):
             self._begin_refusal(413, "too_large", f"A body may have {MAX_BODY_BYTES} bytes.")
         elif not message.get("more_body", False):
             self._too_late.cancel()
-            self._answering = asyncio.create_task(self.answer(bytes(self._body)))
+            self._answering = asyncio.create_task(self._answer(bytes(self._body)))
             self._body.clear()
 
     async def http_disconnect(self, _message: Message) -> None:
@@ -71,6 +75,16 @@ class HttpConsumer(DataPlaneConsumer):
         length = str(len(body)).encode()
         await self.start(status, [(b"content-type", content_type), (b"content-length", length)])
         await self.send_part(body, is_last=True)
+
+    async def _answer(self, body: bytes) -> None:
+        try:
+            await self.answer(body)
+        except ClientGone:
+            return
+        except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
+            log.error("http.defect", path=self.scope["path"], **describe(defect))
+            with suppress(ClientGone):
+                await self.refuse(500, "internal", "Something went wrong.")
 
     def _on_too_late(self) -> None:
         self._begin_refusal(408, "too_slow", f"The body did not come within {MAX_RECEIVE_S:.0f} s.")

@@ -68,16 +68,23 @@ class VllmEngine:
 
     async def _ask(self, request: EngineRequest) -> aiohttp.ClientResponse:
         try:
-            return await self._session.post(
-                f"{request.replica.url}/v1/completions",
-                data=_encode(_body(request)),
-                headers={"Content-Type": "application/json"},
-                timeout=self._timeout,
-            )
+            try:
+                return await self._post(request)
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                # The server closed an idle connection just as it was used again: once more.
+                return await self._post(request)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise EngineFailed(
                 "engine_unavailable", "No engine is available at the moment.", http_status=503
             ) from error
+
+    async def _post(self, request: EngineRequest) -> aiohttp.ClientResponse:
+        return await self._session.post(
+            f"{request.replica.url}/v1/completions",
+            data=_encode(_body(request)),
+            headers={"Content-Type": "application/json"},
+            timeout=self._timeout,
+        )
 
 
 def _body(request: EngineRequest) -> dict[str, object]:

@@ -31,6 +31,8 @@ from inference.routing.route import Router
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
+# vLLM closes idle connections after 5 s: let go of them before.
+_ENGINE_KEEPALIVE_S: Final = 4.0
 
 
 def data_plane_config() -> DataPlaneConfig:
@@ -67,7 +69,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     )
     journal = FileJournal(config.journal_folder)
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_ENGINE_KEEPALIVE_S)
     async with redis, aiohttp.ClientSession(connector=connector) as session:
         plane = _plane(config, clock, authority, journal, session)
         shipment = RedisShipment(redis)
