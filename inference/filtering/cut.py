@@ -59,13 +59,13 @@ class Cutter:
         if self.has_ended or not self._line.strip():
             return ""
         self.has_ended = True
-        if self._repeats_suffix():
+        if self._repeats_suffix() or self._repeats_once_more(self._line.strip()):
             return ""
         return self._rest(self._without_duplicate(self._line.rstrip()))
 
     def _show(self) -> str:
         content = self._line.strip()
-        if not content or self._may_repeat_suffix(content):
+        if not content or self._may_repeat(content):
             return ""
         if not self._num_shown and self._leaves_block():
             self.has_ended = True
@@ -78,9 +78,12 @@ class Cutter:
             shown = self.finish()
             self.has_ended = True
             return shown
-        if content and (self._repeats_suffix() or self._is_repetition(content)):
+        if content and (self._repeats_suffix() or self._repeats_once_more(content)):
             self.has_ended = True
             return ""
+        if content:
+            self._num_repeats = self._num_repeats + 1 if content == self._previous else 0
+            self._previous = content
         if not content:
             self.has_ended = self._around.ends_at_blank_line and not self._is_first_line
         shown = self._rest(self._line) if content else ""
@@ -105,13 +108,12 @@ class Cutter:
         # A closing bracket at the block's own level still belongs to it.
         return indent < min_indent and not (indent == min_indent - 1 and content[0] in _CLOSERS)
 
-    def _may_repeat_suffix(self, content: str) -> bool:
-        return (
-            not self._num_shown
-            and self._is_whole_line()
-            and bool(self._around.next_line)
-            and self._around.next_line.startswith(content)
-        )
+    def _may_repeat(self, content: str) -> bool:
+        """Whether the line, of which nothing was shown, may become one that is to be dropped."""
+        if self._num_shown:
+            return False
+        repeats_suffix = self._is_whole_line() and self._around.next_line.startswith(content)
+        return repeats_suffix or (self._is_worn_out() and self._previous.startswith(content))
 
     def _repeats_suffix(self) -> bool:
         return self._is_whole_line() and self._line.strip() == self._around.next_line
@@ -119,10 +121,12 @@ class Cutter:
     def _is_whole_line(self) -> bool:
         return not self._is_first_line or self._around.is_fresh_line
 
-    def _is_repetition(self, content: str) -> bool:
-        self._num_repeats = self._num_repeats + 1 if content == self._previous else 0
-        self._previous = content
-        return self._num_repeats >= _MAX_REPEATS and not self._num_shown
+    def _is_worn_out(self) -> bool:
+        """The line before came twice: a third time would be one too many."""
+        return self._num_repeats >= _MAX_REPEATS - 1
+
+    def _repeats_once_more(self, content: str) -> bool:
+        return self._is_worn_out() and content == self._previous
 
     def _num_uncertain(self) -> int:
         """How many characters at the end may turn out to be the rest of the cursor's line."""

@@ -34,12 +34,14 @@ def authenticate(authority: Authority, key_text: str | None, *, now_ms: int) -> 
 
 
 def _find(authority: Authority, key: PresentedKey) -> tuple[Credential, TenantSnapshot]:
-    for credential, snapshot in authority.candidates(key.lookup_id):
+    candidates = authority.candidates(key.lookup_id)
+    for credential, snapshot in candidates:
         digest = digest_key(authority.pepper(credential.pepper_version), key)
         if hmac.compare_digest(digest, credential.digest):
             return credential, snapshot
-    # The same work on a miss, so that time does not tell which lookup ids exist.
-    hmac.compare_digest(digest_key(authority.pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST)
+    if not candidates:
+        # The same work as for a wrong secret, so that time does not tell which lookup ids exist.
+        hmac.compare_digest(digest_key(authority.pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST)
     raise Unauthenticated("invalid_key", "This is not a valid API key.")
 
 

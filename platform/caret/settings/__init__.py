@@ -1,8 +1,8 @@
 """Django's settings, read once from the environment; the data plane has its own frozen config.
 
 Without any environment they describe the embedded installation below CARET_HOME that `manage.py up`
-makes. In production every external part is named: DATABASE_URL, CARET_OWNER_DATABASE_URL, REDIS_URL,
-CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
+makes. In production every external part is named: DATABASE_URL, CARET_OWNER_DATABASE_URL,
+REDIS_URL, CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
 """
 
 from pathlib import Path
