@@ -1,0 +1,97 @@
+"""Months of tables that are partitioned by `occurred_at`, made ahead of time by the owner.
+
+A default partition takes what no month takes, so that nothing is lost when this ran too late; rows
+found there are moved into their month when it is made. Partitions are reached through their parent
+only: they inherit neither its policies nor our grants, so each is closed on its own.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+
+from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import CreateModel
+from django.db.migrations.state import ProjectState
+
+from caret.foundation.postgres.row_security import grant_sql
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    year: int
+    number: int  # 1 to 12
+
+    @property
+    def start(self) -> date:
+        return date(self.year, self.number, 1)
+
+    def later(self, months: int) -> "Month":
+        years, zero_based = divmod(self.number - 1 + months, 12)
+        return Month(self.year + years, zero_based + 1)
+
+
+class CreatePartitionedModel(CreateModel):
+    """CreateModel for a table that is partitioned by range of `occurred_at`, default included."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        plain = schema_editor.sql_create_table
+        schema_editor.sql_create_table = f"{plain} PARTITION BY RANGE (occurred_at)"
+        try:
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+        finally:
+            schema_editor.sql_create_table = plain
+        table = to_state.apps.get_model(app_label, self.name)._meta.db_table
+        default = _default_name(table)
+        schema_editor.execute(f'CREATE TABLE "{default}" PARTITION OF "{table}" DEFAULT')
+        for statement in _close_sql(default):
+            schema_editor.execute(statement)
+
+
+def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> bool:
+    """Makes the partition of `month` unless it is there; True when it was made.
+
+    Needs the owner's connection. Locks the table for as long as rows are moved.
+    """
+    name = f"{table}_{month.year}_{month.number:02}"
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        # Two of these at once: the second waits here, then sees the first one's partition.
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [table])
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{name}"'])
+        (exists,) = cursor.fetchone()
+        if exists:
+            return False
+        for statement in _month_sql(table, name, month):
+            cursor.execute(statement)
+    return True
+
+
+def _month_sql(table: str, name: str, month: Month) -> list[str]:
+    low, high = month.start.isoformat(), month.later(1).start.isoformat()
+    default = _default_name(table)
+    span = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
+    return [
+        f'LOCK TABLE "{table}" IN ACCESS EXCLUSIVE MODE',
+        f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+        f'INSERT INTO "{name}" SELECT * FROM "{default}" WHERE {span}',  # noqa: S608  # our own names
+        f'DELETE FROM "{default}" WHERE {span}',  # noqa: S608
+        f'ALTER TABLE "{table}" ATTACH PARTITION "{name}"'
+        f" FOR VALUES FROM ('{low} 00:00+00') TO ('{high} 00:00+00')",
+        *_close_sql(name),
+    ]
+
+
+def _close_sql(name: str) -> list[str]:
+    # Row security without a policy: even a later grant by mistake shows nothing. Not FORCEd, so
+    # that the owner can move rows out of the default partition.
+    return [f'ALTER TABLE "{name}" ENABLE ROW LEVEL SECURITY', *grant_sql(f'"{name}"', ())]
+
+
+def _default_name(table: str) -> str:
+    return f"{table}_default"

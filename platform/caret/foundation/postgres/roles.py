@@ -1,0 +1,66 @@
+"""Whether the role that we are is bound by row security; what is not does not start.
+
+A superuser and BYPASSRLS ignore every policy, the owner of a table can switch it off, and a member
+of such a role can become it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core import checks
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from caret.foundation.postgres import OWNER_ALIAS
+
+# Every role that the session's users are, or may become, and what it could do.
+_POWERS_SQL = """
+SELECT DISTINCT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (
+    SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relowner = r.oid AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+) AS owns
+FROM pg_roles r
+WHERE pg_has_role(current_user, r.oid, 'MEMBER') OR pg_has_role(session_user, r.oid, 'MEMBER')
+"""
+
+
+class RoleTooStrong(Exception):
+    """The application's database role could pass the wall between tenants."""
+
+
+def require_bound_role() -> None:
+    """Raises RoleTooStrong, saying what to do, when row security would not bind this process."""
+    if powers := find_powers(connections["default"]):
+        raise RoleTooStrong(
+            f"DATABASE_URL names a role that could pass row-level security: {'; '.join(powers)}. "
+            "Use a role without these powers, such as caret_app."
+        )
+
+
+def find_powers(connection: BaseDatabaseWrapper) -> list[str]:
+    """What lets this connection's role around row security, as sentences. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_POWERS_SQL)
+        rows = cursor.fetchall()
+    powers = []
+    for name, is_superuser, bypasses, owns in sorted(rows):
+        if is_superuser:
+            powers.append(f"{name} is a superuser")
+        if bypasses:
+            powers.append(f"{name} has BYPASSRLS")
+        if owns:
+            powers.append(f"{name} owns tables")
+    return powers
+
+
+@checks.register(checks.Tags.database)
+def check_bound_role(
+    *, databases: Sequence[str] | None = None, **_: Any
+) -> list[checks.CheckMessage]:
+    """`manage.py check --database default` fails for a role that is too strong."""
+    return [
+        checks.Error(f"{power} (database {alias!r}).", id="caret.E001")
+        for alias in databases or []
+        if alias != OWNER_ALIAS
+        for power in find_powers(connections[alias])
+    ]

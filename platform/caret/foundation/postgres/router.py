@@ -1,0 +1,22 @@
+"""Two aliases of one database: `default` is the application, `owner` runs migrations only."""
+
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import Model
+
+from caret.foundation.postgres import OWNER_ALIAS
+
+
+class OwnerMigrates:
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        return DEFAULT_DB_ALIAS
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+        return DEFAULT_DB_ALIAS
+
+    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool:
+        return True
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
+        return db == OWNER_ALIAS

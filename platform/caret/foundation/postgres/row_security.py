@@ -1,0 +1,134 @@
+"""Row security and grants as constraints of a model, so that migrations write them with the table.
+
+A tenant's table has `RowSecurity` in `Meta.constraints`, a table outside the wall `Grants` with the
+reason why. Both grant the application role exactly what they name: what is not named is refused,
+TRUNCATE (which ignores row security) always. Removing either takes the grants away: fail closed.
+"""
+
+from typing import Any, Final
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.models import BaseConstraint, Model
+
+from caret.foundation.postgres import APP_ROLE
+
+READ_WRITE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
+APPEND_ONLY: Final = ("SELECT", "INSERT")
+
+
+class _TableRule(BaseConstraint):
+    """A constraint that is no part of CREATE TABLE but statements after it."""
+
+    privileges: tuple[str, ...]
+
+    def __init__(self, *, name: str, privileges: tuple[str, ...]) -> None:
+        super().__init__(name=name)
+        self.privileges = tuple(privileges)
+
+    def constraint_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> str:
+        assert schema_editor is not None
+        schema_editor.deferred_sql.append(self.create_sql(model, schema_editor))
+        return ""
+
+    def create_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return "; ".join([*self.rule_sql(table), *grant_sql(table, self.privileges)])
+
+    def remove_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        return grant_sql(_quoted_table(model, schema_editor), ())[0]
+
+    def rule_sql(self, table: str) -> list[str]:
+        raise NotImplementedError
+
+    def validate(self, *args: object, **kwargs: object) -> None:
+        """The database alone decides: it knows the scope."""
+
+    def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, tuple(args), {**kwargs, "privileges": self.privileges}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TableRule) and self.deconstruct() == other.deconstruct()
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value, never a key
+
+
+class RowSecurity(_TableRule):
+    """Rows are seen and written only by their tenant, the table's owner included.
+
+    `user_column` lets a signed-in user read his own rows before a tenant is chosen (memberships).
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        privileges: tuple[str, ...] = READ_WRITE,
+        user_column: str | None = None,
+    ) -> None:
+        super().__init__(name=name, privileges=privileges)
+        self.user_column = user_column
+
+    def rule_sql(self, table: str) -> list[str]:
+        tenant = "current_setting('caret.tenant')::uuid"
+        if self.user_column is not None:
+            # Policies are OR-ed, so here a missing tenant must be no rows rather than an error.
+            tenant = "nullif(current_setting('caret.tenant', true), '')::uuid"
+        # The sub-select is evaluated once a query, not once a row: 326 ms to 46 ms on 1M rows.
+        match = f"tenant_id = (SELECT {tenant})"
+        return [
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+            f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+            f'CREATE POLICY "{self.name}" ON {table} TO {APP_ROLE}'
+            f" USING ({match}) WITH CHECK ({match})",
+            *self._own_rows_sql(table),
+        ]
+
+    def _own_rows_sql(self, table: str) -> list[str]:
+        if self.user_column is None:
+            return []
+        user = "nullif(current_setting('caret.user', true), '')::uuid"
+        return [
+            f'CREATE POLICY "{self.name}_own" ON {table} FOR SELECT TO {APP_ROLE}'
+            f" USING ({self.user_column} = (SELECT {user}))"
+        ]
+
+    def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, args, {**kwargs, "user_column": self.user_column}
+
+
+class Grants(_TableRule):
+    """A table outside the wall: the application role may do what is named, `reason` says why."""
+
+    def __init__(self, *, name: str, reason: str, privileges: tuple[str, ...] = READ_WRITE) -> None:
+        super().__init__(name=name, privileges=privileges)
+        self.reason = reason
+
+    def rule_sql(self, table: str) -> list[str]:
+        return []
+
+    def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, args, {**kwargs, "reason": self.reason}
+
+
+def grant_sql(table: str, privileges: tuple[str, ...]) -> list[str]:
+    """Statements after which the application role has `privileges` on `table` and no others."""
+    statements = [f"REVOKE ALL ON {table} FROM PUBLIC, {APP_ROLE}"]
+    if privileges:
+        statements.append(f"GRANT {', '.join(privileges)} ON {table} TO {APP_ROLE}")
+    return statements
+
+
+def _quoted_table(model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None) -> str:
+    # Django's types allow None; its schema editor never passes it.
+    assert model is not None
+    assert schema_editor is not None
+    return schema_editor.quote_name(model._meta.db_table)

@@ -1,0 +1,73 @@
+"""Opens the rows of one tenant, or of one user's own memberships, for the length of a transaction.
+
+1. The scope lives in a transaction-local setting, so that neither a pool nor pgbouncer can carry it
+   to somebody else; Postgres compares it with each row (see row_security).
+2. Without a scope a query of a tenant's table is an error, not an empty answer.
+3. A scope never turns into another one on the way: nesting a different tenant is refused.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from django.db import connection, transaction
+
+from caret.foundation.ids import TenantId, UserId
+
+TENANT_SETTING: Final = "caret.tenant"
+USER_SETTING: Final = "caret.user"
+
+_tenant: ContextVar[str | None] = ContextVar("caret.tenant", default=None)
+_user: ContextVar[str | None] = ContextVar("caret.user", default=None)
+
+
+class ScopeConflict(Exception):
+    """Code that works for one tenant or user tried to work for another in the same transaction."""
+
+
+@contextmanager
+def tenant(tenant_id: TenantId) -> Iterator[None]:
+    """A transaction that sees the rows of `tenant_id` only.
+
+    Raises ScopeConflict inside another's.
+    """
+    with _scope(TENANT_SETTING, _tenant, tenant_id):
+        yield
+
+
+@contextmanager
+def acting_user(user_id: UserId) -> Iterator[None]:
+    """A transaction in which a user finds his own memberships, before a tenant is chosen."""
+    with _scope(USER_SETTING, _user, user_id):
+        yield
+
+
+def current_tenant() -> TenantId | None:
+    value = _tenant.get()
+    return None if value is None else TenantId(value)
+
+
+@contextmanager
+def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterator[None]:
+    held = variable.get()
+    if held not in (None, value):
+        raise ScopeConflict(f"{setting} is set for somebody else in this transaction.")
+    nested = connection.in_atomic_block
+    with transaction.atomic():
+        # Set even when we hold it already: a copied context may run on another connection.
+        _set_local(setting, value)
+        token = variable.set(value)
+        try:
+            yield
+        finally:
+            # Inside the transaction, so that what runs on commit starts without our scope.
+            variable.reset(token)
+        if nested:
+            # A released savepoint keeps SET LOCAL; only a rolled back one forgets it.
+            _set_local(setting, held or "")
+
+
+def _set_local(setting: str, value: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config(%s, %s, true)", [setting, value])
