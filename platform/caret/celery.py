@@ -1,0 +1,66 @@
+"""The worker's application: `celery -A caret.celery worker --beat`.
+
+Every task has a queue of its own in the table below. The worker does not start
+with a database role that row security would not bind.
+"""
+
+import logging
+import os
+from typing import Any
+
+from celery import Celery, bootsteps
+from celery.signals import setup_logging
+from kombu.entity import Queue
+
+from caret.foundation.logs import configure_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
+
+app = Celery("caret")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["tenants"])
+
+app.conf.task_queues = [Queue("ingest"), Queue("snapshots")]  # type: ignore[no-untyped-call]
+app.conf.task_default_queue = "snapshots"
+app.conf.task_routes = {
+    "tenants.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
+}
+app.conf.task_create_missing_queues = False
+# Kept in memory: intervals this short need no file that two beats could fight over.
+app.conf.beat_scheduler = "celery.beat:Scheduler"
+app.conf.beat_schedule = {
+    # A tick that finds no worker is worth nothing once the next one is there: it expires.
+    "ingest-usage": {
+        "task": "tenants.tasks.ingest_usage",
+        "schedule": 1.0,
+        "options": {"expires": 2.0},
+    },
+    "republish-snapshots": {
+        "task": "tenants.tasks.republish_snapshots",
+        "schedule": 5.0,
+        "options": {"expires": 10.0},
+    },
+}
+
+
+class BoundRole(bootsteps.Step):  # type: ignore[misc]  # celery has no types
+    """Refuses to start a worker whose database role could pass the wall between tenants."""
+
+    def __init__(self, parent: Any, **kwargs: Any) -> None:
+        # Imported here: settings are read once Celery has loaded them.
+        from caret.foundation.postgres.roles import require_bound_role
+
+        require_bound_role()
+        super().__init__(parent, **kwargs)
+
+
+app.steps["worker"].add(BoundRole)
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]  # Celery's only way to leave logging alone
+def _configure_logging(**_: Any) -> None:
+    configure_logging("worker")
+    # At INFO they write three lines for every tick.
+    for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)

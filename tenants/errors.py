@@ -1,0 +1,36 @@
+"""What `tenants` refuses, and why. Each class has a stable `code`, which the API shows.
+
+Refused           ours to say, theirs to mend; never logged as an exception
+├─ Forbidden      the role may not
+├─ NotFound       there is no such thing, or it is another tenant's: nobody can tell which
+├─ Invalid        a value is malformed or out of range; `field` names it
+└─ Conflict       it is not in a state in which this can be done
+"""
+
+
+class Refused(Exception):
+    code = "refused"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Forbidden(Refused):
+    code = "forbidden"
+
+
+class NotFound(Refused):
+    code = "not_found"
+
+
+class Invalid(Refused):
+    code = "invalid"
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Conflict(Refused):
+    code = "conflict"

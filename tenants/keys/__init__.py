@@ -1,0 +1,1 @@
+"""API keys: made, listed, revoked. Their format is caret.contracts.credential's."""

@@ -1,0 +1,16 @@
+"""What the database holds of a key, and whether a presented one is it."""
+
+import hmac
+
+from django.conf import settings
+
+from caret.contracts.credential import PresentedKey, digest_key
+from caret.foundation.crypto import derive_key
+
+
+def key_digest(key: PresentedKey, *, pepper_version: int) -> bytes:
+    return digest_key(derive_key(settings.ROOT_SECRET, f"key-pepper/{pepper_version}"), key)
+
+
+def matches(key: PresentedKey, *, digest: bytes, pepper_version: int) -> bool:
+    return hmac.compare_digest(key_digest(key, pepper_version=pepper_version), digest)

@@ -1,0 +1,136 @@
+"""Makes and revokes API keys. A key's text exists once, in the answer to who made it."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from caret.contracts.credential import KeyKind, PresentedKey, generate_key
+from caret.foundation.ids import LookupId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import Facts, record_change
+from tenants.errors import Conflict, Invalid, NotFound
+from tenants.keys.digest import key_digest
+from tenants.keys.queries import KeyView, find_key
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import ApiKey
+from tenants.snapshots.publish import tenant_changed
+
+PEPPER_VERSION: Final = 1
+MAX_NAME_CHARS: Final = 120
+MAX_LIFETIME: Final = timedelta(days=3_660)
+LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """What the maker asks for."""
+
+    kind: KeyKind
+    owner_id: UserId | None  # a member; None for a service key, and only for one
+    name: str
+    expires_at: datetime | None  # None: never
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedKey:
+    text: str = field(repr=False)  # shown once, stored nowhere
+    key: KeyView
+
+
+def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
+    """Gateways accept the key at once. Raises Forbidden, Invalid."""
+    actor.require(Permission.CREATE_KEYS)
+    _check(new, now)
+    generated = generate_key(new.kind)
+    with tenant(actor.tenant_id):
+        _insert(actor, new, generated, now)
+        tenant_changed(tenant_id=actor.tenant_id)
+        record_change(
+            actor=actor,
+            action="key.created",
+            target=f"key:{generated.lookup_id}",
+            change=(None, _facts(new)),
+            now=now,
+        )
+        view = find_key(actor=actor, lookup_id=generated.lookup_id, now=now)
+    return CreatedKey(text=generated.text, key=view)
+
+
+def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> KeyView:
+    """Gateways refuse the key within a second. Revoking a revoked key changes nothing.
+
+    Raises Forbidden, NotFound.
+    """
+    actor.require(Permission.REVOKE_KEYS)
+    with tenant(actor.tenant_id):
+        if not ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).exists():
+            raise NotFound("There is no such key.")
+        revoked = ApiKey.objects.filter(
+            tenant_id=actor.tenant_id, lookup_id=lookup_id, revoked_at=None
+        ).update(revoked_at=now)
+        if revoked:
+            tenant_changed(tenant_id=actor.tenant_id)
+            record_change(
+                actor=actor,
+                action="key.revoked",
+                target=f"key:{lookup_id}",
+                change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
+                reason=reason,
+                now=now,
+            )
+        return find_key(actor=actor, lookup_id=lookup_id, now=now)
+
+
+def note_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
+    """Keeps when keys were last used, to the minute; must run inside the tenant's scope."""
+    latest: dict[uuid.UUID, datetime] = {}
+    for key_id, used_at in uses:
+        latest[key_id] = max(used_at, latest.get(key_id, used_at))
+    # In the keys' order, so that two workers cannot wait for each other.
+    for key_id, used_at in sorted(latest.items()):
+        stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
+        ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
+
+
+def _check(new: NewKey, now: datetime) -> None:
+    if not 1 <= len(new.name.strip()) <= MAX_NAME_CHARS or not new.name.isprintable():
+        raise Invalid("name", f"Give the key a name of 1 to {MAX_NAME_CHARS} characters.")
+    if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
+        raise Invalid("owner_id", "A service key has no owner, every other key has one.")
+    if new.expires_at is not None and not now < new.expires_at <= now + MAX_LIFETIME:
+        raise Invalid("expires_at", "A key expires in the future, at most ten years from now.")
+
+
+def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -> None:
+    try:
+        with transaction.atomic():
+            ApiKey.objects.create(
+                tenant_id=actor.tenant_id,
+                lookup_id=generated.lookup_id,
+                digest=key_digest(generated, pepper_version=PEPPER_VERSION),
+                pepper_version=PEPPER_VERSION,
+                kind=new.kind,
+                owner_id=new.owner_id,
+                name=new.name.strip(),
+                created_at=now,
+                expires_at=new.expires_at,
+            )
+    except IntegrityError as error:
+        if "owner_id_member" in str(error):  # the composite foreign key, see the migration
+            raise Invalid("owner_id", "The owner is no member of this tenant.") from error
+        raise Conflict("Try again.") from error  # lookup ids collide once in 2^47
+
+
+def _facts(new: NewKey) -> Facts:
+    return {
+        "kind": new.kind.value,
+        "owner_id": new.owner_id,
+        "name": new.name.strip(),
+        "expires_at": None if new.expires_at is None else new.expires_at.isoformat(),
+    }

@@ -1,0 +1,28 @@
+"""`manage.py create_partitions`: run it after each migration, and at least monthly."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import connections
+from django.utils import timezone
+
+from caret.foundation.postgres import OWNER_ALIAS
+from caret.foundation.postgres.partitions import Month, ensure_month
+from tenants.models.usage import PARTITIONED_TABLES
+
+
+class Command(BaseCommand):
+    help = "Makes the monthly partitions of the usage tables, as the owner: from last month on."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--months", type=int, default=3, help="how many months ahead")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        today = timezone.now()
+        this_month = Month(today.year, today.month)
+        for table in PARTITIONED_TABLES:
+            for offset in range(-1, options["months"] + 1):
+                month = this_month.later(offset)
+                if ensure_month(connections[OWNER_ALIAS], table, month):
+                    self.stdout.write(f"{table}: made {month.year}-{month.number:02}")

@@ -1,0 +1,1 @@
+"""Tenants' people: who belongs to whom, and what each role may do."""

@@ -1,0 +1,104 @@
+"""Makes tenants and their people. For the platform's operator: no page reaches these yet."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_change
+from tenants.errors import Conflict, Invalid
+from tenants.members.actor import Actor, platform_actor
+from tenants.members.permissions import Permission, Role
+from tenants.models import Membership, Tenant, User
+from tenants.policies.document import DEFAULT_POLICY
+from tenants.policies.operations import add_version
+from tenants.snapshots.publish import tenant_changed
+
+_SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
+
+
+def create_tenant(*, slug: str, name: str, now: datetime) -> TenantId:
+    """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict."""
+    if _SLUG.fullmatch(slug) is None:
+        raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                row = Tenant.objects.create(
+                    slug=slug, name=name, status=TenantStatus.ACTIVE, created_at=now
+                )
+        except IntegrityError as error:
+            raise Conflict(f"There is a tenant {slug} already.") from error
+        actor = platform_actor(TenantId(str(row.id)))
+        with tenant(actor.tenant_id):
+            add_version(
+                actor=actor, policy=DEFAULT_POLICY, version=1, reason="The default.", now=now
+            )
+            record_change(
+                actor=actor,
+                action="tenant.created",
+                target=f"tenant:{slug}",
+                change=(None, {"slug": slug, "name": name}),
+                now=now,
+            )
+            tenant_changed(tenant_id=actor.tenant_id)
+    return actor.tenant_id
+
+
+def create_user(*, email: str, name: str, password: str, now: datetime) -> UserId:
+    """A person without a tenant. Raises Invalid, Conflict."""
+    email = email.strip().lower()
+    user = User(email=email, name=name, created_at=now)
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise Invalid("email", "This is no e-mail address.") from error
+    _set_password(user, password)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict("There is a user with this e-mail address already.") from error
+    return UserId(str(user.id))
+
+
+def set_password(*, user_id: UserId, password: str) -> None:
+    """Raises Invalid. Ends the user's other sessions, as Django binds them to the password."""
+    user = User.objects.get(id=user_id)
+    _set_password(user, password)
+    user.save(update_fields=["password"])
+
+
+def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
+    """Raises Forbidden, and Conflict for who is a member already."""
+    actor.require(Permission.ADD_MEMBERS)
+    with tenant(actor.tenant_id):
+        try:
+            with transaction.atomic():
+                Membership.objects.create(
+                    tenant_id=actor.tenant_id, user_id=user_id, role=role, created_at=now
+                )
+        except IntegrityError as error:
+            raise Conflict("This user is a member already.") from error
+        record_change(
+            actor=actor,
+            action="member.added",
+            target=f"user:{user_id}",
+            change=(None, {"role": role.value}),
+            now=now,
+        )
+
+
+def _set_password(user: User, password: str) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Invalid("password", " ".join(error.messages)) from error
+    user.set_password(password)

@@ -1,0 +1,25 @@
+"""Every table, one aggregate a file. Importable by `tenants` only.
+
+A tenant's table is keyed by (tenant_id, ...): a unique key that did not begin so would tell one
+tenant that another has a value. Foreign keys between tenants' tables are composite for the same
+reason (Postgres checks them past row security); Django cannot write those, migrations do.
+"""
+
+from tenants.models.api_key import ApiKey
+from tenants.models.audit_entry import AuditEntry
+from tenants.models.membership import Membership
+from tenants.models.policy_version import PolicyVersion
+from tenants.models.tenant import Tenant
+from tenants.models.usage import Outcome, UsageRecord
+from tenants.models.user import User
+
+__all__ = [
+    "ApiKey",
+    "AuditEntry",
+    "Membership",
+    "Outcome",
+    "PolicyVersion",
+    "Tenant",
+    "UsageRecord",
+    "User",
+]

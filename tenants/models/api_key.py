@@ -1,0 +1,43 @@
+"""An API key: its digest, never its text."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class ApiKey(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    lookup_id = models.CharField(max_length=8)
+    digest = models.BinaryField()  # 32 bytes, see caret.contracts.credential.digest_key
+    pepper_version = models.PositiveSmallIntegerField()
+    kind = models.CharField(max_length=8, choices=[(k.value, k.name) for k in KeyKind])
+    # None: a service key. The migration binds (tenant_id, owner_id) to a membership.
+    owner = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    name = models.CharField(max_length=120)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)  # None: never
+    revoked_at = models.DateTimeField(null=True)  # None: in force
+    last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "lookup_id"], name="api_key_lookup"),
+            RowSecurity(name="api_key_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+        ]
+        indexes: ClassVar = [
+            # Reader: list_keys of one owner, and the foreign key to the membership.
+            models.Index(fields=["tenant", "owner"], name="api_key_owner"),
+        ]
+
+    def __str__(self) -> str:
+        return self.lookup_id

@@ -1,0 +1,70 @@
+"""Requests and what became of them, in counts, never in code; partitioned by month.
+
+Both tables are keyed by time and the record's own id, so that a record that comes twice is one row.
+They point at keys and users without a foreign key: what was used stays counted.
+"""
+
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class UsageRecord(models.Model):
+    """A `caret.contracts.usage.CompletionRecord`, which says what each field means."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "request_id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    occurred_at = models.DateTimeField()  # when the gateway received the request
+    request_id = models.UUIDField()
+    user_id = models.UUIDField(null=True)  # None: a service key
+    key_id = models.UUIDField()
+    protocol = models.TextField()
+    mode = models.TextField()
+    language = models.TextField()  # "": the client did not say
+    tier = models.TextField()
+    pool = models.TextField()  # "": never got as far
+    replica = models.TextField()
+    finish = models.TextField()
+    error_code = models.TextField()  # "" unless finish is error
+    prompt_tokens = models.IntegerField()
+    cached_tokens = models.IntegerField(null=True)  # None: the engine was stopped before it told
+    generated_tokens = models.IntegerField()
+    # Milliseconds; None: not reached.
+    assembled_ms = models.FloatField(null=True)
+    first_token_ms = models.FloatField(null=True)
+    engine_ms = models.FloatField(null=True)
+    total_ms = models.FloatField()
+
+    class Meta:
+        db_table = "tenants_usage_record"
+        constraints: ClassVar = [RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return str(self.request_id)
+
+
+class Outcome(models.Model):
+    """A `caret.contracts.usage.OutcomeRecord`."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "outcome_id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    occurred_at = models.DateTimeField()
+    outcome_id = models.UUIDField()
+    request_id = models.UUIDField()  # of the completion
+    user_id = models.UUIDField(null=True)
+    event = models.TextField()
+    chars = models.IntegerField()
+    after_ms = models.IntegerField()  # since the suggestion was shown
+
+    class Meta:
+        constraints: ClassVar = [RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.request_id}"
+
+
+# Partitioned by occurred_at; `manage.py create_partitions` makes their months.
+PARTITIONED_TABLES = (UsageRecord._meta.db_table, Outcome._meta.db_table)

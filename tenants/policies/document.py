@@ -1,0 +1,56 @@
+"""A policy as JSON: read, checked, written. The bounds keep a snapshot small."""
+
+from typing import Any, Final
+
+import msgspec
+
+from caret.contracts.policy import Isolation, Mode, TenantPolicy
+from tenants.errors import Invalid
+
+MAX_CONCURRENT_COMPLETIONS: Final = 10_000
+MAX_EXCLUDED_REPOSITORIES: Final = 500
+MAX_EXCLUSIONS: Final = 2_000  # globs in all
+MAX_GLOB_CHARS: Final = 500
+
+DEFAULT_POLICY: Final = TenantPolicy(
+    features=frozenset(Mode),
+    content_exclusion={"*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*")},
+    max_concurrent_completions=64,
+    isolation=Isolation.SHARED,
+)
+
+
+def read_policy(document: object) -> TenantPolicy:
+    """Raises Invalid, which names the field and what would be right."""
+    try:
+        policy = msgspec.convert(document, TenantPolicy)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `")
+        raise Invalid(path.removeprefix("$").strip(".`") or "policy", message) from error
+    _check_bounds(policy)
+    return policy
+
+
+def write_policy(policy: TenantPolicy) -> dict[str, Any]:
+    """As JSON, sets in order, so that equal policies are equal documents."""
+    document: dict[str, Any] = msgspec.to_builtins(policy, order="deterministic")
+    return document
+
+
+def _check_bounds(policy: TenantPolicy) -> None:
+    if not 1 <= policy.max_concurrent_completions <= MAX_CONCURRENT_COMPLETIONS:
+        raise Invalid(
+            "max_concurrent_completions",
+            f"Write a whole number from 1 to {MAX_CONCURRENT_COMPLETIONS}.",
+        )
+    globs = [glob for globs in policy.content_exclusion.values() for glob in globs]
+    if len(policy.content_exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
+        raise Invalid(
+            "content_exclusion",
+            f"At most {MAX_EXCLUDED_REPOSITORIES} repositories and {MAX_EXCLUSIONS} patterns.",
+        )
+    for text in (*policy.content_exclusion, *globs):
+        if not 1 <= len(text) <= MAX_GLOB_CHARS or "\0" in text:
+            raise Invalid(
+                "content_exclusion", f"Names and patterns have 1 to {MAX_GLOB_CHARS} characters."
+            )

@@ -1,0 +1,67 @@
+"""Writes policies: a change is a new version with a reason, never an edit."""
+
+from datetime import datetime
+from typing import Final
+
+from caret.contracts.policy import TenantPolicy
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import Facts, record_change
+from tenants.errors import Conflict, Invalid
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import PolicyVersion
+from tenants.policies.document import read_policy, write_policy
+from tenants.policies.queries import PolicyInForce, find_policy
+from tenants.snapshots.publish import tenant_changed
+
+MAX_REASON_CHARS: Final = 1_000
+
+
+def set_policy(
+    *, actor: Actor, document: object, reason: str, now: datetime, replaces: int | None = None
+) -> PolicyInForce:
+    """Puts a new policy in force; gateways know it at once.
+
+    `replaces` is the version that the author has seen; None: whichever is in force.
+    Raises Forbidden, Invalid, and Conflict when another one is in force by now.
+    """
+    actor.require(Permission.WRITE_POLICY)
+    policy = read_policy(document)
+    if not 1 <= len(reason.strip()) <= MAX_REASON_CHARS:
+        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+    with tenant(actor.tenant_id):
+        # Locks the tenant first, so that two changes at once are two versions one after the other.
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = find_policy(tenant_id=actor.tenant_id)
+        if replaces not in (None, held.version):
+            raise Conflict(f"Version {held.version} is in force, not {replaces}.")
+        add_version(
+            actor=actor, policy=policy, version=held.version + 1, reason=reason.strip(), now=now
+        )
+        record_change(
+            actor=actor,
+            action="policy.changed",
+            target=f"policy:{held.version + 1}",
+            change=(_facts(held.policy), _facts(policy)),
+            reason=reason.strip(),
+            now=now,
+        )
+        return find_policy(tenant_id=actor.tenant_id)
+
+
+def add_version(
+    *, actor: Actor, policy: TenantPolicy, version: int, reason: str, now: datetime
+) -> None:
+    """The row alone: for set_policy, and for a new tenant's first policy."""
+    PolicyVersion.objects.create(
+        tenant_id=actor.tenant_id,
+        version=version,
+        document=write_policy(policy),
+        author_id=actor.user_id,
+        reason=reason,
+        created_at=now,
+    )
+
+
+def _facts(policy: TenantPolicy) -> Facts:
+    return {"policy": write_policy(policy)}

@@ -1,0 +1,89 @@
+"""Usage records as rows; refuses what the tables could not hold, so that it blocks nobody else.
+
+Pure: knows neither Redis nor the database.
+"""
+
+import math
+import uuid
+from typing import Final
+
+import msgspec
+
+from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from caret.contracts.usage import UsageRecord as Record
+from caret.foundation.clock import from_unix_ms
+from tenants.models import Outcome, UsageRecord
+
+_MAX_TEXT_CHARS: Final = 200
+_MAX_INTEGER: Final = 2**31 - 1  # Postgres' integer
+_PLAIN_FIELDS: Final = (
+    *("protocol", "mode", "language", "tier", "pool", "replica", "finish", "error_code"),
+    *("prompt_tokens", "cached_tokens", "generated_tokens"),
+    *("assembled_ms", "first_token_ms", "engine_ms", "total_ms"),
+)
+
+Row = UsageRecord | Outcome
+
+
+class Unfit(Exception):
+    """The record cannot become a row. The text names the field, never its content."""
+
+
+def decode_entry(data: bytes) -> list[bytes]:
+    """The records of a stream's entry, still encoded. Raises Unfit."""
+    try:
+        return [bytes(raw) for raw in msgspec.msgpack.decode(data, type=list[msgspec.Raw])]
+    except msgspec.DecodeError as error:
+        raise Unfit("entry: not an array of records") from error
+
+
+def decode_row(data: bytes) -> Row:
+    """Raises Unfit."""
+    try:
+        record = msgspec.msgpack.decode(data, type=Record)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unfit(f"record: {type(error).__name__}") from error
+    _check_values(record)
+    try:
+        return _usage_row(record) if isinstance(record, CompletionRecord) else _outcome_row(record)
+    except (ValueError, OverflowError) as error:
+        raise Unfit("record: an id or a time is malformed") from error
+
+
+def _check_values(record: Record) -> None:
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if isinstance(value, str) and (len(value) > _MAX_TEXT_CHARS or "\0" in value):
+            raise Unfit(f"{name}: too long or not text")
+        if isinstance(value, int | float) and not 0 <= value < math.inf:
+            raise Unfit(f"{name}: negative or no number")
+        if isinstance(value, int) and name != "occurred_at_ms" and value > _MAX_INTEGER:
+            raise Unfit(f"{name}: too large")
+
+
+def _usage_row(record: CompletionRecord) -> UsageRecord:
+    return UsageRecord(
+        tenant_id=uuid.UUID(record.tenant_id),
+        occurred_at=from_unix_ms(record.occurred_at_ms),
+        request_id=uuid.UUID(record.request_id),
+        user_id=_optional_id(record.user_id),
+        key_id=uuid.UUID(record.key_id),
+        **{name: getattr(record, name) for name in _PLAIN_FIELDS},
+    )
+
+
+def _outcome_row(record: OutcomeRecord) -> Outcome:
+    return Outcome(
+        tenant_id=uuid.UUID(record.tenant_id),
+        occurred_at=from_unix_ms(record.occurred_at_ms),
+        outcome_id=uuid.UUID(record.outcome_id),
+        request_id=uuid.UUID(record.request_id),
+        user_id=_optional_id(record.user_id),
+        event=record.event,
+        chars=record.chars,
+        after_ms=record.after_ms,
+    )
+
+
+def _optional_id(text: str | None) -> uuid.UUID | None:
+    return None if text is None else uuid.UUID(text)

@@ -1,0 +1,86 @@
+"""The usage stream in Redis, as a consumer group reads it.
+
+An entry stays pending from its reading to its acknowledgement; what a dead consumer left pending is
+claimed by the next one. Acknowledged entries are deleted, so the stream is as long as the backlog.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import redis
+
+from caret.contracts.usage import USAGE_FIELD, USAGE_GROUP, USAGE_STREAM
+
+REJECTED_STREAM: Final = "caret:usage:rejected"
+MAX_REJECTED: Final = 1_000  # entries; the oldest go first
+_MAX_REJECTED_BYTES: Final = 64 * 1024  # of one
+BATCH_ENTRIES: Final = 64
+# Longer than any batch takes: who is silent for so long is dead. A slow one does no harm, as rows
+# are keyed by their record.
+CLAIM_AFTER_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    entry_id: bytes
+    data: bytes | None  # None: an entry without the field
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    reason: str  # names a field, holds none of its content
+    data: bytes
+
+
+class UsageStream:
+    def __init__(
+        self, connection: redis.Redis, *, consumer: str, claim_after_ms: int = CLAIM_AFTER_MS
+    ) -> None:
+        self._connection = connection
+        self._consumer = consumer
+        self._claim_after_ms = claim_after_ms
+
+    def open(self) -> None:
+        """Makes the group, and the stream, unless they are there."""
+        try:
+            self._connection.xgroup_create(USAGE_STREAM, USAGE_GROUP, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+
+    def claim(self) -> list[Entry]:
+        """Entries that a dead consumer left pending, BATCH_ENTRIES at most."""
+        answer: Any = self._connection.xautoclaim(
+            USAGE_STREAM,
+            USAGE_GROUP,
+            self._consumer,
+            min_idle_time=self._claim_after_ms,
+            count=BATCH_ENTRIES,
+        )
+        return _entries(answer[1])
+
+    def read(self) -> list[Entry]:
+        """New entries, BATCH_ENTRIES at most; does not wait."""
+        answer: Any = self._connection.xreadgroup(
+            USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
+        )
+        return [entry for _, rows in answer for entry in _entries(rows)]
+
+    def settle(self, entries: Sequence[Entry], rejected: Sequence[Rejected]) -> None:
+        """Parks what was rejected, then acknowledges and deletes: one transaction of Redis."""
+        ids = [entry.entry_id for entry in entries]
+        pipeline = self._connection.pipeline(transaction=True)
+        for record in rejected:
+            fields = {"reason": record.reason, "data": record.data[:_MAX_REJECTED_BYTES]}
+            pipeline.xadd(
+                REJECTED_STREAM, cast(Any, fields), maxlen=MAX_REJECTED, approximate=False
+            )
+        pipeline.xack(USAGE_STREAM, USAGE_GROUP, *ids)
+        pipeline.xdel(USAGE_STREAM, *ids)
+        pipeline.execute()
+
+
+def _entries(rows: Any) -> list[Entry]:
+    field = USAGE_FIELD.encode()
+    return [Entry(entry_id, (fields or {}).get(field)) for entry_id, fields in rows]
