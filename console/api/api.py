@@ -1,0 +1,77 @@
+"""The REST API, which automation shares with the console; all that is refused is a problem."""
+
+from collections.abc import Callable
+from typing import Final
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from console.api import keys, policy, usage
+from console.api.authentication import TOO_LARGE, MemberAuth
+from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
+from tenants.errors import Refused
+
+NOT_SIGNED_IN: Final = Problem(401, "not_signed_in", "Sign in first.")
+_HTTP_CODES: Final = {400: "bad_json", 403: "csrf_failed"}
+
+
+def _build() -> NinjaAPI:
+    api = NinjaAPI(
+        title="Caret",
+        version="1",
+        urls_namespace="api",
+        auth=MemberAuth(),
+        docs_url=None,  # it would load scripts from elsewhere
+        openapi_url="openapi.json",
+    )
+    for prefix, router in (
+        ("keys", keys.router),
+        ("policy", policy.router),
+        ("usage", usage.router),
+    ):
+        api.add_router(prefix, router)
+    for kind, handler in _HANDLERS.items():
+        api.add_exception_handler(kind, handler)
+    return api
+
+
+def _refused(_request: HttpRequest, error: Refused) -> HttpResponse:
+    return problem_response(problem_of(error))
+
+
+def _raised(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
+    return problem_response(error.problem)
+
+
+def _not_signed_in(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+    return problem_response(NOT_SIGNED_IN)
+
+
+def _too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:
+    return problem_response(TOO_LARGE)
+
+
+def _malformed(_request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Names the first field that is wrong, and why; never what was sent."""
+    first = error.errors[0]
+    place = ".".join(str(part) for part in first["loc"][1:] if part != "asked")
+    return problem_response(Problem(422, "invalid", first["msg"], place or None))
+
+
+def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
+    code = _HTTP_CODES.get(error.status_code, "refused")
+    return problem_response(Problem(error.status_code, code, str(error)))
+
+
+_HANDLERS: Final[dict[type[Exception], Callable[..., HttpResponse]]] = {
+    Refused: _refused,
+    ProblemRaised: _raised,
+    AuthenticationError: _not_signed_in,
+    RequestDataTooBig: _too_large,
+    ValidationError: _malformed,
+    HttpError: _http_error,
+}
+
+api = _build()

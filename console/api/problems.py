@@ -1,0 +1,55 @@
+"""Errors as problem documents (RFC 9457), each with a `code` that does not change."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.http import HttpResponse, JsonResponse
+
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    status: int
+    code: str
+    detail: str
+    field: str | None = None  # of the request; None: not about one
+
+    @property
+    def title(self) -> str:
+        return HTTPStatus(self.status).phrase
+
+
+class ProblemRaised(Exception):
+    """A problem of the request itself, before any operation was asked."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.code)
+        self.problem = problem
+
+
+_STATUS: Final[dict[type[Refused], int]] = {
+    Forbidden: 403,
+    NotFound: 404,
+    Invalid: 422,
+    Conflict: 409,
+}
+
+
+def problem_of(error: Refused) -> Problem:
+    field = error.field if isinstance(error, Invalid) else None
+    return Problem(_STATUS[type(error)], error.code, error.message, field)
+
+
+def problem_response(problem: Problem) -> HttpResponse:
+    document: dict[str, Any] = {
+        "type": "about:blank",
+        "title": problem.title,
+        "status": problem.status,
+        "code": problem.code,
+        "detail": problem.detail,
+    }
+    if problem.field is not None:
+        document["field"] = problem.field
+    return JsonResponse(document, status=problem.status, content_type="application/problem+json")

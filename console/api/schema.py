@@ -1,0 +1,16 @@
+"""What all shapes of the API have in common."""
+
+from ninja import Schema
+from pydantic import ConfigDict
+
+
+class Body(Schema):
+    """A request's body or query: an unknown field is an error, not a silent nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Answer(Schema):
+    """Read from the attributes of what a query or operation returns."""
+
+    model_config = ConfigDict(from_attributes=True)

@@ -1,0 +1,14 @@
+"""The addresses of the API."""
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import path, re_path
+
+from console.api.api import api
+from console.api.problems import Problem, problem_response
+
+
+def nothing(request: HttpRequest) -> HttpResponse:
+    return problem_response(Problem(404, "not_found", "There is nothing here."))
+
+
+urlpatterns = [path("", api.urls), re_path("^", nothing)]

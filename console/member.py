@@ -1,0 +1,82 @@
+"""Who is signed in, and for which of his tenants he works now."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, cast
+from uuid import uuid4
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from caret.foundation.ids import TenantId, UserId
+from tenants.members.actor import Actor
+from tenants.members.queries import MembershipRow, find_memberships
+
+_SESSION_TENANT: Final = "tenant_id"
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    email: str
+    name: str
+    actor: Actor
+    tenant: MembershipRow
+    other_tenants: list[MembershipRow]  # by name
+
+
+def find_member(request: HttpRequest) -> Member | None:
+    """None for somebody who is not signed in or belongs to no tenant. One query, made each time: a
+    membership that ended has ended."""
+    user = request.user
+    if not user.is_authenticated:
+        return None
+    user_id = UserId(str(user.pk))
+    memberships = find_memberships(user_id=user_id)
+    if not memberships:
+        return None
+    chosen = request.session.get(_SESSION_TENANT)
+    tenant = next((row for row in memberships if row.tenant_id == chosen), memberships[0])
+    actor = Actor(
+        tenant_id=tenant.tenant_id,
+        user_id=user_id,
+        role=tenant.role,
+        address=client_address(request),
+        request_id=str(uuid4()),
+    )
+    others = [row for row in memberships if row is not tenant]
+    return Member(user.get_username(), user.name, actor, tenant, others)
+
+
+def choose_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
+    """False, and nothing changes, when the user does not belong to it."""
+    memberships = find_memberships(user_id=UserId(str(request.user.pk)))
+    if tenant_id not in {row.tenant_id for row in memberships}:
+        return False
+    request.session[_SESSION_TENANT] = tenant_id
+    return True
+
+
+def client_address(request: HttpRequest) -> str:
+    """The network address; uvicorn has replaced a trusted proxy's by its client's."""
+    return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # no binding: unknown
+
+
+def for_members(
+    view: Callable[Concatenate[HttpRequest, Member, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A page that somebody must be signed in for; it is given who."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        member = find_member(request)
+        if member is None:
+            return render(request, "console/no_tenant.html", status=403)
+        return view(request, member, *args, **kwargs)
+
+    # mypy takes what `wraps` gives for a class of its own.
+    return cast(Callable[Concatenate[HttpRequest, P], HttpResponse], guarded)

@@ -1,0 +1,10 @@
+from django import template
+
+from console.assets import asset_url
+
+register = template.Library()
+
+
+@register.simple_tag
+def asset(name: str) -> str:
+    return asset_url(name)

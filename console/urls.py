@@ -1,0 +1,18 @@
+"""The addresses of the pages."""
+
+from django.urls import path
+
+from console import assets
+from console.views import health, new_key, overview, revoke_key, sign_in
+
+app_name = "console"
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("sign-in", sign_in.sign_in, name="sign-in"),
+    path("sign-out", sign_in.sign_out, name="sign-out"),
+    path("tenant", sign_in.switch_tenant, name="switch-tenant"),
+    path("keys/new", new_key.new_key, name="new-key"),
+    path("keys/<lookup_id>/revoke", revoke_key.revoke, name="revoke-key"),
+    path("assets/<digest>/<name>", assets.serve, name="asset"),
+    path("healthz", health.healthz, name="healthz"),
+]

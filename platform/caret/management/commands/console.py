@@ -1,0 +1,49 @@
+"""`manage.py console`: the web console and the REST API.
+
+CARET_CONSOLE_HOST and CARET_CONSOLE_PORT say where it listens. CARET_TRUSTED_PROXIES names the
+addresses whose X-Forwarded-* headers count; nobody's do by default.
+"""
+
+from typing import Any, Final
+
+import uvicorn
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from django.core.management.base import BaseCommand, CommandError
+
+from caret.foundation.environment import env_int, env_list, env_text
+from caret.foundation.logs import configure_logging
+from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
+from caret.foundation.web.body_limit import BodyLimit
+
+# Each request in flight holds a thread and a connection to Postgres (facts/asgi.md).
+MAX_REQUESTS_IN_FLIGHT: Final = 64
+
+
+class Command(BaseCommand):
+    help = "Serves the web console and the REST API."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        configure_logging("console")
+        try:
+            require_bound_role()
+        except RoleTooStrong as error:
+            raise CommandError(str(error)) from error
+        proxies = env_list("CARET_TRUSTED_PROXIES")
+        uvicorn.run(
+            BodyLimit(get_asgi_application(), max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+            host=env_text("CARET_CONSOLE_HOST", "127.0.0.1"),
+            port=env_int("CARET_CONSOLE_PORT", 8400, low=1, high=65_535),
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            limit_concurrency=MAX_REQUESTS_IN_FLIGHT,
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=proxies,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )

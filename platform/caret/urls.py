@@ -1,0 +1,12 @@
+"""All addresses of the console's process."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("api/v1/", include("console.api.urls")),
+    path("", include("console.urls")),
+]
+handler400 = "console.views.errors.bad_request"
+handler403 = "console.views.errors.forbidden"
+handler404 = "console.views.errors.not_found"
+handler500 = "console.views.errors.failed"
