@@ -1,0 +1,24 @@
+# Aliases only; the work is in manage.py and platform/scripts.
+.DEFAULT_GOAL := help
+.PHONY: help up down test check format bench
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+up: ## install, start everything, stream one completion (ARGS=--detach: in the background)
+	@python3 platform/scripts/setup && exec .venv/bin/python manage.py up $(ARGS)
+
+down: ## stop everything that `make up` has started
+	@if [ -x .venv/bin/python ]; then exec .venv/bin/python manage.py down; else echo "Caret is not installed here."; fi
+
+test: ## the whole suite, from nothing (ARGS: for pytest)
+	@exec platform/scripts/test $(ARGS)
+
+check: ## format, lint, types, architecture, migrations, unit tests
+	@exec platform/scripts/check
+
+format: ## put the code into its form
+	@exec platform/scripts/format
+
+bench: ## the figures of the README, as JSON lines
+	@exec platform/scripts/bench $(ARGS)

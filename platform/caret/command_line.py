@@ -1,0 +1,70 @@
+"""`manage.py COMMAND`: what runs without Django's settings, and everything else through Django.
+
+`up` and `down` come before the settings, because the secrets that these read may not exist yet.
+"""
+
+import sys
+from collections.abc import Callable
+from textwrap import indent
+
+from caret.embedded.errors import ExitCode, PartFailed, Refusal
+from caret.foundation.environment import BadSetting
+
+
+def run(argv: list[str]) -> int:
+    """The exit code. A wrong setting, port or disk is one sentence, never a traceback."""
+    command = argv[1] if len(argv) > 1 else "help"
+    try:
+        return _COMMANDS.get(command, _django)(argv)
+    except BadSetting as error:
+        return _complain(str(error), ExitCode.BAD_SETTING)
+    except PartFailed as error:
+        return _complain(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
+    except Refusal as error:
+        return _complain(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _up(argv: list[str]) -> int:
+    from caret.embedded import up
+
+    return up.main(argv[2:])
+
+
+def _down(argv: list[str]) -> int:
+    from caret.embedded import down
+
+    return down.main(argv[2:])
+
+
+def _complete(argv: list[str]) -> int:
+    from caret.client.command_line import main
+
+    return main(argv[2:])
+
+
+def _gateway(_argv: list[str]) -> int:
+    from caret.gateway_process import main
+
+    return main()
+
+
+def _django(argv: list[str]) -> int:
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(argv)
+    return ExitCode.OK
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "up": _up,
+    "down": _down,
+    "complete": _complete,
+    "gateway": _gateway,
+}
+
+
+def _complain(sentence: str, code: ExitCode) -> int:
+    sys.stderr.write(f"caret: {sentence.rstrip()}\n")
+    return code

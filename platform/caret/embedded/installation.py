@@ -1,0 +1,160 @@
+"""A running installation: every part started in order, then kept alive until somebody says stop."""
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from caret.embedded.credentials import write_credentials
+from caret.embedded.demo_tenants import ensure_demo_tenants
+from caret.embedded.mark import end_marked, home_digest, new_mark
+from caret.embedded.part import Part
+from caret.embedded.parts import environment_of_children, make_parts
+from caret.embedded.pools import read_pools
+from caret.embedded.ports import LOOPBACK, require_free
+from caret.embedded.programs import manage, run_to_end
+from caret.embedded.progress import Progress
+from caret.embedded.settings import UpSettings
+from caret.embedded.supervisor import Supervisor
+from caret.embedded.up_file import PoolEntry, TenantEntry, UpEntry, write_up_file
+from caret.embedded.watchdog import Watchdog
+
+_LEFTOVER_GRACE_S = 5.0
+
+
+class Installation:
+    """Needs the home's lock. Leaving the `with` stops all; nothing that it started is left."""
+
+    def __init__(self, settings: UpSettings, *, progress: Progress) -> None:
+        self._settings = settings
+        self.progress = progress
+        self._mark = new_mark(settings.paths.home)
+        self.environment = environment_of_children(settings, mark=self._mark)
+        self._supervisor = Supervisor(tell=lambda text: self.progress.say(text))
+        self._watchdog = Watchdog(self._mark)
+        self._tenants: list[TenantEntry] = []
+
+    def __enter__(self) -> Self:
+        """Raises PortInUse before anything is started."""
+        self._end_leftovers()
+        require_free(*self._settings.needed_ports)
+        write_credentials(self._settings.paths)
+        self._parts = make_parts(self._settings, mark=self._mark)
+        self._watchdog.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._settings.paths.up_file.unlink(missing_ok=True)
+            with self.progress.step("Stop", "every part, the databases last"):
+                self._supervisor.stop()
+        finally:
+            self._watchdog.__exit__(kind, error, traceback)
+
+    def start(self) -> None:
+        """Raises PartFailed."""
+        if self._parts.engine is not None:
+            self._supervisor.launch(self._parts.engine)
+        for part in self._parts.foundations:
+            self._start(part, is_foundation=True)
+        self._migrate()
+        for part in self._parts.programs:
+            self._supervisor.launch(part)
+        self._make_tenants()
+        for part in self._parts.programs:
+            self._await(part)
+        if self._parts.engine is not None:
+            self._await(self._parts.engine)
+        self._write_up_file()
+
+    def watch(self, *, until: Callable[[], bool] = lambda: False) -> None:
+        """Raises PartFailed when a part keeps dying."""
+
+        def stop_or_guard() -> bool:
+            self._watchdog.ensure()
+            return until()
+
+        self._supervisor.watch(until=stop_or_guard, on_launch=self._write_up_file)
+
+    def describe(self) -> UpEntry:
+        ports = self._settings.ports
+        return {
+            "console_url": f"http://{LOOPBACK}:{ports.console.number}",
+            "gateway_url": f"http://{LOOPBACK}:{ports.gateway.number}",
+            "pools": self._describe_pools(),
+            "tenants": self._tenants,
+            "supervisor_pid": os.getpid(),
+        }
+
+    def _end_leftovers(self) -> None:
+        """What an earlier supervisor left, if both it and its watchdog were killed."""
+        num_ended = end_marked(home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S)
+        if num_ended:
+            self.progress.say(f"Ended {num_ended} processes that an earlier run had left behind.")
+
+    def _start(self, part: Part, *, is_foundation: bool) -> None:
+        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+            self._supervisor.launch(part, is_foundation=is_foundation)
+            self._supervisor.await_ready(part, on_wait=tick)
+
+    def _await(self, part: Part) -> None:
+        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+            self._supervisor.await_ready(part, on_wait=tick)
+
+    def _migrate(self) -> None:
+        with self.progress.step("Migrations", _WHAT["Migrations"]) as tick:
+            run_to_end(
+                "The migration of the database",
+                manage("migrate", "--database", "owner", "--no-input"),
+                log_file=self._settings.paths.logs / "migrate.log",
+                environment=self.environment,
+                on_wait=tick,
+            )
+
+    def _make_tenants(self) -> None:
+        with self.progress.step("Tenants", _WHAT["Tenants"]) as tick:
+            self._tenants = ensure_demo_tenants(
+                self._settings.paths, environment=self.environment, on_wait=tick
+            )
+
+    def _write_up_file(self) -> None:
+        write_up_file(self._settings.paths.up_file, self.describe())
+
+    def _describe_pools(self) -> list[PoolEntry]:
+        engine = self._parts.engine
+        pid = None if engine is None else engine.child.pid
+        return [
+            {"name": pool.name, "tier": pool.tier, "url": replica, "pid": pid}
+            for pool in read_pools(self._settings.pools_file)
+            for replica in pool.replicas
+        ]
+
+
+# What each step does, in the words of the terminal.
+_WHAT = {
+    "Postgres": "the control plane's database",
+    "Valkey": "snapshots, queues and usage events",
+    "Migrations": "tables and their row policies",
+    "Tenants": "acme and globex, for the demonstration",
+    "Gateway": "where the editors connect",
+    "Console": "web pages and REST API",
+    "Worker": "ingests usage, publishes snapshots",
+    "Beat": "the clock of the periodic tasks",
+    "Engine": "vLLM loads the model (since the beginning)",
+}
+STEPS = (
+    "Postgres",
+    "Valkey",
+    "Migrations",
+    "Tenants",
+    "Gateway",
+    "Console",
+    "Worker",
+    "Beat",
+    "Engine",
+)

@@ -1,0 +1,39 @@
+"""A child's log: one file and one predecessor, each of bounded size."""
+
+import shutil
+from pathlib import Path
+
+MAX_LOG_BYTES = 8 * 1024 * 1024
+_TAIL_BYTES = 4096
+
+
+def rotate_at_start(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
+    """Makes room for a new run; small logs are kept and continued."""
+    log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if log_file.exists() and log_file.stat().st_size > max_bytes:
+        log_file.replace(_predecessor(log_file))
+
+
+def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
+    """Copies and truncates, because the child keeps its descriptor (opened for appending).
+
+    What is written between the copy and the truncation is lost: accepted for these logs.
+    """
+    if log_file.exists() and log_file.stat().st_size > max_bytes:
+        shutil.copyfile(log_file, _predecessor(log_file))
+        with log_file.open("r+b") as stream:
+            stream.truncate(0)
+
+
+def tail(log_file: Path, *, max_lines: int = 12) -> str:
+    """The last lines, for an error message."""
+    if not log_file.exists():
+        return ""
+    with log_file.open("rb") as stream:
+        stream.seek(max(0, log_file.stat().st_size - _TAIL_BYTES))
+        text = stream.read().decode(errors="replace")
+    return "\n".join(text.splitlines()[-max_lines:])
+
+
+def _predecessor(log_file: Path) -> Path:
+    return log_file.with_name(log_file.name + ".1")

@@ -1,0 +1,81 @@
+"""Which parts this `up` starts, and with what in their environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part
+from caret.embedded.mark import environment_with
+from caret.embedded.part import Part
+from caret.embedded.pools import render_pools, write_pools
+from caret.embedded.postgres import EmbeddedPostgres
+from caret.embedded.programs import beat_part, web_part, worker_part
+from caret.embedded.settings import UpSettings
+from caret.embedded.valkey import EmbeddedValkey
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    postgres: Part | None  # None: the person named one of their own; likewise below
+    valkey: Part | None
+    engine: Part | None
+    gateway: Part
+    console: Part
+    worker: Part
+    beat: Part
+
+    @property
+    def foundations(self) -> tuple[Part, ...]:
+        return tuple(part for part in (self.postgres, self.valkey) if part is not None)
+
+    @property
+    def programs(self) -> tuple[Part, ...]:
+        return (self.gateway, self.console, self.worker, self.beat)
+
+
+def make_parts(settings: UpSettings, *, mark: str) -> Parts:
+    paths = settings.paths
+    environment = environment_of_children(settings, mark=mark)
+    marked = environment_with(mark)
+    return Parts(
+        postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
+        valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
+        engine=_engine(settings, environment=environment),
+        gateway=_web("Gateway", settings.ports.gateway.number, settings, environment),
+        console=_web("Console", settings.ports.console.number, settings, environment),
+        worker=worker_part(paths=paths, environment=environment),
+        beat=beat_part(paths=paths, environment=environment),
+    )
+
+
+def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str]:
+    return (
+        dict(os.environ)
+        | environment_with(mark)
+        | {
+            "CARET_HOME": str(settings.paths.home),
+            "CARET_POOLS": str(settings.pools_file),
+            "CARET_GATEWAY_PORT": str(settings.ports.gateway.number),
+            "CARET_CONSOLE_PORT": str(settings.ports.console.number),
+        }
+    )
+
+
+def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:
+    """Also writes the catalogue in which the gateway finds it."""
+    if settings.own_pools is not None:
+        return None
+    write_pools(
+        settings.paths.pools,
+        render_pools(
+            model=settings.engine.model.served_name,
+            tokenizer=settings.engine.model.path,
+            max_context_tokens=MAX_CONTEXT_TOKENS,
+            replica=settings.engine.url,
+        ),
+    )
+    return engine_part(settings.engine, paths=settings.paths, environment=environment)
+
+
+def _web(name: str, port: int, settings: UpSettings, environment: Mapping[str, str]) -> Part:
+    return web_part(name, port=port, paths=settings.paths, environment=environment)

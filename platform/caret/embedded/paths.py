@@ -1,0 +1,61 @@
+"""Where the embedded installation keeps its things: one folder, CARET_HOME."""
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def home_from_environment() -> "EmbeddedPaths":
+    """CARET_HOME, or `.caret` in the repository; an empty setting is no setting."""
+    return EmbeddedPaths(Path(os.environ.get("CARET_HOME") or REPOSITORY / ".caret").absolute())
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedPaths:
+    home: Path  # mode 0700
+
+    @property
+    def secrets(self) -> Path:
+        return self.home / "secrets"  # mode 0700, files 0600
+
+    @property
+    def root_secret(self) -> Path:
+        return self.secrets / "root"  # 64 hex digits
+
+    @property
+    def app_database_url(self) -> Path:
+        return self.secrets / "database-url"  # role caret_app
+
+    @property
+    def owner_database_url(self) -> Path:
+        return self.secrets / "owner-database-url"  # role caret_owner
+
+    @property
+    def redis_url(self) -> Path:
+        return self.secrets / "redis-url"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def pools(self) -> Path:
+        return self.home / "pools.toml"  # the data plane's catalogue of engines
+
+    @property
+    def journal(self) -> Path:
+        return self.home / "journal"  # usage records on their way to Redis
+
+    @property
+    def up_file(self) -> Path:
+        return self.home / "up.json"  # what runs now, mode 0600
+
+    @property
+    def sockets(self) -> Path:
+        """Unix sockets live below the temporary folder: their paths may have 107 bytes only."""
+        digest = hashlib.sha256(str(self.home.resolve()).encode()).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"caret-{os.getuid()}-{digest}"

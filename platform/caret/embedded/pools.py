@@ -1,0 +1,64 @@
+"""The data plane's catalogue of engines (TOML), as `up` writes it for its own engine."""
+
+import json
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from caret.foundation.environment import BadSetting
+
+# One engine serves both tiers: a demonstration on one machine has memory for one model.
+_TIERS = ("fast", "quality")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    name: str
+    tier: str
+    replicas: tuple[str, ...]  # base addresses
+
+
+def render_pools(*, model: str, tokenizer: str, max_context_tokens: int, replica: str) -> str:
+    return "\n".join(
+        _render_pool(
+            {
+                "name": f"{model}-{tier}",
+                "tier": tier,
+                "model": model,
+                "tokenizer": tokenizer,
+                "max_context_tokens": max_context_tokens,
+                "replicas": [replica],
+            }
+        )
+        for tier in _TIERS
+    )
+
+
+def write_pools(file: Path, text: str) -> None:
+    draft = file.with_name(file.name + ".new")
+    draft.write_text(text)
+    os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new, never half
+
+
+def read_pools(file: Path) -> list[Pool]:
+    """Name, tier and replicas only: what the person who runs `up` is told. Raises BadSetting."""
+    try:
+        entries = tomllib.loads(file.read_text())["pools"]
+        return [
+            Pool(name=entry["name"], tier=entry["tier"], replicas=tuple(entry["replicas"]))
+            for entry in entries
+        ]
+    except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
+        raise BadSetting(f"CARET_POOLS: {file} is no catalogue of pools: {error}.") from error
+
+
+def _render_pool(values: dict[str, str | int | list[str]]) -> str:
+    lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
+    return "\n".join(["[[pools]]", *lines, ""])
+
+
+def _toml(value: str | int | list[str]) -> str:
+    """JSON's strings, numbers and lists are TOML's too, but for one character and for escapes of
+    surrogate pairs."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,121 @@
+"""What the person at the terminal sees: what is done, how long it has taken, what is next.
+
+Two forms of one thing: lines for a log or a pipe, and a moving line for a terminal.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+# A pipe's reader learns this often that a long step is still alive.
+_REMINDER_S = 10.0
+_TITLE_WIDTH = 12
+_WHAT_WIDTH = 50
+
+
+class Progress(Protocol):
+    @contextmanager
+    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+        """Yields what to call while waiting, often."""
+
+    def say(self, text: str = "") -> None: ...
+
+
+class Plan:
+    """The titles in their order, to say what is next."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self._titles = list(titles)
+
+    def after(self, title: str) -> str:
+        rest = self._titles[self._titles.index(title) + 1 :] if title in self._titles else []
+        return rest[0] if rest else "done"
+
+
+class PlainProgress:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        write: Callable[[str], object] = sys.stdout.write,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan = plan
+        self._write = write
+        self._now_s = now_s
+
+    @contextmanager
+    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+        began_s = reminded_s = self._now_s()
+        self.say(f"  ... {title}: {what} (next: {self._plan.after(title)})")
+
+        def tick() -> None:
+            nonlocal reminded_s
+            if self._now_s() - reminded_s >= _REMINDER_S:
+                reminded_s = self._now_s()
+                self.say(f"  ... {title}: still at it after {reminded_s - began_s:.0f} s")
+
+        yield tick
+        self.say(f"  ok  {title}: {self._now_s() - began_s:.1f} s")
+
+    def say(self, text: str = "") -> None:
+        self._write(text + "\n")
+
+
+class TerminalProgress:
+    """Redraws only when ticked: the supervisor has no second thread, so that it may fork."""
+
+    def __init__(self, plan: Plan, *, console: Console) -> None:
+        self._plan = plan
+        self._console = console
+
+    @contextmanager
+    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+        began_s = time.monotonic()
+        spinner = Spinner("dots", style="cyan")
+
+        def moving() -> Table:
+            note = Text(f"next: {self._plan.after(title)}", style="dim")
+            return _line(spinner, title, what, time.monotonic() - began_s, note=note)
+
+        with Live(moving(), console=self._console, auto_refresh=False, transient=True) as live:
+            yield lambda: live.update(moving(), refresh=True)
+        done = Text("✓", style="green")
+        self._console.print(_line(done, title, what, time.monotonic() - began_s))
+
+    def say(self, text: str = "") -> None:
+        self._console.print(text, highlight=False, markup=False)
+
+
+def _line(
+    sign: Spinner | Text, title: str, what: str, elapsed_s: float, *, note: Text | None = None
+) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=3, justify="right")
+    table.add_column(width=_TITLE_WIDTH, style="bold")
+    table.add_column(width=_WHAT_WIDTH, overflow="ellipsis", no_wrap=True)
+    table.add_column(width=7, justify="right", style="cyan")
+    table.add_column(no_wrap=True)
+    table.add_row(sign, title, what, f"{elapsed_s:.1f} s", note or Text(""))
+    return table
+
+
+def progress_for(plan: Plan) -> Progress:
+    console = Console()
+    if console.is_terminal and not console.is_dumb_terminal:
+        return TerminalProgress(plan, console=console)
+    return PlainProgress(plan, write=_write_at_once)
+
+
+def _write_at_once(text: str) -> None:
+    """A pipe is read while we still work."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

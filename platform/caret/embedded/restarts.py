@@ -1,0 +1,25 @@
+"""When a part that has died is started again, and when not any more. Pure: time comes in."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+MAX_DEATHS = 6
+WINDOW_S = 120.0
+_FIRST_DELAY_S = 0.2
+_MAX_DELAY_S = 10.0
+
+
+@dataclass(slots=True)
+class Restarts:
+    """The recent deaths of one part."""
+
+    _deaths_s: deque[float] = field(default_factory=deque)
+
+    def delay_after_death(self, now_s: float) -> float | None:
+        """Seconds to wait, doubling with each recent death; None: give up."""
+        while self._deaths_s and now_s - self._deaths_s[0] > WINDOW_S:
+            self._deaths_s.popleft()
+        self._deaths_s.append(now_s)
+        if len(self._deaths_s) > MAX_DEATHS:
+            return None
+        return float(min(_MAX_DELAY_S, _FIRST_DELAY_S * 2 ** (len(self._deaths_s) - 1)))

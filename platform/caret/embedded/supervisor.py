@@ -1,0 +1,127 @@
+"""Starts the parts in their order, keeps them alive, and ends them all.
+
+Parts that die are launched again after a growing pause; one that keeps dying ends the whole with
+PartFailed.
+
+Everything runs in one thread: children ask the kernel to die with the thread that started them.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from caret.embedded.errors import PartFailed
+from caret.embedded.log_file import rotate_while_open, tail
+from caret.embedded.part import Part, await_ready
+from caret.embedded.restarts import MAX_DEATHS, WINDOW_S, Restarts
+
+_LOOK_S = 0.1
+_LOG_CARE_S = 30.0
+
+
+class _State(Enum):
+    STARTING = auto()
+    READY = auto()
+    PAUSING = auto()  # dead, to be launched again at `next_launch_s`
+
+
+@dataclass(slots=True)
+class _Watched:
+    part: Part
+    is_foundation: bool
+    state: _State = _State.STARTING
+    launched_s: float = 0.0
+    next_launch_s: float = 0.0
+    next_question_s: float = 0.0
+    restarts: Restarts = field(default_factory=Restarts)
+
+
+class Supervisor:
+    """Holds what was launched, in that order."""
+
+    def __init__(self, *, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._watched: list[_Watched] = []
+        self._next_log_care_s = 0.0
+
+    def launch(self, part: Part, *, is_foundation: bool = False) -> None:
+        """`is_foundation`: others write to it until they end, so it is stopped after them."""
+        part.launch()
+        self._watched.append(_Watched(part, is_foundation, launched_s=time.monotonic()))
+
+    def await_ready(self, part: Part, *, on_wait: Callable[[], None]) -> None:
+        await_ready(part, on_wait=on_wait)
+        self._of(part).state = _State.READY
+
+    def watch(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
+        """Returns when `until` says so; `on_launch` is called after each new launch.
+
+        Raises PartFailed when a part dies too often.
+        """
+        while not until():
+            for watched in self._watched:
+                self._look_at(watched, on_launch=on_launch)
+            self._care_for_logs()
+            time.sleep(_LOOK_S)
+
+    def stop(self) -> None:
+        for is_foundation in (False, True):
+            parts = [w.part for w in reversed(self._watched) if w.is_foundation is is_foundation]
+            for part in parts:
+                part.child.ask_to_stop()
+            for part in parts:
+                part.child.stop()
+
+    def _of(self, part: Part) -> _Watched:
+        return next(watched for watched in self._watched if watched.part is part)
+
+    def _look_at(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+        now_s = time.monotonic()
+        if watched.state is _State.PAUSING:
+            if now_s >= watched.next_launch_s:
+                self._launch_again(watched, on_launch=on_launch)
+        elif not watched.part.child.is_alive:
+            self._note_death(watched, now_s=now_s)
+        elif watched.state is _State.STARTING:
+            self._ask(watched, now_s=now_s)
+
+    def _note_death(self, watched: _Watched, *, now_s: float) -> None:
+        part = watched.part
+        status = part.child.exit_status
+        part.child.kill()  # what its group has left behind would hold its port
+        delay_s = watched.restarts.delay_after_death(now_s)
+        if delay_s is None:
+            raise PartFailed(
+                f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
+                f" {status}); Caret gives up. Its log: {part.child.spec.log_file}",
+                log_tail=tail(part.child.spec.log_file),
+            )
+        self._tell(f"{part.name} ended with status {status}; it is started again.")
+        watched.state = _State.PAUSING
+        watched.next_launch_s = now_s + delay_s
+
+    def _launch_again(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+        watched.part.launch()
+        watched.state = _State.STARTING
+        watched.launched_s = time.monotonic()
+        on_launch()
+
+    def _ask(self, watched: _Watched, *, now_s: float) -> None:
+        if now_s < watched.next_question_s:
+            return
+        watched.next_question_s = now_s + 5 * _LOOK_S
+        if watched.part.is_ready():
+            watched.state = _State.READY
+            self._tell(
+                f"{watched.part.name} is ready again after {now_s - watched.launched_s:.1f} s."
+            )
+        elif now_s - watched.launched_s > watched.part.ready_timeout_s:
+            watched.part.child.kill()  # the next look counts it as a death
+
+    def _care_for_logs(self) -> None:
+        if time.monotonic() < self._next_log_care_s:
+            return
+        self._next_log_care_s = time.monotonic() + _LOG_CARE_S
+        for watched in self._watched:
+            rotate_while_open(watched.part.child.spec.log_file)

@@ -1,0 +1,50 @@
+"""`up.json`: what runs now, for the client and for tests. Mode 0600: it holds passwords."""
+
+import json
+import os
+from pathlib import Path
+from typing import TypedDict
+
+
+class PoolEntry(TypedDict):
+    name: str
+    tier: str
+    url: str
+    pid: int | None  # None: an engine that this supervisor did not start
+
+
+class TenantEntry(TypedDict):
+    slug: str
+    admin_email: str
+    admin_password: str
+    developer_email: str
+    developer_password: str
+    api_key: str
+
+
+class UpEntry(TypedDict):
+    console_url: str
+    gateway_url: str
+    pools: list[PoolEntry]
+    tenants: list[TenantEntry]
+    supervisor_pid: int
+
+
+def write_up_file(file: Path, entry: UpEntry) -> None:
+    """Readers see the old or the new, never half."""
+    draft = file.with_name(file.name + ".new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        json.dump(entry, stream, indent=2)
+        stream.write("\n")
+    draft.replace(file)
+
+
+def read_up_file(file: Path) -> UpEntry | None:
+    """None when nothing runs."""
+    try:
+        entry: UpEntry = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    return entry

@@ -1,0 +1,29 @@
+"""Does the Celery worker answer? Asked with Celery's own ping, without Caret's application."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from caret.embedded.paths import EmbeddedPaths
+from caret.foundation.broker_url import broker_from_redis_url
+
+_TIMEOUT_S = 0.5
+
+
+def worker_answers(paths: EmbeddedPaths, *, environment: Mapping[str, str], worker: str) -> bool:
+    url = _redis_url(paths, environment=environment)
+    with Celery(broker=broker_from_redis_url(url), set_as_current=False) as asker:
+        try:
+            return bool(asker.control.ping(destination=[worker], timeout=_TIMEOUT_S, limit=1))
+        except (OperationalError, OSError):
+            return False
+
+
+def _redis_url(paths: EmbeddedPaths, *, environment: Mapping[str, str]) -> str:
+    if url := environment.get("REDIS_URL"):
+        return url
+    file = environment.get("REDIS_URL_FILE") or os.fspath(paths.redis_url)
+    return Path(file).read_text().strip()
