@@ -89,7 +89,7 @@ def _parse(body: bytes) -> CompletionBody:
         parsed = _decode(body)
     except msgspec.ValidationError:
         raise BadRequest("bad_field", "A field is missing or malformed; see the API.") from None
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise BadRequest("bad_json", "The body is not a JSON object.") from None
     if parsed.n not in (None, 1):
         raise BadRequest("bad_field", "n may only be 1.")

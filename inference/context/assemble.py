@@ -50,19 +50,23 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> list[i
 
 
 def _fim(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
-    budget = _budget(writer, request, total - _MARKER_TOKENS)
-    parts = Parts(
-        files=encode_files(
-            writer.tokens,
-            writer.family,
-            request.files,
-            current_path=request.path,
-            max_tokens=budget.files_tokens,
-            chars_per_token=writer.chars_per_token,
-        ),
-        suffix=_encode_head(writer, request.suffix, max_tokens=budget.suffix_tokens),
-        prefix=_encode_tail(writer, request.prefix, max_tokens=budget.prefix_tokens),
+    room = total - _MARKER_TOKENS
+    budget = _budget(writer, request, room)
+    # What nobody is estimated to need is there for whoever turns out denser than estimated.
+    spare = room - budget.files_tokens - budget.suffix_tokens - budget.prefix_tokens
+    files = encode_files(
+        writer.tokens,
+        writer.family,
+        request.files,
+        current_path=request.path,
+        max_tokens=budget.files_tokens + spare,
+        chars_per_token=writer.chars_per_token,
     )
+    room -= len(files)
+    max_suffix = min(budget.suffix_tokens + spare, room - budget.prefix_tokens)
+    suffix = _encode_head(writer, request.suffix, max_tokens=max_suffix)
+    prefix = _encode_tail(writer, request.prefix, max_tokens=room - len(suffix))
+    parts = Parts(files=files, suffix=suffix, prefix=prefix)
     return lay_out(writer.family.order, writer.markers, parts)
 
 

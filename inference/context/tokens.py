@@ -33,7 +33,9 @@ class Tokens:
 
 def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
     # The "fast" variant keeps no character offsets: 1.9 ms instead of 2.3 for 3,000 tokens.
-    (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=False)
+    # Half of a surrogate pair is no text to the tokenizer.
+    whole = text if text.isascii() else text.encode("utf-8", "replace").decode()
+    (encoding,) = tokenizer.encode_batch_fast([whole], add_special_tokens=False)
     ids: list[int] = encoding.ids
     return ids
 

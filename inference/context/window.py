@@ -10,6 +10,8 @@ from typing import Final
 
 # One line in so many may begin a window: at most about this many lines are given up.
 ANCHOR_EVERY: Final = 16
+# But never more than this share of the window.
+_MAX_GIVEN_UP: Final = 1 / 3
 
 
 def tail(text: str, *, max_chars: int) -> str:
@@ -17,7 +19,7 @@ def tail(text: str, *, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     start = text.find("\n", len(text) - max_chars) + 1
-    if start == 0:  # one endless line
+    if start in (0, len(text)):  # one endless line, perhaps just ended
         return text[len(text) - max_chars :]
     return text[_first_anchor(text, start) :]
 
@@ -33,10 +35,8 @@ def head(text: str, *, max_chars: int) -> str:
 def _first_anchor(text: str, start: int) -> int:
     """The first line at or after `start` that is an anchor; `start` when none is near."""
     position = start
-    for _ in range(ANCHOR_EVERY * 4):
-        end = text.find("\n", position)
-        if end < 0:
-            break
+    last = start + int((len(text) - start) * _MAX_GIVEN_UP)
+    while (end := text.find("\n", position, last)) >= 0:
         line = text[position:end].strip()
         if line and zlib.crc32(line.encode("utf-8", "surrogatepass")) % ANCHOR_EVERY == 0:
             return position

@@ -27,7 +27,8 @@ class Surroundings:
     min_indent: int | None
     ends_at_blank_line: bool
     rest_of_line: str  # what follows the cursor on its line, stripped
-    next_line: str  # the first line of text after the cursor's, stripped; "" when there is none
+    # The first line of text after the cursor's, with its indentation; "" when there is none.
+    next_line: str
 
 
 class Cutter:
@@ -39,6 +40,7 @@ class Cutter:
         self._is_first_line = True
         self._previous = ""  # the line before, stripped
         self._num_repeats = 0
+        self._num_unopened = 0  # of the lines before: brackets closed less brackets opened
         self.has_ended = False
 
     def feed(self, text: str) -> str:
@@ -65,12 +67,15 @@ class Cutter:
 
     def _show(self) -> str:
         content = self._line.strip()
-        if not content or self._may_repeat(content):
+        if not content:
             return ""
         if not self._num_shown and self._leaves_block():
             self.has_ended = True
             return ""
-        return self._rest(self._line[: len(self._line) - self._num_uncertain()].rstrip())
+        if self._may_repeat(content):
+            return ""
+        line = self._line.rstrip()
+        return self._rest(line[: len(line) - self._num_uncertain(line)].rstrip())
 
     def _end_line(self) -> str:
         content = self._line.strip()
@@ -86,8 +91,10 @@ class Cutter:
             self._previous = content
         if not content:
             self.has_ended = self._around.ends_at_blank_line and not self._is_first_line
-        shown = self._rest(self._line) if content else ""
-        self._held = "\n" if content else self._held + self._line + "\n"
+        line = self._line.rstrip()
+        shown = self._rest(line)
+        self._held += self._line[len(line) :] + "\n"
+        self._num_unopened += _num_unopened(line)
         self._line, self._num_shown, self._is_first_line = "", 0, False
         return shown
 
@@ -112,11 +119,20 @@ class Cutter:
         """Whether the line, of which nothing was shown, may become one that is to be dropped."""
         if self._num_shown:
             return False
-        repeats_suffix = self._is_whole_line() and self._around.next_line.startswith(content)
+        line, next_line = self._comparable()
+        repeats_suffix = self._is_whole_line() and next_line.startswith(line)
         return repeats_suffix or (self._is_worn_out() and self._previous.startswith(content))
 
     def _repeats_suffix(self) -> bool:
-        return self._is_whole_line() and self._line.strip() == self._around.next_line
+        line, next_line = self._comparable()
+        return self._is_whole_line() and line == next_line
+
+    def _comparable(self) -> tuple[str, str]:
+        """The line and the suffix's first. Indentation counts: an inner closer is not the outer
+        one. That of the cursor's own line stands before the cursor."""
+        if self._is_first_line:
+            return self._line.strip(), self._around.next_line.strip()
+        return self._line.rstrip(), self._around.next_line
 
     def _is_whole_line(self) -> bool:
         return not self._is_first_line or self._around.is_fresh_line
@@ -128,11 +144,11 @@ class Cutter:
     def _repeats_once_more(self, content: str) -> bool:
         return self._is_worn_out() and content == self._previous
 
-    def _num_uncertain(self) -> int:
+    def _num_uncertain(self, line: str) -> int:
         """How many characters at the end may turn out to be the rest of the cursor's line."""
         rest = self._around.rest_of_line
-        for length in range(min(len(rest), len(self._line)), 0, -1):
-            if self._line.endswith(rest[:length]):
+        for length in range(min(len(rest), len(line)), 0, -1):
+            if line.endswith(rest[:length]):
                 return length
         return 0
 
@@ -140,7 +156,7 @@ class Cutter:
         rest = self._around.rest_of_line
         if not rest or not line.endswith(rest):
             return line
-        if set(rest) <= set(_CLOSERS) and _num_unopened(line) <= 0:
+        if set(rest) <= set(_CLOSERS) and self._num_unopened + _num_unopened(line) <= 0:
             return line  # these brackets close what the completion itself has opened
         return line[: len(line) - len(rest)].rstrip()
 

@@ -15,7 +15,7 @@ def surroundings_of(request: CompletionRequest, *, is_single_line: bool) -> Surr
         min_indent=_min_indent(request.mode, line_before, is_fresh_line=is_fresh_line),
         ends_at_blank_line=request.mode is Mode.INLINE,
         rest_of_line=line_after.strip(),
-        next_line=next((line.strip() for line in after.split("\n") if line.strip()), ""),
+        next_line=next((line.rstrip() for line in after.split("\n") if line.strip()), ""),
     )
 
 

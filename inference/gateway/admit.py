@@ -4,16 +4,20 @@ A seat is a place among the completions that run at once, of the tenant (its pol
 the whole gateway. Without one the client is refused at once: waiting is for engines' queues.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import Final
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import Busy, Forbidden
+
+_ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 
 
 class Seats:
@@ -68,11 +72,14 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     """Whether a glob for this repository, or for all ("*"), matches the path.
 
     `**/` matches no folder too: `**/.env` excludes `.env` at the root, as administrators expect.
+    A `*` matches slashes as well. So slashes are doubled, and the two around `**` become one each:
+    then `/*/` matches what stands between folders, or nothing.
     """
     globs = (*policy.content_exclusion.get("*", ()), *policy.content_exclusion.get(repository, ()))
     normal = path.replace("\\", "/").removeprefix("./").lstrip("/")
-    return any(
-        fnmatchcase(normal, glob.lstrip("/"))
-        or (glob.startswith("**/") and fnmatchcase(normal, glob.removeprefix("**/")))
-        for glob in globs
-    )
+    doubled = f"/{normal}".replace("/", "//")
+    return any(fnmatchcase(doubled, _doubled(glob)) for glob in globs)
+
+
+def _doubled(glob: str) -> str:
+    return _ANY_FOLDERS.sub("/*/", f"/{glob.lstrip('/')}".replace("/", "//"))

@@ -87,13 +87,13 @@ class Authority:
                 self._by_lookup.pop(credential.lookup_id, None)
 
     def _tell_watchers(self, held: TenantSnapshot | None, new: TenantSnapshot) -> None:
-        in_force = {
-            credential.key_id
-            for credential in new.credentials
-            if credential.revoked_at_ms is None and new.status is TenantStatus.ACTIVE
-        }
-        before = held.credentials if held is not None else ()
-        for credential in before:
-            if credential.key_id not in in_force:
-                for on_end in tuple(self._watchers.get(credential.key_id, ())):
-                    on_end()
+        before = _in_force(held) if held is not None else set()
+        for key_id in before - _in_force(new):
+            for on_end in tuple(self._watchers.get(key_id, ())):
+                on_end()
+
+
+def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
+    if snapshot.status is not TenantStatus.ACTIVE:
+        return set()
+    return {each.key_id for each in snapshot.credentials if each.revoked_at_ms is None}

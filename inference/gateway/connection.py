@@ -33,6 +33,7 @@ from inference.gateway.frames import (
 from inference.gateway.protocol import Event, State, advance
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
+MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
 MAX_OUTCOME: Final = 2**31 - 1
 
@@ -133,9 +134,10 @@ class Connection:
         known = self._under_way.get(frame.id) or self._ended.get(frame.id)
         if known is not None:
             advance(known.state, Event.COMPLETE)  # raises: the id is taken
-        self._supersede(frame.path)
-        if len(self._under_way) >= MAX_UNDER_WAY:
-            raise Busy("too_many_requests", f"{MAX_UNDER_WAY} completions are under way here.")
+        superseded = self._superseded_by(frame.path)
+        self._check_room(num_leaving=len(superseded))
+        for exchange in superseded:
+            exchange.cancel(Finish.SUPERSEDED)
         arrival = self._arrival(frame)
         exchange = Exchange(frame.id, frame.path, arrival.request_id, self._send)
         exchange.advance(Event.COMPLETE)
@@ -144,11 +146,20 @@ class Connection:
         # Let it enter `record` before the next frame can cancel it: all that was asked counts.
         await asyncio.sleep(0)
 
-    def _supersede(self, path: str) -> None:
-        """Newest wins: a request for the same file makes the one before worthless."""
-        for exchange in self._under_way.values():
-            if exchange.path == path:
-                exchange.cancel(Finish.SUPERSEDED)
+    def _superseded_by(self, path: str) -> list[Exchange]:
+        """Newest wins: a request for the same file makes the ones before worthless."""
+        running = self._running()
+        return [exchange for exchange in running if path and exchange.path == path]
+
+    def _running(self) -> list[Exchange]:
+        every = self._under_way.values()
+        return [exchange for exchange in every if exchange.state is not State.CANCELLING]
+
+    def _check_room(self, *, num_leaving: int) -> None:
+        """What is being cancelled waits, for a moment, for a client that may read slowly."""
+        num_running = len(self._running()) - num_leaving
+        if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
+            raise Busy("too_many_requests", f"{MAX_UNDER_WAY} completions are under way here.")
 
     async def _run(self, exchange: Exchange, arrival: Arrival) -> None:
         try:

@@ -123,7 +123,7 @@ def decode_frame(text: str) -> ClientFrame:
         frame: ClientFrame = _decode(text)
     except msgspec.ValidationError as error:
         raise _explain(text, error) from None
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
         raise BadFrame("bad_json", "The frame is not a JSON object.") from None
     if not 0 < len(frame.id) <= MAX_ID_CHARS:
         raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
@@ -138,7 +138,7 @@ def _explain(text: str, error: msgspec.ValidationError) -> BadFrame:
     """Names the field, never the value: it may be code."""
     try:
         seen = _decode_any(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return BadFrame("bad_field", "The frame is not an object with a text `type` and `id`.")
     identifier = seen.id if len(seen.id) <= MAX_ID_CHARS else ""
     if seen.type not in ("complete", "cancel", "outcome"):

@@ -52,7 +52,9 @@ class SnapshotFeed:
 
     async def _read_newer(self) -> None:
         hash_ = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
-        versions = {TenantId(key.decode()): int(value) for key, value in hash_.items()}
+        versions = {
+            TenantId(key.decode()): int(value) for key, value in hash_.items() if value.isdigit()
+        }
         held = self._authority.versions
         newer = [tenant for tenant, version in versions.items() if version > held.get(tenant, -1)]
         if newer:

@@ -15,12 +15,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
+
+MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
 
 
 class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +63,7 @@ def read_catalog(path: Path) -> Mapping[Tier, Pool]:
         parsed = msgspec.convert(tomllib.loads(path.read_text()), _File)
     except OSError as error:
         raise BadSetting(f"CARET_POOLS: {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeError, msgspec.ValidationError) as error:
         raise BadSetting(f"CARET_POOLS: {path}: {error}.") from error
     pools: dict[Tier, Pool] = {}
     for entry in parsed.pools:
@@ -75,6 +78,11 @@ def read_catalog(path: Path) -> Mapping[Tier, Pool]:
 def _pool(entry: PoolEntry, path: Path) -> Pool:
     if not entry.replicas:
         raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has no replicas.")
+    if entry.max_context_tokens < MIN_CONTEXT_TOKENS:
+        raise BadSetting(
+            f"CARET_POOLS: {path}: the pool {entry.name} needs max_context_tokens of at least "
+            f"{MIN_CONTEXT_TOKENS}."
+        )
     return Pool(
         name=entry.name,
         tier=entry.tier,

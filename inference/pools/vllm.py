@@ -6,12 +6,13 @@ headers, session ids and transfer parameters would be obeyed).
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 import aiohttp
 import msgspec
+from aiohttp.http_exceptions import LineTooLong
 
 from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
@@ -38,7 +39,7 @@ class _Usage(msgspec.Struct):
 class _Event(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
-    error: msgspec.Raw | None = None
+    error: object = None  # of any shape
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
@@ -61,7 +62,8 @@ class VllmEngine:
         try:
             if response.status != 200:
                 raise _refused(response.status)
-            yield _chunks(response)
+            async with aclosing(_chunks(response)) as chunks:
+                yield chunks
         finally:
             # Not release(): an unfinished response's connection is closed, which aborts it.
             response.close()
@@ -102,7 +104,7 @@ def _body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[Chunk]:
+async def _chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[Chunk, None]:
     """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
 
     The engine tells the reason first and the usage after it; both go out as two chunks.
@@ -120,7 +122,7 @@ async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[Chunk]:
             yield chunk
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise _lost() from error
-    except ValueError:  # a line longer than any of an engine's
+    except (ValueError, LineTooLong):  # a line longer than any of an engine's
         raise _garbled() from None
     if stop is None:
         raise _lost()
@@ -139,7 +141,7 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
 def _chunk(data: bytes, stop: EngineStop | None) -> Chunk:
     try:
         event = _decode_event(data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         raise _garbled() from None
     if event.error is not None:
         raise EngineFailed("engine_refused", "The engine refused the request.")

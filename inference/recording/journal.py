@@ -13,6 +13,7 @@ What it does not promise: the loss of the machine itself (no fsync; a completion
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 import struct
@@ -50,8 +51,11 @@ class Segment:
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def append(self, data: bytes) -> None:
+        """Raises OSError, and then leaves no part of the frame behind."""
         frame = _FRAME.pack(len(data)) + data
-        os.write(self._fd, frame)
+        if os.write(self._fd, frame) < len(frame):
+            os.ftruncate(self._fd, self.num_bytes)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.num_bytes += len(frame)
 
     def close(self) -> None:
@@ -90,21 +94,25 @@ class FileJournal:
 
     async def ship(self, shipment: Shipment) -> bool:
         """Sends all that is there; False when the shipment failed and the rest has to wait."""
-        if self._current.num_bytes:
-            self._current.close()
-            self._closed.append(self._current.path)
-            self._current = self._new_segment()
         try:
+            self._rotate()
             while self._closed:
                 await ship_segment(self._closed[0], shipment)
                 del self._closed[0]
             while self._unwritten:
-                await shipment.send([self._unwritten[0]])
-                self._unwritten.popleft()
+                # Taken out first: a full queue drops its head while the sending waits.
+                await self._send_or_keep(self._unwritten.popleft(), shipment)
         except (OSError, TimeoutError) as error:
             log.warning("usage.undelivered", error=type(error).__name__)
             return False
         return True
+
+    async def _send_or_keep(self, data: bytes, shipment: Shipment) -> None:
+        try:
+            await shipment.send([data])
+        except BaseException:
+            self._unwritten.appendleft(data)
+            raise
 
     async def close(self, shipment: Shipment) -> None:
         """The last attempt; what stays undelivered waits in the folder for the next gateway."""
@@ -112,6 +120,13 @@ class FileJournal:
         self._current.close()
         if not self._current.num_bytes:
             await asyncio.to_thread(self._current.path.unlink, missing_ok=True)
+
+    def _rotate(self) -> None:
+        if not self._current.num_bytes:
+            return
+        full, self._current = self._current, self._new_segment()
+        full.close()
+        self._closed.append(full.path)
 
     def _new_segment(self) -> Segment:
         self._num_segments += 1

@@ -9,6 +9,7 @@ from caret.foundation.clock import Clock
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.request import CompletionRequest, Principal
+from inference.errors import CompletionError
 
 
 class Journal(Protocol):
@@ -26,8 +27,7 @@ def record(journal: Journal, arrival: Arrival, clock: Clock) -> Iterator[Account
     try:
         yield account
     except Exception:
-        account.error_code = account.error_code or "internal"
-        account.finish(Finish.ERROR)
+        account.fail(CompletionError("internal", ""))
         raise
     finally:
         account.finish(Finish.CANCELLED)

@@ -2,17 +2,20 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import aiohttp
+import structlog
 from redis.asyncio import Redis
 
 from caret.foundation.clock import SystemClock
 from caret.foundation.crypto import parse_root_secret
 from caret.foundation.environment import env_int, env_list, env_secret, env_text
+from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
 from inference.context.assemble import PromptWriter
@@ -33,6 +36,8 @@ from inference.routing.route import Router
 _REDIS_TIMEOUT_S: Final = 2.0
 # vLLM closes idle connections after 5 s: let go of them before.
 _ENGINE_KEEPALIVE_S: Final = 4.0
+_AFTER_DEFECT_S: Final = 1.0
+log = structlog.get_logger(__name__)
 
 
 def data_plane_config() -> DataPlaneConfig:
@@ -74,8 +79,8 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         plane = _plane(config, clock, authority, journal, session)
         shipment = RedisShipment(redis)
         tasks = [
-            asyncio.create_task(SnapshotFeed(redis, authority).run()),
-            asyncio.create_task(journal.run(shipment)),
+            asyncio.create_task(_keep_running("snapshots", SnapshotFeed(redis, authority).run)),
+            asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
         ]
         # What start-up made lives as long as the process: collections need not look at it again.
         gc.collect()
@@ -87,6 +92,17 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await journal.close(shipment)
+
+
+async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """A defect in the background is logged and does not end the work: without it revocations or
+    records would stop in silence."""
+    while True:
+        try:
+            await run()
+        except Exception as defect:  # noqa: BLE001  # the edge of a background task
+            log.error("background.defect", task=name, **describe(defect))
+            await asyncio.sleep(_AFTER_DEFECT_S)
 
 
 def _plane(

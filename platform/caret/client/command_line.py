@@ -78,7 +78,7 @@ def _target(tenant: str) -> Target:
         return Target(url, key)
     up = _up_file()
     keys = {each["slug"]: each["api_key"] for each in up["tenants"]}
-    if key is None and tenant not in keys:
+    if not key and tenant not in keys:
         raise NotReady(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
     return Target(url or up["gateway_url"], key or keys[tenant])
 
@@ -87,7 +87,7 @@ def _up_file() -> dict[str, Any]:
     home = os.environ.get("CARET_HOME") or Path(__file__).resolve().parents[3] / ".caret"
     try:
         described: dict[str, Any] = json.loads((Path(home) / "up.json").read_text())
-    except OSError as error:
+    except (OSError, ValueError) as error:  # not there, or half written
         raise NotReady(
             "Nothing runs here. Start it with `make up`, or set CARET_GATEWAY_URL and "
             "CARET_API_KEY."

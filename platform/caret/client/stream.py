@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 Frame = dict[str, Any]
 
@@ -26,14 +26,18 @@ class Stream:
         self._socket = socket
 
     async def send(self, frame: Frame) -> None:
-        await self._socket.send(json.dumps(frame))
+        """Raises GatewayRefused when the connection has ended."""
+        try:
+            await self._socket.send(json.dumps(frame))
+        except ConnectionClosed as error:
+            raise _ended(error) from error
 
     async def receive(self) -> Frame:
         """Raises GatewayRefused when the connection has ended."""
         try:
             frame: Frame = json.loads(await self._socket.recv())
         except ConnectionClosed as error:
-            raise GatewayRefused("connection_closed", f"The connection ended: {error}.") from error
+            raise _ended(error) from error
         return frame
 
     async def complete(self, frame: Frame) -> AsyncIterator[Frame]:
@@ -67,6 +71,12 @@ async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[Stream]:
             yield Stream(socket)
     except InvalidStatus as error:
         raise _refusal(bytes(error.response.body or b"")) from error
+    except (InvalidHandshake, InvalidURI) as error:
+        raise GatewayRefused("no_gateway", f"There is no gateway at {gateway_url}.") from error
+
+
+def _ended(error: ConnectionClosed) -> GatewayRefused:
+    return GatewayRefused("connection_closed", f"The connection ended: {error}.")
 
 
 def _refusal(body: bytes) -> GatewayRefused:

@@ -65,5 +65,11 @@ def encode_snapshot(snapshot: TenantSnapshot) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> TenantSnapshot:
-    """Raises msgspec.ValidationError (or DecodeError) for what is not a snapshot of this schema."""
-    return _decoder.decode(data)
+    """Raises msgspec.DecodeError, ValidationError included, for no snapshot of this schema."""
+    try:
+        snapshot = _decoder.decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError("a text is not UTF-8") from error
+    if snapshot.schema != SCHEMA:
+        raise msgspec.ValidationError(f"schema {snapshot.schema}, not {SCHEMA}")
+    return snapshot

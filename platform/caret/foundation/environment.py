@@ -34,6 +34,12 @@ def env_list(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
 
 
+def env_optional_secret(name: str, *, default_file: Path) -> str | None:
+    """Like env_secret; None when it is not set and the default file is not there."""
+    is_set = os.environ.get(name) or os.environ.get(f"{name}_FILE")
+    return env_secret(name, default_file=default_file) if is_set or default_file.exists() else None
+
+
 def env_secret(name: str, *, default_file: Path | None = None) -> str:
     """The secret in `name`, or in the file that `name`_FILE points to, or in `default_file`."""
     if value := os.environ.get(name):

@@ -10,7 +10,13 @@ from pathlib import Path
 from caret.embedded.paths import home_from_environment
 from caret.foundation.broker_url import broker_from_redis_url
 from caret.foundation.crypto import derive_key, parse_root_secret
-from caret.foundation.environment import env_bool, env_list, env_secret, env_text
+from caret.foundation.environment import (
+    env_bool,
+    env_list,
+    env_optional_secret,
+    env_secret,
+    env_text,
+)
 from caret.settings.urls import database_from_url
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -58,15 +64,15 @@ TEMPLATES = [
 ]
 
 # Two roles on one database (see caret.foundation.postgres): `default` is the application, bound by
-# row-level security; `owner` owns the tables and runs migrations, nothing else.
+# row-level security; `owner` owns the tables and runs migrations, nothing else. In production only
+# the job that migrates is given the owner's address.
 DATABASES = {
-    "default": database_from_url(
-        env_secret("DATABASE_URL", default_file=EMBEDDED.app_database_url)
-    ),
-    "owner": database_from_url(
-        env_secret("CARET_OWNER_DATABASE_URL", default_file=EMBEDDED.owner_database_url)
-    ),
+    "default": database_from_url(env_secret("DATABASE_URL", default_file=EMBEDDED.app_database_url))
 }
+if owner_url := env_optional_secret(
+    "CARET_OWNER_DATABASE_URL", default_file=EMBEDDED.owner_database_url
+):
+    DATABASES["owner"] = database_from_url(owner_url)
 DATABASE_ROUTERS = ["caret.foundation.postgres.router.OwnerMigrates"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env_secret("REDIS_URL", default_file=EMBEDDED.redis_url)

@@ -1,0 +1,35 @@
+"""A client that remembers what it was told, and may leave."""
+
+from inference.completion.account import Account
+from inference.completion.client import ClientGone
+from inference.errors import CompletionError
+
+
+class FakeClient:
+    """Leaves after `leaves_after` texts: all that comes then raises ClientGone. None: it stays."""
+
+    def __init__(self, *, leaves_after: int | None = None) -> None:
+        self.leaves_after = leaves_after
+        self.texts: list[str] = []
+        self.ends: list[str] = []  # "done", or an error's code
+        self.messages: list[str] = []
+        self.account: Account | None = None
+
+    async def delta(self, text: str) -> None:
+        self._check_presence()
+        self.texts.append(text)
+
+    async def done(self, account: Account) -> None:
+        self._check_presence()
+        self.account = account
+        self.ends.append("done")
+
+    async def error(self, error: CompletionError, account: Account) -> None:
+        self._check_presence()
+        self.account = account
+        self.ends.append(error.code)
+        self.messages.append(error.message)
+
+    def _check_presence(self) -> None:
+        if self.leaves_after is not None and len(self.texts) >= self.leaves_after:
+            raise ClientGone

@@ -1,0 +1,17 @@
+"""A clock that stands until a test turns it."""
+
+
+class FakeClock:
+    def __init__(self, *, now_ms: int = 1_750_000_000_000, monotonic_s: float = 1_000.0) -> None:
+        self._now_ms = now_ms
+        self._monotonic_s = monotonic_s
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def monotonic_s(self) -> float:
+        return self._monotonic_s
+
+    def pass_s(self, seconds: float) -> None:
+        self._now_ms += round(seconds * 1000)
+        self._monotonic_s += seconds

@@ -1,0 +1,62 @@
+"""An engine that says what a test tells it to, and counts who is still listening."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from inference.pools.engine import Chunk, EngineRequest, EngineStop
+
+
+def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[Chunk]:
+    """One token a text; the last chunk brings the stop."""
+    last = len(texts) - 1
+    return [
+        Chunk(text=text, generated_tokens=index + 1, stop=stop if index == last else None)
+        for index, text in enumerate(texts)
+    ]
+
+
+class FakeEngine:
+    """Says `chunks`; then hangs if told so, or fails with `error`.
+
+    `error_at_start` is raised before anything is begun.
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[Chunk] = (),
+        *,
+        hangs: bool = False,
+        error: Exception | None = None,
+        error_at_start: Exception | None = None,
+    ) -> None:
+        self.chunks = chunks
+        self.hangs = hangs
+        self.error = error
+        self.error_at_start = error_at_start
+        self.requests: list[EngineRequest] = []
+        self.num_open = 0
+        self.max_open = 0
+        self.num_said = 0
+
+    @asynccontextmanager
+    async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
+        self.requests.append(request)
+        if self.error_at_start is not None:
+            raise self.error_at_start
+        self.num_open += 1
+        self.max_open = max(self.max_open, self.num_open)
+        try:
+            yield self._say()
+        finally:
+            self.num_open -= 1
+
+    async def _say(self) -> AsyncIterator[Chunk]:
+        for chunk in self.chunks:
+            await asyncio.sleep(0)
+            self.num_said += 1
+            yield chunk
+        if self.error is not None:
+            raise self.error
+        if self.hangs:
+            await asyncio.Event().wait()

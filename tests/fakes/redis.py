@@ -1,0 +1,36 @@
+"""The little of Redis that the snapshot feed uses: two hashes and a counter."""
+
+from collections.abc import Sequence
+
+from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS, TenantSnapshot, encode_snapshot
+
+
+class FakeRedis:
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+        self.hashes: dict[str, dict[bytes, bytes]] = {SNAPSHOTS: {}, VERSIONS: {}}
+        self.num_reads_of_versions = 0
+
+    def publish_snapshot(self, snapshot: TenantSnapshot) -> None:
+        self.plant(snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot))
+
+    def plant(self, tenant_id: str, version: int, data: bytes) -> None:
+        """Whatever `data` is."""
+        self.hashes[SNAPSHOTS][tenant_id.encode()] = data
+        self.hashes[VERSIONS][tenant_id.encode()] = str(version).encode()
+        self.values[CHANGES] = str(int(self.values.get(CHANGES, b"0")) + 1).encode()
+
+    def lose_everything(self) -> None:
+        self.values.clear()
+        for hash_ in self.hashes.values():
+            hash_.clear()
+
+    async def get(self, key: str) -> bytes | None:
+        return self.values.get(key)
+
+    async def hgetall(self, key: str) -> dict[bytes, bytes]:
+        self.num_reads_of_versions += 1
+        return dict(self.hashes[key])
+
+    async def hmget(self, key: str, names: Sequence[str]) -> list[bytes | None]:
+        return [self.hashes[key].get(name.encode()) for name in names]

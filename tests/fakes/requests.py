@@ -1,0 +1,48 @@
+"""Requests at each stage of the sentence, with plain defaults."""
+
+from typing import Any
+
+from caret.contracts.policy import Mode
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival, Draft
+from inference.completion.request import CompletionRequest
+from inference.context.prompt import Prompt
+from tests.fakes.clock import FakeClock
+
+
+def make_arrival(
+    *, key_text: str | None = None, clock: FakeClock | None = None, **fields: Any
+) -> Arrival:
+    clock = clock or FakeClock()
+    return Arrival(
+        protocol="stream",
+        key_text=key_text,
+        draft=Draft(**{"mode": "inline", "prefix": "a = ", **fields}),
+        received_s=clock.monotonic_s(),
+        occurred_at_ms=clock.now_ms(),
+    )
+
+
+def make_request(**fields: Any) -> CompletionRequest:
+    defaults: dict[str, Any] = {
+        "mode": Mode.INLINE,
+        "path": "a.py",
+        "language": "python",
+        "prefix": "a = ",
+        "suffix": "",
+        "files": (),
+        "repository": "",
+        "max_tokens": 64,
+        "stop": (),
+        "is_raw": False,
+    }
+    return CompletionRequest(**{**defaults, **fields})
+
+
+def make_account(clock: FakeClock | None = None) -> Account:
+    clock = clock or FakeClock()
+    return Account(arrival=make_arrival(clock=clock), clock=clock)
+
+
+def make_prompt(*, is_single_line: bool = False) -> Prompt:
+    return Prompt(token_ids=[1, 2, 3], stop_token_ids=[0], is_single_line=is_single_line)

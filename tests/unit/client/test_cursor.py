@@ -1,0 +1,65 @@
+"""A file cut in two at the cursor."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.client.cursor import CursorOutside, Cut, cut_at
+from caret.client.languages import language_of
+
+TEXT = "abc\nde\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "cut"),
+    [
+        (1, 1, Cut("", "abc\nde\n")),
+        (1, 2, Cut("a", "bc\nde\n")),
+        (1, 4, Cut("abc", "\nde\n")),
+        (2, 1, Cut("abc\n", "de\n")),
+        (2, 3, Cut("abc\nde", "\n")),
+        (3, 1, Cut("abc\nde\n", "")),
+    ],
+)
+def test_lines_and_columns_count_from_one(line: int, column: int, cut: Cut) -> None:
+    assert cut_at(TEXT, line=line, column=column) == cut
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "says"),
+    [
+        (0, 1, "no line 0: the file has 3"),
+        (4, 1, "no line 4: the file has 3"),
+        (-1, 1, "no line -1"),
+        (1, 0, "no column 0: line 1 ends at 4"),
+        (1, 5, "no column 5: line 1 ends at 4"),
+        (3, 2, "no column 2: line 3 ends at 1"),
+    ],
+)
+def test_a_cursor_outside_is_told_where_the_end_is(line: int, column: int, says: str) -> None:
+    with pytest.raises(CursorOutside, match=says):
+        cut_at(TEXT, line=line, column=column)
+
+
+def test_an_empty_file_has_one_place() -> None:
+    assert cut_at("", line=1, column=1) == Cut("", "")
+
+
+@given(st.text(alphabet="ab\n世🙂\r\t"), st.data())
+def test_the_two_parts_are_the_file(text: str, data: st.DataObject) -> None:
+    lines = text.split("\n")
+    line = data.draw(st.integers(1, len(lines)))
+    column = data.draw(st.integers(1, len(lines[line - 1]) + 1))
+
+    cut = cut_at(text, line=line, column=column)
+
+    assert cut.prefix + cut.suffix == text
+    assert cut.prefix.count("\n") == line - 1
+
+
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [("a.py", "python"), ("src/A.PY", "python"), ("a.tar.rs", "rust"), ("Makefile", ""), ("a", "")],
+)
+def test_a_files_name_tells_its_language(path: str, language: str) -> None:
+    assert language_of(path) == language

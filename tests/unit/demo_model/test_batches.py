@@ -1,0 +1,162 @@
+"""Documents and rows drawn from a small corpus, with a small tokenizer trained on the spot."""
+
+import random
+
+import pytest
+from tokenizers import Tokenizer
+
+from inference.demo_model.batches import ANSWER_WEIGHT, FIRST_WEIGHT, DocumentSource, token_id
+from inference.demo_model.corpus import SourceFile
+from inference.demo_model.tokenizer import (
+    END_OF_TEXT,
+    FIM_MIDDLE,
+    FIM_PAD,
+    FIM_PREFIX,
+    FIM_SUFFIX,
+    SPECIAL_TOKENS,
+    train_tokenizer,
+)
+
+LINES = [f"    def method_{n}(self, value):\n        return self.field_{n}\n\n" for n in range(80)]
+FILES = [SourceFile(f"package/m{n}.py", "class A:\n" + "".join(LINES), False) for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(file.text for file in FILES)
+
+
+def source(tokenizer: Tokenizer, seed: int = 1) -> DocumentSource:
+    return DocumentSource(FILES, tokenizer, random.Random(seed))
+
+
+@pytest.mark.parametrize("num_tokens", [64, 512, 2048])
+def test_a_row_has_as_many_inputs_and_labels_as_asked(
+    tokenizer: Tokenizer, num_tokens: int
+) -> None:
+    row = source(tokenizer).row(num_tokens)
+
+    assert (len(row.inputs), len(row.labels)) == (num_tokens, num_tokens)
+
+
+def test_a_label_is_the_next_input_but_behind_the_prefix(tokenizer: Tokenizer) -> None:
+    row = source(tokenizer).row(256)
+
+    wrong = {
+        place
+        for place, following, label in zip(
+            row.inputs, row.inputs[1:], row.labels[:-1], strict=False
+        )
+        if label != following
+    }
+    assert wrong <= {token_id(tokenizer, FIM_SUFFIX)}
+
+
+def test_behind_a_prefix_the_first_token_of_the_answer_is_asked_for(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+    documents = [draw.document(300) for _ in range(300)]
+
+    hinted = [d for d in documents if d.targets != d.tokens]
+    assert hinted
+    for document in hinted:
+        suffix_at = document.tokens.index(token_id(tokenizer, FIM_SUFFIX))
+        middle_at = document.tokens.index(token_id(tokenizer, FIM_MIDDLE))
+        assert document.targets[suffix_at + 1] == document.tokens[middle_at + 1]
+
+
+def test_padding_has_no_weight(tokenizer: Tokenizer) -> None:
+    rows = [source(tokenizer, seed).row(256) for seed in range(20)]
+
+    pad = token_id(tokenizer, FIM_PAD)
+    weights = [
+        weight
+        for row in rows
+        for label, weight in zip(row.labels, row.weights, strict=True)
+        if label == pad
+    ]
+    assert set(weights) == {0.0}
+
+
+def test_an_end_token_after_a_middle_weighs_as_an_answer(tokenizer: Tokenizer) -> None:
+    rows = [source(tokenizer, seed).row(256) for seed in range(20)]
+
+    end = token_id(tokenizer, END_OF_TEXT)
+    weights = [
+        weight
+        for row in rows
+        for label, weight in zip(row.labels, row.weights, strict=True)
+        if label == end
+    ]
+    assert ANSWER_WEIGHT in weights
+    assert set(weights) <= {1.0, ANSWER_WEIGHT, FIRST_WEIGHT}
+
+
+def test_a_document_keeps_to_its_limit(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+
+    assert max(len(draw.document(100).tokens) for _ in range(300)) <= 100
+
+
+def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+    documents = [draw.document(300).tokens for _ in range(300)]
+
+    filled = [d for d in documents if token_id(tokenizer, FIM_PREFIX) in d]
+    assert len(filled) > 150
+    for document in filled:
+        assert document.count(token_id(tokenizer, FIM_SUFFIX)) == 1
+        assert document.count(token_id(tokenizer, FIM_MIDDLE)) == 1
+        assert document[-1] == token_id(tokenizer, END_OF_TEXT)
+
+
+def test_the_answer_to_an_echo_stands_in_its_prefix(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+    draw.echo_share = 1.0
+
+    for document in [draw.document(100) for _ in range(100)]:
+        num_given = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
+        given, answer = document.tokens[:num_given], document.tokens[num_given:-1]
+        assert " ".join(map(str, answer)) in " ".join(map(str, given))
+
+
+def test_only_the_answer_to_an_echo_counts(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+    draw.echo_share = 1.0
+
+    assert {weight for _ in range(20) for weight in draw.document(100).weights} == {
+        0.0,
+        ANSWER_WEIGHT,
+        FIRST_WEIGHT,
+    }
+
+
+def test_the_same_seed_draws_the_same_row(tokenizer: Tokenizer) -> None:
+    assert source(tokenizer, 5).row(512) == source(tokenizer, 5).row(512)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\r\n\t x",
+        "        self.x = 10\n\n\n    y",
+        "ü€𝄞\u2028z",
+        "a  b   c \n",
+        "<|fim_prefix",
+        "\x00",
+    ],
+)
+def test_decoding_gives_every_character_back(tokenizer: Tokenizer, text: str) -> None:
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+
+    assert tokenizer.decode(ids, skip_special_tokens=False) == text
+
+
+def test_digits_stand_alone(tokenizer: Tokenizer) -> None:
+    assert len(tokenizer.encode("10000000", add_special_tokens=False).ids) == 8
+
+
+def test_special_tokens_are_one_token_each(tokenizer: Tokenizer) -> None:
+    lengths = {len(tokenizer.encode(name).ids) for name in SPECIAL_TOKENS}
+
+    assert lengths == {1}

@@ -1,0 +1,104 @@
+"""Which files are read, and how whole files are kept apart for validation."""
+
+from pathlib import Path
+
+import pytest
+
+from inference.demo_model.corpus import SourceFile, read_corpus, split
+
+TEXT = "value = 1\n" * 300
+FILES = [SourceFile(f"package/module_{n}.py", TEXT, is_test=False) for n in range(500)]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def write(library: Path, relative: str, content: bytes = TEXT.encode()) -> None:
+    path = library / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def paths_read(library: Path) -> set[str]:
+    corpus = read_corpus(library)
+    return {file.path for file in (*corpus.training, *corpus.held_out)}
+
+
+def test_each_file_is_on_exactly_one_side() -> None:
+    corpus = split(FILES)
+
+    assert not set(corpus.training) & set(corpus.held_out)
+    assert set(corpus.training) | set(corpus.held_out) == set(FILES)
+
+
+def test_about_four_files_in_a_hundred_are_held_out() -> None:
+    assert 10 <= len(split(FILES).held_out) <= 30
+
+
+def test_a_file_keeps_its_side_when_other_files_go() -> None:
+    held_out = set(split(FILES).held_out)
+
+    assert set(split(FILES[::2]).held_out) == held_out & set(FILES[::2])
+
+
+def test_tests_are_never_held_out() -> None:
+    tests = [SourceFile(file.path, file.text, is_test=True) for file in FILES]
+
+    assert split(tests).held_out == ()
+
+
+def test_short_files_are_never_held_out() -> None:
+    short = [SourceFile(file.path, "x = 1\n", is_test=False) for file in FILES]
+
+    assert split(short).held_out == ()
+
+
+@pytest.mark.parametrize(
+    "relative",
+    [
+        "site-packages/django/models.py",
+        "encodings/cp037.py",
+        "lib2to3/tests/data/fixers.py",
+        "config-3.11-x86_64-linux-gnu/python-config.py",
+        "_sysconfigdata__linux_x86_64-linux-gnu.py",
+    ],
+)
+def test_tables_foreign_and_built_files_are_left_out(library: Path, relative: str) -> None:
+    write(library, relative)
+
+    assert paths_read(library) == set()
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe" * 300, b"x = 1\n", b"TABLE = '" + b"x" * 500 + b"'\n"]
+)
+def test_what_is_not_ordinary_source_is_left_out(library: Path, content: bytes) -> None:
+    write(library, "module.py", content)
+
+    assert paths_read(library) == set()
+
+
+def test_tests_are_told_from_ordinary_code(library: Path) -> None:
+    write(library, "json/decoder.py")
+    write(library, "test/test_json.py")
+    write(library, "ctypes/test/test_arrays.py")
+
+    corpus = read_corpus(library)
+
+    is_test = {file.path: file.is_test for file in (*corpus.training, *corpus.held_out)}
+    assert is_test == {
+        "json/decoder.py": False,
+        "test/test_json.py": True,
+        "ctypes/test/test_arrays.py": True,
+    }
+
+
+def test_line_breaks_are_kept_as_they_are(library: Path) -> None:
+    write(library, "module.py", TEXT.replace("\n", "\r\n").encode())
+
+    corpus = read_corpus(library)
+
+    (file,) = (*corpus.training, *corpus.held_out)
+    assert file.text == TEXT.replace("\n", "\r\n")

@@ -1,0 +1,45 @@
+"""Which questions are asked in the evaluation, and how an answer is judged."""
+
+import pytest
+
+from inference.demo_model.corpus import SourceFile
+from inference.demo_model.fim import cut_line_at
+from inference.demo_model.probes import Probe, choose_probes, judge
+
+TEXT = '''"""A docstring of the module."""
+
+# A comment that is long enough.
+def area(width, height):
+    """A docstring of the function."""
+    result = width * height
+    return result
+'''
+CODE = ("def area(width, height):", "    result = width * height", "    return result")
+PROBE = Probe("shapes.py", cut_line_at(TEXT, TEXT.index(" * height")))
+
+
+def test_only_lines_of_code_are_asked_for() -> None:
+    probes = choose_probes([SourceFile("shapes.py", TEXT, is_test=False)], seed=1)
+
+    lines = {p.cut.prefix.rsplit("\n", 1)[-1] + p.cut.middle for p in probes}
+    assert lines == set(CODE)
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    files = [SourceFile("shapes.py", TEXT, is_test=False)]
+
+    assert choose_probes(files, seed=3) == choose_probes(files, seed=3)
+
+
+@pytest.mark.parametrize("completion", [" * height", " * height  ", " * height\n    return 1"])
+def test_the_rest_of_the_line_is_exact_whatever_follows(completion: str) -> None:
+    assert judge(PROBE, completion).is_exact
+
+
+def test_another_line_is_not_exact() -> None:
+    assert not judge(PROBE, " * width").is_exact
+
+
+@pytest.mark.parametrize(("completion", "parses"), [(" * width", True), (" * (height", False)])
+def test_a_completion_parses_with_the_file_around_it(completion: str, parses: bool) -> None:
+    assert judge(PROBE, completion).parses is parses

@@ -1,0 +1,75 @@
+import stat
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from caret.embedded.credentials import write_credentials
+from caret.embedded.errors import Refusal
+from caret.embedded.paths import EmbeddedPaths
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedPaths:
+    """Sockets below this test's own folder, so that nothing is left in the temporary folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return EmbeddedPaths(tmp_path / "home")
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_nobody_else_may_read_them(paths: EmbeddedPaths) -> None:
+    write_credentials(paths)
+
+    assert {_mode(folder) for folder in (paths.home, paths.secrets, paths.sockets)} == {0o700}
+    assert {_mode(file) for file in paths.secrets.iterdir()} == {0o600}
+
+
+def test_they_are_never_changed(paths: EmbeddedPaths) -> None:
+    write_credentials(paths)
+    before = {file.name: file.read_text() for file in paths.secrets.iterdir()}
+
+    write_credentials(paths)
+
+    assert {file.name: file.read_text() for file in paths.secrets.iterdir()} == before
+
+
+def test_the_addresses_follow_the_home_when_it_moves(paths: EmbeddedPaths) -> None:
+    write_credentials(paths)
+    old = conninfo_to_dict(paths.app_database_url.read_text().strip())
+    moved = EmbeddedPaths(paths.home.with_name("elsewhere"))
+    paths.home.rename(moved.home)
+
+    write_credentials(moved)
+
+    new = conninfo_to_dict(moved.app_database_url.read_text().strip())
+    assert new["password"] == old["password"]
+    assert new["host"] == str(moved.sockets) != old["host"]
+
+
+def test_the_two_roles_have_passwords_of_their_own(paths: EmbeddedPaths) -> None:
+    write_credentials(paths)
+
+    app = conninfo_to_dict(paths.app_database_url.read_text().strip())
+    owner = conninfo_to_dict(paths.owner_database_url.read_text().strip())
+    assert (app["user"], owner["user"]) == ("caret_app", "caret_owner")
+    assert app["password"] != owner["password"]
+
+
+def test_the_redis_address_is_a_socket_with_a_password(paths: EmbeddedPaths) -> None:
+    write_credentials(paths)
+
+    parts = urlsplit(paths.redis_url.read_text().strip())
+    assert parts.scheme == "unix"
+    assert parts.password
+    assert Path(parts.path).parent == paths.sockets
+
+
+def test_a_socket_folder_that_somebody_else_put_there_is_refused(paths: EmbeddedPaths) -> None:
+    paths.sockets.symlink_to(paths.sockets.parent)
+
+    with pytest.raises(Refusal, match="not a folder of ours"):
+        write_credentials(paths)

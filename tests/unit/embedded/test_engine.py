@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.engine import (
+    DEMO_MODEL,
+    EngineSettings,
+    Model,
+    engine_command,
+    engine_from_environment,
+)
+from caret.foundation.environment import BadSetting
+
+
+def _command(*, has_gpu: bool = False, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    settings = EngineSettings(
+        model=Model(path="/models/demo", served_name="demo"),
+        port=8402,
+        has_gpu=has_gpu,
+        extra_arguments=extra,
+    )
+    return engine_command(settings)
+
+
+def _value(command: tuple[str, ...], option: str) -> str:
+    return command[command.index(option) + 1]
+
+
+def test_it_listens_on_the_loopback_address_only() -> None:
+    assert _value(_command(), "--host") == "127.0.0.1"
+
+
+def test_it_logs_no_requests() -> None:
+    assert {"--no-enable-log-requests", "--disable-uvicorn-access-log"} <= set(_command())
+
+
+def test_on_the_cpu_the_blocks_are_the_smallest_that_it_accepts() -> None:
+    assert _value(_command(), "--block-size") == "32"
+    assert "--enforce-eager" in _command()
+
+
+def test_on_the_gpu_it_gets_no_flags_of_the_cpu() -> None:
+    command = _command(has_gpu=True)
+
+    assert _value(command, "--block-size") == "16"
+    assert "--enforce-eager" not in command
+
+
+def test_the_persons_arguments_come_last_and_win() -> None:
+    assert _command(extra=("--seed", "7"))[-2:] == ("--seed", "7")
+
+
+def test_the_demonstration_model_is_the_default() -> None:
+    model = engine_from_environment(8402).model
+
+    assert (model.path, model.served_name) == (str(DEMO_MODEL), "demo")
+
+
+def test_a_folder_is_served_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "my-coder"
+    folder.mkdir()
+    monkeypatch.setenv("CARET_MODEL", str(folder))
+
+    model = engine_from_environment(8402).model
+
+    assert (model.path, model.served_name, model.is_folder) == (str(folder), "my-coder", True)
+
+
+def test_a_name_of_the_hub_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_MODEL", "Qwen/Qwen2.5-Coder-1.5B")
+
+    model = engine_from_environment(8402).model
+
+    assert (model.path, model.is_folder) == ("Qwen/Qwen2.5-Coder-1.5B", False)
+
+
+def test_a_folder_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_MODEL", "./no/such/folder")
+
+    with pytest.raises(BadSetting, match="CARET_MODEL"):
+        engine_from_environment(8402)
+
+
+def test_extra_arguments_are_split_as_a_shell_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ENGINE_ARGS", "--seed 7 --chat-template '{{ a b }}'")
+
+    extra = engine_from_environment(8402).extra_arguments
+
+    assert extra == ("--seed", "7", "--chat-template", "{{ a b }}")

@@ -1,0 +1,46 @@
+from pathlib import Path
+
+from caret.embedded.log_file import rotate_at_start, rotate_while_open, tail
+
+
+def test_a_small_log_is_continued(tmp_path: Path) -> None:
+    log_file = tmp_path / "engine.log"
+    log_file.write_text("before\n")
+
+    rotate_at_start(log_file, max_bytes=100)
+
+    assert log_file.read_text() == "before\n"
+
+
+def test_a_large_log_makes_room_and_is_kept_once(tmp_path: Path) -> None:
+    log_file = tmp_path / "engine.log"
+    log_file.write_text("x" * 101)
+
+    rotate_at_start(log_file, max_bytes=100)
+
+    assert not log_file.exists()
+    assert (tmp_path / "engine.log.1").read_text() == "x" * 101
+
+
+def test_a_log_that_grows_is_cut_while_its_writer_goes_on(tmp_path: Path) -> None:
+    log_file = tmp_path / "engine.log"
+    with log_file.open("a") as writer:
+        writer.write("x" * 101)
+        writer.flush()
+
+        rotate_while_open(log_file, max_bytes=100)
+        writer.write("after")
+
+    assert log_file.read_text() == "after"
+    assert (tmp_path / "engine.log.1").read_text() == "x" * 101
+
+
+def test_the_tail_is_the_last_lines(tmp_path: Path) -> None:
+    log_file = tmp_path / "engine.log"
+    log_file.write_text("\n".join(str(number) for number in range(10_000)))
+
+    assert tail(log_file, max_lines=2) == "9998\n9999"
+
+
+def test_a_log_that_was_never_written_has_no_tail(tmp_path: Path) -> None:
+    assert tail(tmp_path / "absent.log") == ""

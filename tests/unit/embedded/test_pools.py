@@ -1,0 +1,62 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.embedded.pools import Pool, read_pools, render_pools, write_pools
+from caret.foundation.environment import BadSetting
+
+
+def test_one_engine_serves_both_tiers() -> None:
+    text = render_pools(
+        model="demo", tokenizer="/models/demo", max_context_tokens=4608, replica="http://h:1"
+    )
+
+    assert tomllib.loads(text) == {
+        "pools": [
+            {
+                "name": f"demo-{tier}",
+                "tier": tier,
+                "model": "demo",
+                "tokenizer": "/models/demo",
+                "max_context_tokens": 4608,
+                "replicas": ["http://h:1"],
+            }
+            for tier in ("fast", "quality")
+        ]
+    }
+
+
+@given(folder=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_any_folder_name_survives(folder: str) -> None:
+    text = render_pools(model="m", tokenizer=folder, max_context_tokens=1, replica="http://h:1")
+
+    assert tomllib.loads(text)["pools"][0]["tokenizer"] == folder
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "pools.toml"
+    text = render_pools(model="m", tokenizer="t", max_context_tokens=1, replica="http://h:1")
+
+    write_pools(file, text)
+
+    assert read_pools(file) == [
+        Pool(name="m-fast", tier="fast", replicas=("http://h:1",)),
+        Pool(name="m-quality", tier="quality", replicas=("http://h:1",)),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "pools = 3", "[[pools]]\nname = 'a'", "not toml"])
+def test_a_catalogue_that_is_none_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "pools.toml"
+    file.write_text(text)
+
+    with pytest.raises(BadSetting, match="CARET_POOLS"):
+        read_pools(file)
+
+
+def test_a_missing_catalogue_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="CARET_POOLS"):
+        read_pools(tmp_path / "absent.toml")

@@ -1,0 +1,46 @@
+import socket
+
+import pytest
+
+from caret.embedded.errors import PortInUse
+from caret.embedded.ports import LOOPBACK, Port, is_free, ports_from_environment, require_free
+from caret.foundation.environment import BadSetting
+from tests.stack.ports import free_ports
+
+
+def test_a_port_on_which_somebody_listens_is_named_with_its_setting() -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        number = listener.getsockname()[1]
+        port = Port(number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway")
+
+        with pytest.raises(PortInUse) as caught:
+            require_free(port)
+
+    assert str(number) in str(caught.value)
+    assert "CARET_GATEWAY_PORT" in str(caught.value)
+    assert int(caught.value.exit_code) == 3
+
+
+def test_a_port_on_which_somebody_listens_on_all_addresses_is_not_free() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as listener:  # noqa: S104  # for an instant
+        assert not is_free(listener.getsockname()[1])
+
+
+def test_a_free_port_is_no_obstacle() -> None:
+    (number,) = free_ports(1)
+
+    require_free(Port(number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway"))
+
+
+def test_the_ports_have_defaults() -> None:
+    ports = ports_from_environment()
+
+    assert (ports.console.number, ports.gateway.number, ports.engine.number) == (8400, 8401, 8402)
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "http", "-1", "84.01", ""])
+def test_a_port_that_is_none_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CARET_CONSOLE_PORT", text)
+
+    with pytest.raises(BadSetting, match="CARET_CONSOLE_PORT"):
+        ports_from_environment()

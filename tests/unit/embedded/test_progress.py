@@ -1,0 +1,77 @@
+import io
+
+from rich.console import Console
+
+from caret.embedded.progress import PlainProgress, Plan, TerminalProgress
+
+
+class SteppingClock:
+    """Each look costs `step_s` seconds."""
+
+    def __init__(self, step_s: float) -> None:
+        self._step_s = step_s
+        self._now_s = 0.0
+
+    def __call__(self) -> float:
+        self._now_s += self._step_s
+        return self._now_s
+
+
+def test_the_plan_says_what_is_next() -> None:
+    plan = Plan(["Postgres", "Valkey"])
+
+    assert plan.after("Postgres") == "Valkey"
+    assert plan.after("Valkey") == "done"
+    assert plan.after("something else") == "done"
+
+
+def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
+    lines: list[str] = []
+    progress = PlainProgress(
+        Plan(["Postgres", "Valkey"]), write=lines.append, now_s=SteppingClock(1.5)
+    )
+
+    with progress.step("Postgres", "the database"):
+        pass
+
+    assert lines == ["  ... Postgres: the database (next: Valkey)\n", "  ok  Postgres: 1.5 s\n"]
+
+
+def test_a_pipe_is_reminded_that_a_long_step_is_alive() -> None:
+    lines: list[str] = []
+    progress = PlainProgress(Plan(["Engine"]), write=lines.append, now_s=SteppingClock(6.0))
+
+    with progress.step("Engine", "loads") as tick:
+        tick()
+        tick()
+
+    assert [line for line in lines if "still at it" in line] == [
+        "  ... Engine: still at it after 18 s\n"
+    ]
+
+
+def test_a_step_that_fails_is_not_said_to_be_done() -> None:
+    lines: list[str] = []
+    progress = PlainProgress(Plan(["Engine"]), write=lines.append)
+
+    try:
+        with progress.step("Engine", "loads"):
+            raise RuntimeError
+    except RuntimeError:
+        pass
+
+    assert not [line for line in lines if "ok" in line]
+
+
+def test_a_terminal_keeps_one_line_for_each_finished_step() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120, color_system=None)
+    progress = TerminalProgress(Plan(["Postgres", "Valkey"]), console=console)
+
+    with progress.step("Postgres", "the database") as tick:
+        tick()
+
+    assert "next: Valkey" in screen.getvalue()
+    last_line = screen.getvalue().splitlines()[-1]
+    assert "✓ Postgres" in last_line
+    assert "next" not in last_line

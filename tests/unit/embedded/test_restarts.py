@@ -1,0 +1,34 @@
+from caret.embedded.restarts import MAX_DEATHS, WINDOW_S, Restarts
+
+
+def test_the_pause_doubles_with_each_death() -> None:
+    restarts = Restarts()
+
+    delays = [restarts.delay_after_death(float(second)) for second in range(4)]
+
+    assert delays == [0.2, 0.4, 0.8, 1.6]
+
+
+def test_it_gives_up_after_too_many_deaths_in_a_short_time() -> None:
+    restarts = Restarts()
+
+    delays = [restarts.delay_after_death(float(second)) for second in range(MAX_DEATHS + 1)]
+
+    assert None not in delays[:-1]
+    assert delays[-1] is None
+
+
+def test_old_deaths_are_forgiven() -> None:
+    restarts = Restarts()
+    for second in range(MAX_DEATHS):
+        restarts.delay_after_death(float(second))
+
+    assert restarts.delay_after_death(MAX_DEATHS + WINDOW_S + 1) == 0.2
+
+
+def test_the_pause_has_an_upper_bound() -> None:
+    restarts = Restarts()
+
+    delays = [restarts.delay_after_death(0.0) for _ in range(MAX_DEATHS)]
+
+    assert max(delay for delay in delays if delay is not None) <= 10.0

@@ -1,0 +1,51 @@
+"""Bodies over the bound are refused while they come, whoever sent them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from caret.foundation.web.body_limit import BodyLimit, Receive, Send
+
+
+class Server:
+    """Plays the ASGI server: gives chunks, keeps what is sent."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = list(chunks)
+        self.sent: list[Mapping[str, Any]] = []
+
+    async def receive(self) -> Mapping[str, Any]:
+        chunk = self._chunks.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks)}
+
+    async def send(self, event: Mapping[str, Any]) -> None:
+        self.sent.append(event)
+
+
+async def reads_all(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    while (await receive())["more_body"]:
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def test_a_body_within_the_bound_passes() -> None:
+    server = Server(b"12345", b"67890")
+
+    await BodyLimit(reads_all, max_bytes=10)({"type": "http"}, server.receive, server.send)
+
+    assert server.sent[0]["status"] == 200
+
+
+async def test_a_byte_more_is_refused() -> None:
+    server = Server(b"12345", b"67890", b"1", b"never read")
+
+    await BodyLimit(reads_all, max_bytes=10)({"type": "http"}, server.receive, server.send)
+
+    assert [event.get("status") for event in server.sent] == [413, None]
+
+
+async def test_what_is_no_request_passes_untouched() -> None:
+    server = Server(b"12345678901")
+
+    await BodyLimit(reads_all, max_bytes=10)({"type": "websocket"}, server.receive, server.send)
+
+    assert server.sent[0]["status"] == 200

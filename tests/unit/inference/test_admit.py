@@ -1,0 +1,178 @@
+"""admit: what the policy allows, and seats that are freed however a completion ends."""
+
+import asyncio
+
+import pytest
+
+from caret.contracts.policy import Mode, TenantPolicy
+from inference.completion.arrival import DraftFile
+from inference.errors import Busy, Forbidden
+from inference.gateway.admit import Seats, admit, is_excluded
+from tests.fakes.requests import make_request
+from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
+
+
+def _excluding(*globs: str, repository: str = "*") -> TenantPolicy:
+    return make_policy(content_exclusion={repository: globs})
+
+
+def _is_excluded(glob: str, path: str) -> bool:
+    return is_excluded(_excluding(glob), repository="shop", path=path)
+
+
+def test_what_the_policy_allows_is_admitted() -> None:
+    principal, request = make_principal(), make_request()
+
+    with admit(Seats(max_total=1), principal, request) as admitted:
+        assert (admitted.principal, admitted.request) == (principal, request)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_mode_that_the_policy_does_not_name_is_refused(mode: Mode) -> None:
+    principal = make_principal(policy=make_policy(features=ALL_MODES - {mode}))
+
+    with (
+        pytest.raises(Forbidden) as refused,
+        admit(Seats(max_total=1), principal, make_request(mode=mode)),
+    ):
+        pass
+
+    assert (refused.value.code, refused.value.http_status) == ("feature_disabled", 403)
+
+
+def test_an_excluded_path_is_refused_without_repeating_it() -> None:
+    principal = make_principal(policy=_excluding("secrets/*"))
+
+    with (
+        pytest.raises(Forbidden) as refused,
+        admit(Seats(max_total=1), principal, make_request(path="secrets/keys.py")),
+    ):
+        pass
+
+    assert refused.value.code == "path_excluded"
+    assert "keys.py" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("**/.env", ".env"),
+        ("**/.env", "a/.env"),
+        ("**/.env", "a/b/.env"),
+        ("**/.env", "./.env"),
+        ("**/.env", "/.env"),
+        ("**/.env", "C:\\work\\shop\\.env"),
+        ("secrets/*", "secrets\\keys.py"),
+        ("/secrets/*", "secrets/keys.py"),
+        ("secrets/**", "secrets/deep/keys.py"),
+        ("**/secrets/**", "secrets/keys.py"),
+        ("*.pem", "a/b/server.pem"),
+        ("src/**/private.py", "src/a/b/private.py"),
+        ("src/**/private.py", "src/private.py"),
+        ("src/**/**/private.py", "src/private.py"),
+        ("src/**/deep/**/private.py", "src/deep/a/private.py"),
+        ("*", "anything"),
+    ],
+)
+def test_a_glob_excludes_what_administrators_expect(glob: str, path: str) -> None:
+    assert _is_excluded(glob, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("**/.env", "a/.envrc"),
+        ("**/.env", "b.env"),
+        ("secrets/*", "src/secrets.py"),
+        ("*.pem", "a.pem.py"),
+        ("src/**/private.py", "src/notprivate.py"),
+        ("src/**/private.py", "other/private.py"),
+    ],
+)
+def test_a_glob_excludes_nothing_else(glob: str, path: str) -> None:
+    assert not _is_excluded(glob, path)
+
+
+def test_many_wildcards_are_matched_in_no_time() -> None:
+    glob = "/**/".join("abcdefghijklmnopqrstuvwxyz")
+
+    assert not _is_excluded(glob, "a/" * 500 + "nowhere")
+
+
+def test_an_exclusion_for_a_repository_concerns_this_one_only() -> None:
+    policy = _excluding("secrets/*", repository="shop")
+
+    assert is_excluded(policy, repository="shop", path="secrets/a.py")
+    assert not is_excluded(policy, repository="blog", path="secrets/a.py")
+
+
+def test_excluded_files_leave_the_request() -> None:
+    principal = make_principal(policy=_excluding("**/.env"))
+    kept, dropped = DraftFile("b.py", "", 0), DraftFile(".env", "PASSWORD=1", 0)
+
+    with admit(Seats(max_total=1), principal, make_request(files=(dropped, kept))) as admitted:
+        assert admitted.request.files == (kept,)
+
+
+def test_a_tenant_may_use_all_its_seats_and_no_more() -> None:
+    seats = Seats(max_total=10)
+
+    with (
+        seats.one(ACME, max_of_tenant=2),
+        seats.one(ACME, max_of_tenant=2),
+        pytest.raises(Busy) as refused,
+        seats.one(ACME, max_of_tenant=2),
+    ):
+        pass
+
+    assert (refused.value.code, refused.value.http_status) == ("too_many_requests", 429)
+
+
+def test_a_tenant_without_seats_leaves_its_neighbour_seated() -> None:
+    seats = Seats(max_total=10)
+
+    with seats.one(ACME, max_of_tenant=1), seats.one(GLOBEX, max_of_tenant=1):
+        assert seats.num_taken == 2
+
+
+def test_a_full_gateway_refuses_everybody() -> None:
+    seats = Seats(max_total=1)
+
+    with (
+        seats.one(ACME, max_of_tenant=5),
+        pytest.raises(Busy) as refused,
+        seats.one(GLOBEX, max_of_tenant=5),
+    ):
+        pass
+
+    assert (refused.value.code, refused.value.http_status) == ("gateway_full", 503)
+
+
+def test_a_refused_completion_takes_no_seat() -> None:
+    seats = Seats(max_total=10)
+
+    with seats.one(ACME, max_of_tenant=1):
+        with pytest.raises(Busy), seats.one(ACME, max_of_tenant=1):
+            pass
+
+        assert seats.num_taken == 1
+
+
+@pytest.mark.parametrize("leaving", [RuntimeError, asyncio.CancelledError, GeneratorExit])
+def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseException]) -> None:
+    seats = Seats(max_total=1)
+
+    with pytest.raises(leaving), admit(seats, make_principal(), make_request()):
+        raise leaving
+
+    assert seats.num_taken == 0
+
+
+def test_a_forbidden_request_takes_no_seat() -> None:
+    seats = Seats(max_total=1)
+    principal = make_principal(policy=_excluding("*"))
+
+    with pytest.raises(Forbidden), admit(seats, principal, make_request()):
+        pass
+
+    assert seats.num_taken == 0

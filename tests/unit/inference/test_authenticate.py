@@ -1,0 +1,175 @@
+"""authenticate: who is let in, and what the others hear."""
+
+import string
+import zlib
+
+import pytest
+
+from caret.contracts.credential import KeyKind, PresentedKey, generate_key, parse_key
+from caret.contracts.snapshot import TenantSnapshot, TenantStatus
+from caret.foundation.ids import TenantId
+from inference.completion.request import Principal
+from inference.errors import Unauthenticated
+from inference.gateway.authenticate import authenticate
+from inference.gateway.authority import Authority
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import (
+    ACME,
+    GLOBEX,
+    GUS,
+    ROOT_SECRET,
+    make_credential,
+    make_snapshot,
+)
+
+NOW_MS = 1_000_000
+KEY = generate_key(KeyKind.DEVELOPER)
+BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+
+
+def _authority(*snapshots: TenantSnapshot) -> Authority:
+    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    for snapshot in snapshots:
+        authority.replace(snapshot)
+    authority.confirm()
+    return authority
+
+
+def _ask(authority: Authority, key_text: str | None) -> Principal:
+    return authenticate(authority, key_text, now_ms=NOW_MS)
+
+
+def _refusal(authority: Authority, key_text: str | None) -> Unauthenticated:
+    with pytest.raises(Unauthenticated) as refused:
+        _ask(authority, key_text)
+    return refused.value
+
+
+def _namesake(key: PresentedKey) -> PresentedKey:
+    """Another well-formed key with the same lookup id."""
+    secret = generate_key(KeyKind.DEVELOPER).text[17:-6]
+    body = f"cpk_live_{key.lookup_id}{secret}"
+    checksum, digits = zlib.crc32(body.encode()), ""
+    for _ in range(6):
+        checksum, digit = divmod(checksum, 62)
+        digits = BASE62[digit] + digits
+    namesake = parse_key(body + digits)
+    assert namesake is not None
+    return namesake
+
+
+def test_a_good_key_becomes_its_principal() -> None:
+    principal = _ask(_authority(make_snapshot(make_credential(KEY))), KEY.text)
+
+    assert principal.snapshot.tenant_id == ACME
+    assert principal.credential.lookup_id == KEY.lookup_id
+
+
+@pytest.mark.parametrize("key_text", [None, ""])
+def test_no_key_is_missing(key_text: str | None) -> None:
+    error = _refusal(_authority(), key_text)
+
+    assert (error.code, error.http_status) == ("missing_key", 401)
+
+
+@pytest.mark.parametrize("key_text", ["secret", KEY.text[:-1], KEY.text + "\n", " " + KEY.text])
+def test_a_malformed_key_is_invalid(key_text: str) -> None:
+    authority = _authority(make_snapshot(make_credential(KEY)))
+
+    assert _refusal(authority, key_text).code == "invalid_key"
+
+
+def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
+    last = "0" if KEY.text[-1] != "0" else "1"
+
+    assert _refusal(_authority(), KEY.text[:-1] + last).code == "invalid_key"
+
+
+def test_an_unknown_key_is_invalid() -> None:
+    authority = _authority(make_snapshot(make_credential(KEY)))
+
+    error = _refusal(authority, generate_key(KeyKind.DEVELOPER).text)
+
+    assert (error.code, error.http_status) == ("invalid_key", 401)
+
+
+def test_a_key_is_not_good_because_its_lookup_id_is() -> None:
+    authority = _authority(make_snapshot(make_credential(KEY)))
+
+    assert _refusal(authority, _namesake(KEY).text).code == "invalid_key"
+
+
+def test_a_revoked_key_is_refused_by_name() -> None:
+    authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
+
+    assert _refusal(authority, KEY.text).code == "revoked_key"
+
+
+def test_only_the_holder_of_the_whole_key_learns_that_it_was_revoked() -> None:
+    authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
+
+    assert _refusal(authority, _namesake(KEY).text).code == "invalid_key"
+
+
+@pytest.mark.parametrize("expires_at_ms", [NOW_MS, NOW_MS - 1])
+def test_an_expired_key_is_refused_by_name(expires_at_ms: int) -> None:
+    authority = _authority(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
+
+    assert _refusal(authority, KEY.text).code == "expired_key"
+
+
+def test_a_key_is_good_until_it_expires() -> None:
+    _ask(_authority(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1))), KEY.text)
+
+
+@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSED])
+def test_a_tenant_that_is_not_active_is_refused(status: TenantStatus) -> None:
+    authority = _authority(make_snapshot(make_credential(KEY), status=status))
+
+    assert _refusal(authority, KEY.text).code == "tenant_suspended"
+
+
+def test_a_gateway_that_cannot_tell_lets_nobody_in() -> None:
+    authority = Authority(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    authority.replace(make_snapshot(make_credential(KEY)))
+
+    error = _refusal(authority, KEY.text)
+
+    assert (error.code, error.http_status) == ("snapshots_stale", 503)
+
+
+@pytest.mark.parametrize("tenant_id", [ACME, GLOBEX])
+def test_of_two_tenants_with_one_lookup_id_the_digest_decides(tenant_id: TenantId) -> None:
+    keys = {ACME: KEY, GLOBEX: _namesake(KEY)}
+    authority = _authority(
+        make_snapshot(make_credential(keys[ACME])),
+        make_snapshot(make_credential(keys[GLOBEX], user_id=GUS), tenant_id=GLOBEX),
+    )
+
+    principal = _ask(authority, keys[tenant_id].text)
+
+    assert principal.snapshot.tenant_id == tenant_id
+
+
+def test_a_key_made_with_another_pepper_is_still_known() -> None:
+    authority = _authority(make_snapshot(make_credential(KEY, pepper_version=2)))
+
+    assert _ask(authority, KEY.text).snapshot.tenant_id == ACME
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        make_snapshot(),
+        make_snapshot(make_credential(KEY, revoked_at_ms=1)),
+        make_snapshot(make_credential(KEY, expires_at_ms=1)),
+        make_snapshot(make_credential(KEY), status=TenantStatus.SUSPENDED),
+    ],
+    ids=["unknown", "revoked", "expired", "suspended"],
+)
+def test_a_refusal_never_contains_the_key(snapshot: TenantSnapshot) -> None:
+    error = _refusal(_authority(snapshot), KEY.text)
+
+    told = f"{error!r} {error} {error.message}"
+    assert KEY.text not in told
+    assert KEY.text[17:] not in told

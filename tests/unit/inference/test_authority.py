@@ -1,0 +1,199 @@
+"""The newest snapshots, and who is told when a key ends."""
+
+from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import KeyId, LookupId
+from inference.gateway.authority import Authority
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_credential, make_snapshot
+
+KEY = generate_key(KeyKind.DEVELOPER)
+OTHER_KEY = generate_key(KeyKind.DEVELOPER)
+IN_FORCE = make_credential(KEY)
+REVOKED = make_credential(KEY, revoked_at_ms=1)
+KEY_ID = IN_FORCE.key_id
+
+
+def make_authority(clock: FakeClock | None = None) -> Authority:
+    return Authority(root_secret=ROOT_SECRET, clock=clock or FakeClock(), max_age_s=300)
+
+
+def test_a_newer_snapshot_replaces_an_older_one() -> None:
+    authority = make_authority()
+    authority.replace(make_snapshot(IN_FORCE, version=1))
+
+    authority.replace(make_snapshot(version=2))
+
+    assert authority.versions == {ACME: 2}
+    assert authority.candidates(KEY.lookup_id) == ()
+
+
+def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
+    authority = make_authority()
+    authority.replace(make_snapshot(REVOKED, version=2))
+
+    authority.replace(make_snapshot(IN_FORCE, version=1))
+
+    assert authority.versions == {ACME: 2}
+    assert [pair[0] for pair in authority.candidates(KEY.lookup_id)] == [REVOKED]
+
+
+def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
+    authority = make_authority()
+    authority.replace(make_snapshot(REVOKED, version=2))
+
+    authority.replace(make_snapshot(IN_FORCE, version=2))
+
+    assert [pair[0] for pair in authority.candidates(KEY.lookup_id)] == [REVOKED]
+
+
+def test_an_unknown_lookup_id_has_no_candidates() -> None:
+    assert make_authority().candidates(LookupId("00000000")) == ()
+
+
+def test_two_tenants_may_hold_the_same_lookup_id() -> None:
+    authority = make_authority()
+
+    authority.replace(make_snapshot(IN_FORCE))
+    authority.replace(make_snapshot(IN_FORCE, tenant_id=GLOBEX))
+
+    tenants = [snapshot.tenant_id for _, snapshot in authority.candidates(KEY.lookup_id)]
+    assert tenants == [ACME, GLOBEX]
+
+
+def test_a_neighbours_new_snapshot_leaves_the_shared_lookup_id_of_acme() -> None:
+    authority = make_authority()
+    authority.replace(make_snapshot(IN_FORCE))
+    authority.replace(make_snapshot(IN_FORCE, tenant_id=GLOBEX))
+
+    authority.replace(make_snapshot(tenant_id=GLOBEX, version=2))
+
+    tenants = [snapshot.tenant_id for _, snapshot in authority.candidates(KEY.lookup_id)]
+    assert tenants == [ACME]
+
+
+def test_an_authority_that_never_heard_anything_is_not_fresh() -> None:
+    assert not make_authority().is_fresh()
+
+
+def test_an_authority_is_fresh_until_its_age_is_reached() -> None:
+    clock = FakeClock()
+    authority = make_authority(clock)
+    authority.confirm()
+
+    clock.pass_s(300)
+
+    assert authority.is_fresh()
+
+
+def test_an_authority_is_stale_beyond_its_age() -> None:
+    clock = FakeClock()
+    authority = make_authority(clock)
+    authority.confirm()
+
+    clock.pass_s(300.1)
+
+    assert not authority.is_fresh()
+
+
+def test_taking_in_a_snapshot_confirms_nothing() -> None:
+    authority = make_authority()
+
+    authority.replace(make_snapshot())
+
+    assert not authority.is_fresh()
+
+
+def test_peppers_differ_by_version() -> None:
+    authority = make_authority()
+
+    assert authority.pepper(1) == authority.pepper(1) != authority.pepper(2)
+
+
+def test_a_watcher_is_told_when_its_key_is_revoked() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+
+    with authority.watching(KEY_ID, lambda: told.append("ended")):
+        authority.replace(make_snapshot(REVOKED, version=2))
+
+    assert told == ["ended"]
+
+
+def test_a_watcher_is_told_when_its_key_disappears() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+
+    with authority.watching(KEY_ID, lambda: told.append("ended")):
+        authority.replace(make_snapshot(version=2))
+
+    assert told == ["ended"]
+
+
+def test_a_watcher_is_told_when_its_tenant_is_suspended() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+
+    with authority.watching(KEY_ID, lambda: told.append("ended")):
+        authority.replace(make_snapshot(IN_FORCE, version=2, status=TenantStatus.SUSPENDED))
+
+    assert told == ["ended"]
+
+
+def test_a_watcher_is_told_once_though_more_snapshots_follow() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+
+    with authority.watching(KEY_ID, lambda: told.append("ended")):
+        authority.replace(make_snapshot(REVOKED, version=2))
+        authority.replace(make_snapshot(REVOKED, version=3))
+
+    assert told == ["ended"]
+
+
+def test_all_watchers_of_a_key_are_told() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+
+    with (
+        authority.watching(KEY_ID, lambda: told.append("first")),
+        authority.watching(KEY_ID, lambda: told.append("second")),
+    ):
+        authority.replace(make_snapshot(REVOKED, version=2))
+
+    assert sorted(told) == ["first", "second"]
+
+
+def test_a_watcher_that_has_left_is_not_told() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+    with authority.watching(KEY_ID, lambda: told.append("ended")):
+        pass
+
+    authority.replace(make_snapshot(REVOKED, version=2))
+
+    assert told == []
+
+
+def test_a_watcher_of_another_key_is_not_told() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE, make_credential(OTHER_KEY, key_id="key-2")))
+
+    with authority.watching(KeyId("key-2"), lambda: told.append("ended")):
+        authority.replace(
+            make_snapshot(REVOKED, make_credential(OTHER_KEY, key_id="key-2"), version=2)
+        )
+
+    assert told == []
+
+
+def test_a_watcher_at_the_neighbours_is_not_told() -> None:
+    authority, told = make_authority(), list[str]()
+    authority.replace(make_snapshot(IN_FORCE))
+    theirs = make_credential(OTHER_KEY, key_id="key-of-globex")
+    authority.replace(make_snapshot(theirs, tenant_id=GLOBEX))
+
+    with authority.watching(theirs.key_id, lambda: told.append("ended")):
+        authority.replace(make_snapshot(REVOKED, version=2))
+
+    assert told == []

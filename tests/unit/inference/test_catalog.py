@@ -1,0 +1,81 @@
+"""The catalogue of pools, as an operator wrote it."""
+
+from pathlib import Path
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.foundation.environment import BadSetting
+from inference.pools.catalog import Replica, read_catalog
+
+FAST = """
+[[pools]]
+name = "quick"
+tier = "fast"
+model = "qwen"
+tokenizer = "/models/qwen"
+max_context_tokens = 8192
+replicas = ["http://10.0.0.1:8000/", "https://engine.example.com"]
+"""
+QUALITY = FAST.replace('"quick"', '"thorough"').replace('"fast"', '"quality"')
+
+
+def _write(folder: Path, text: str) -> Path:
+    path = folder / "pools.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_good_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    assert {tier: pool.name for tier, pool in pools.items()} == {
+        Tier.FAST: "quick",
+        Tier.QUALITY: "thorough",
+    }
+
+
+def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    assert pools[Tier.FAST].replicas == (
+        Replica(name="10.0.0.1:8000", url="http://10.0.0.1:8000"),
+        Replica(name="engine.example.com", url="https://engine.example.com"),
+    )
+
+
+BAD_FILES = {
+    "no toml": ("pools = [", "Invalid value"),
+    "no text": ("\udcff", "utf-8"),
+    "nothing": ("", "pools"),
+    "a missing field": (FAST.replace('model = "qwen"\n', ""), "model"),
+    "an unknown field": (FAST + 'colour = "red"\n', "colour"),
+    "an unknown tier": (FAST.replace('"fast"', '"slow"'), "tier"),
+    "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
+    "no room": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
+    "two pools for a tier": (FAST + FAST, "two pools for the tier fast"),
+    "no pool for a tier": (FAST, "no pool for the tier quality"),
+    "no replicas": (
+        FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
+        "quick has no replicas",
+    ),
+    "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
+    "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_a_bad_file_is_refused_by_what_is_wrong_with_it(tmp_path: Path, what: str) -> None:
+    text, named = BAD_FILES[what]
+    path = tmp_path / "pools.toml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+
+    with pytest.raises(BadSetting, match=named) as refused:
+        read_catalog(path)
+
+    assert "CARET_POOLS" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"pools\.toml cannot be read: No such file"):
+        read_catalog(tmp_path / "pools.toml")

@@ -1,0 +1,430 @@
+"""One client's stream: every completion has one end, whatever the client does."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from caret.contracts.usage import Finish, OutcomeEvent
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival
+from inference.completion.client import Client, ClientGone
+from inference.gateway.connection import (
+    MAX_REMEMBERED,
+    MAX_UNDER_WAY,
+    Backend,
+    Caller,
+    Connection,
+)
+from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame, ServerFrame
+from inference.gateway.stream import stream
+from inference.pools.engine import Engine
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.journal import FakeJournal
+from tests.fakes.pools import make_engine_request
+from tests.fakes.tenants import ACME, ADA, make_principal
+from tests.fakes.waiting import until
+
+PRINCIPAL = make_principal()
+
+
+class Editor:
+    """The other side of a connection, with an engine behind it."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+        self.frames: list[ServerFrame] = []
+        self.journal = FakeJournal()
+        self.has_left = False
+        backend = Backend(serve=self._serve, keep=self.journal.append, clock=FakeClock())
+        self.connection = Connection(backend, Caller(PRINCIPAL, "key"), self._take)
+        self.arrivals: list[Arrival] = []
+
+    async def says(self, kind: str, id: str, **fields: Any) -> None:
+        if kind == "complete":
+            fields = {"prefix": "a = ", "path": f"{id}.py", **fields}
+        await self.connection.on_frame(json.dumps({"type": kind, "id": id, **fields}))
+
+    def of(self, id: str) -> list[ServerFrame]:
+        return [frame for frame in self.frames if frame.id == id]
+
+    def text(self, id: str) -> str:
+        return "".join(frame.text for frame in self.of(id) if isinstance(frame, DeltaFrame))
+
+    def ends(self, id: str) -> list[str]:
+        ends = [frame for frame in self.of(id) if not isinstance(frame, DeltaFrame)]
+        return [end.finish if isinstance(end, DoneFrame) else end.code for end in ends]
+
+    async def waits(self, condition: Callable[[], bool]) -> None:
+        await until(condition)
+
+    async def waits_for_end(self, *ids: str) -> None:
+        await self.waits(lambda: all(self.ends(id) for id in ids))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def _take(self, frame: ServerFrame) -> None:
+        if self.has_left:
+            raise ClientGone
+        self.frames.append(frame)
+
+    async def _serve(self, arrival: Arrival, client: Client) -> None:
+        self.arrivals.append(arrival)
+        await _complete(self.engine, arrival, client)
+
+
+async def _complete(engine: Engine, arrival: Arrival, client: Client) -> None:
+    """The end of the sentence: from the engine to the client."""
+    account = Account(arrival=arrival, clock=FakeClock())
+    async with (
+        stream(client, account) as send,
+        engine.complete(make_engine_request()) as chunks,
+    ):
+        async for chunk in chunks:
+            if chunk.text:
+                await send(chunk.text)
+            if chunk.stop:
+                account.finish(Finish(chunk.stop.value))
+
+
+@asynccontextmanager
+async def _editor(engine: FakeEngine | None = None) -> AsyncIterator[Editor]:
+    editor = Editor(engine or FakeEngine(chunks_of("b", "c")))
+    try:
+        yield editor
+    finally:
+        await editor.connection.close()
+
+
+def _hanging() -> FakeEngine:
+    return FakeEngine(chunks_of("b", stop=None), hangs=True)
+
+
+async def test_a_completion_is_streamed_and_done() -> None:
+    async with _editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+
+    assert (editor.text("1"), editor.ends("1")) == ("bc", ["stop"])
+
+
+async def test_what_the_frame_says_arrives() -> None:
+    async with _editor() as editor:
+        files = [{"path": "b.py", "text": "b", "edited_at": 3}]
+        repository = {"name": "shop"}
+        await editor.says("complete", "1", mode="block", files=files, repository=repository)
+        await editor.waits_for_end("1")
+
+    draft = editor.arrivals[0].draft
+    assert (draft.mode, draft.prefix, draft.path, draft.repository) == (
+        *("block", "a = ", "1.py", "shop"),
+    )
+    assert [(file.path, file.text, file.edited_at) for file in draft.files] == [("b.py", "b", 3.0)]
+
+
+async def test_each_completion_presents_the_key_anew() -> None:
+    async with _editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+
+    assert editor.arrivals[0].key_text == "key"
+
+
+async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1")
+        await editor.waits(lambda: bool(editor.text("1")))
+
+        await editor.says("cancel", "1")
+        await editor.waits_for_end("1")
+
+        assert editor.engine.num_open == 0
+    assert editor.ends("1") == ["cancelled"]
+
+
+async def test_a_cancel_at_once_is_in_time() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1")
+        await editor.says("cancel", "1")
+        await editor.waits_for_end("1")
+
+    assert editor.ends("1") == ["cancelled"]
+    assert len(editor.arrivals) == 1
+
+
+async def test_a_second_cancel_changes_nothing() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1")
+        await editor.says("cancel", "1")
+        await editor.says("cancel", "1")
+        await editor.waits_for_end("1")
+
+    assert editor.ends("1") == ["cancelled"]
+
+
+@pytest.mark.parametrize("when", ["never begun", "ended"])
+async def test_a_cancel_that_finds_nothing_is_harmless(when: str) -> None:
+    async with _editor() as editor:
+        if when == "ended":
+            await editor.says("complete", "1")
+            await editor.waits_for_end("1")
+
+        before = list(editor.frames)
+        await editor.says("cancel", "1")
+
+        assert editor.frames == before
+
+
+async def test_no_text_follows_a_cancel() -> None:
+    engine = FakeEngine(chunks_of(*"abcdefgh"), hangs=True)
+    async with _editor(engine) as editor:
+        await editor.says("complete", "1")
+        await editor.waits(lambda: bool(editor.text("1")))
+        await editor.says("cancel", "1")
+        shown = editor.text("1")
+        await editor.waits_for_end("1")
+
+    assert editor.text("1") == shown
+    assert isinstance(editor.of("1")[-1], DoneFrame)
+
+
+async def test_a_newer_request_for_the_path_supersedes_the_older() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1", path="a.py")
+        await editor.says("complete", "2", path="a.py")
+        await editor.waits_for_end("1")
+        await editor.waits(lambda: bool(editor.text("2")))
+
+        assert editor.engine.num_open == 1
+    assert (editor.ends("1"), editor.ends("2")) == (["superseded"], [])
+
+
+async def test_two_paths_are_completed_side_by_side() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1", path="a.py")
+        await editor.says("complete", "2", path="b.py")
+        await editor.waits(lambda: bool(editor.text("1") and editor.text("2")))
+
+        assert editor.engine.num_open == 2
+    assert editor.ends("1") == editor.ends("2") == []
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_an_id_is_used_once(has_ended: bool) -> None:
+    async with _editor(None if has_ended else _hanging()) as editor:
+        await editor.says("complete", "1")
+        if has_ended:
+            await editor.waits_for_end("1")
+
+        await editor.says("complete", "1", path="other.py")
+
+        refusal = editor.of("1")[-1]
+        assert isinstance(refusal, ErrorFrame)
+        assert refusal.code == "duplicate_id"
+        assert len(editor.arrivals) == 1
+
+
+async def test_a_duplicate_id_leaves_the_first_as_it_was() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1", path="a.py")
+        await editor.says("complete", "1", path="a.py")
+        await editor.waits(lambda: bool(editor.text("1")))
+
+        assert editor.engine.num_open == 1
+    assert editor.ends("1") == ["duplicate_id"]
+
+
+async def test_two_hundred_requests_at_once_each_have_exactly_one_end() -> None:
+    async with _editor(FakeEngine(chunks_of(*"abcdefgh"))) as editor:
+        ids = [str(number) for number in range(200)]
+        for id in ids:
+            await editor.says("complete", id)
+        await editor.waits_for_end(*ids)
+
+    assert all(len(editor.ends(id)) == 1 for id in ids)
+    assert editor.engine.max_open <= MAX_UNDER_WAY
+
+
+async def test_more_than_sixteen_at_once_are_refused() -> None:
+    async with _editor(_hanging()) as editor:
+        ids = [str(number) for number in range(200)]
+        for id in ids:
+            await editor.says("complete", id)
+        await editor.waits(lambda: editor.engine.num_said == MAX_UNDER_WAY)
+
+        ends = Counter(end for id in ids for end in editor.ends(id))
+        assert ends == {"too_many_requests": 200 - MAX_UNDER_WAY}
+        assert editor.engine.max_open == MAX_UNDER_WAY
+
+
+async def test_fast_typing_is_never_refused() -> None:
+    async with _editor(_hanging()) as editor:
+        ids = [str(number) for number in range(200)]
+        for id in ids:
+            await editor.says("complete", id, path="a.py")
+        await editor.waits_for_end(*ids[:-1])
+
+    assert Counter(end for id in ids for end in editor.ends(id)) == {"superseded": 199}
+
+
+async def test_a_place_is_free_again_after_an_end() -> None:
+    async with _editor(_hanging()) as editor:
+        for number in range(MAX_UNDER_WAY):
+            await editor.says("complete", str(number))
+        await editor.says("cancel", "0")
+        await editor.waits_for_end("0")
+
+        await editor.says("complete", "late")
+        await editor.waits(lambda: bool(editor.text("late")))
+
+    assert editor.ends("late") == []
+
+
+async def test_an_outcome_is_recorded_of_the_completion() -> None:
+    async with _editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="accepted", chars=2, after_ms=900)
+
+    (outcome,) = editor.journal.outcomes
+    assert outcome.request_id == editor.arrivals[0].request_id
+    assert (outcome.tenant_id, outcome.user_id) == (ACME, ADA)
+    assert (outcome.event, outcome.chars, outcome.after_ms) == (OutcomeEvent.ACCEPTED, 2, 900)
+
+
+async def test_several_outcomes_are_records_of_their_own() -> None:
+    async with _editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="shown")
+        await editor.says("outcome", "1", event="accepted")
+
+    assert len({outcome.outcome_id for outcome in editor.journal.outcomes}) == 2
+
+
+async def test_an_outcome_before_the_end_is_refused() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1")
+        await editor.says("outcome", "1", event="shown")
+
+        assert editor.ends("1") == ["unknown_id"]
+    assert editor.journal.records == []
+
+
+async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
+    async with _editor() as editor:
+        await editor.says("outcome", "9", event="shown")
+
+    assert editor.ends("9") == ["unknown_id"]
+    assert editor.journal.records == []
+
+
+@pytest.mark.parametrize("fields", [{"chars": -1}, {"after_ms": -1}, {"chars": 2**31}])
+async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, int]) -> None:
+    async with _editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="shown", **fields)
+
+    assert editor.ends("1") == ["stop", "bad_field"]
+    assert editor.journal.records == []
+
+
+async def test_only_so_many_ended_completions_are_remembered() -> None:
+    async with _editor() as editor:
+        for number in range(MAX_REMEMBERED + 1):
+            await editor.says("complete", str(number))
+            await editor.waits_for_end(str(number))
+
+        await editor.says("outcome", "0", event="shown")
+        await editor.says("outcome", "1", event="shown")
+
+    assert editor.ends("0") == ["stop", "unknown_id"]
+    assert len(editor.journal.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (None, "binary_frame"),
+        ("{", "bad_json"),
+        ('{"type":"hello","id":"1"}', "unknown_type"),
+        ('{"type":"cancel"}', "bad_field"),
+    ],
+)
+async def test_a_bad_frame_is_answered_and_the_connection_goes_on(
+    text: str | None, code: str
+) -> None:
+    async with _editor() as editor:
+        await editor.connection.on_frame(text)
+        await editor.says("complete", "2")
+        await editor.waits_for_end("2")
+
+    refusal = editor.frames[0]
+    assert isinstance(refusal, ErrorFrame)
+    assert refusal.code == code
+    assert editor.ends("2") == ["stop"]
+
+
+# The twins: the client has left.
+
+
+async def test_closing_ends_all_that_is_under_way() -> None:
+    async with _editor(_hanging()) as editor:
+        for number in range(5):
+            await editor.says("complete", str(number))
+        await editor.waits(lambda: editor.engine.num_open == 5)
+
+        await editor.connection.close()
+
+        assert editor.engine.num_open == 0
+    assert not [frame for frame in editor.frames if not isinstance(frame, DeltaFrame)]
+
+
+async def test_closing_leaves_no_task_behind() -> None:
+    before = asyncio.all_tasks()
+    async with _editor(_hanging()) as editor:
+        for number in range(5):
+            await editor.says("complete", str(number))
+        await editor.connection.close()
+
+    assert asyncio.all_tasks() == before
+
+
+async def test_closing_what_was_cancelled_ends_it_too() -> None:
+    async with _editor(_hanging()) as editor:
+        await editor.says("complete", "1")
+        await editor.says("cancel", "1")
+
+        await editor.connection.close()
+
+        assert editor.engine.num_open == 0
+
+
+async def test_closing_an_idle_connection_does_nothing() -> None:
+    async with _editor() as editor:
+        await editor.connection.close()
+
+    assert editor.frames == []
+
+
+async def test_a_client_that_left_ends_its_completion() -> None:
+    async with _editor() as editor:
+        editor.has_left = True
+        await editor.says("complete", "1")
+        await editor.waits(lambda: editor.engine.num_said > 0 and editor.engine.num_open == 0)
+
+    assert editor.frames == []
+
+
+async def test_a_refusal_that_cannot_be_delivered_says_that_the_client_has_left() -> None:
+    async with _editor() as editor:
+        editor.has_left = True
+
+        with pytest.raises(ClientGone):
+            await editor.connection.on_frame("{")

@@ -1,0 +1,223 @@
+"""Where a completion ends: the filter's pure core."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.policy import Mode
+from inference.filtering.cut import Cutter, Surroundings
+from inference.filtering.surroundings import surroundings_of
+from tests.fakes.requests import make_request
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cursor between `prefix` and `suffix`, what the engine writes, and what is shown of it."""
+
+    prefix: str
+    written: str
+    shown: str
+    suffix: str = ""
+    mode: Mode = Mode.BLOCK
+    is_single_line: bool = False
+
+
+def _around(case: Case) -> Surroundings:
+    request = make_request(mode=case.mode, prefix=case.prefix, suffix=case.suffix)
+    return surroundings_of(request, is_single_line=case.is_single_line)
+
+
+def _cut(around: Surroundings, *pieces: str) -> str:
+    cutter = Cutter(around)
+    return "".join(cutter.feed(piece) for piece in pieces) + cutter.finish()
+
+
+CASES: Final = {
+    # a single line
+    "a line alone": Case("a = ", "b", "b", is_single_line=True),
+    "what follows the line": Case("a = ", "b\nc = d\n", "b", is_single_line=True),
+    "white space at its end": Case("a = ", "b  \n", "b", is_single_line=True),
+    "a line that is empty": Case("a = b", "\nc = d\n", "", is_single_line=True),
+    "white space only": Case("a = ", "   ", "", is_single_line=True),
+    # blocks by indentation
+    "lines of the block": Case("def f():\n    ", "a = 1\n    return a\n", "a = 1\n    return a"),
+    "a line that leaves the block": Case(
+        "def f():\n    ", "return 1\n\n\ndef g():\n    pass\n", "return 1"
+    ),
+    "a deeper block within": Case(
+        "def f():\n    ",
+        "if a:\n        b()\n    return c\nd()\n",
+        "if a:\n        b()\n    return c",
+    ),
+    "a block that this line opens": Case("def f():", "\n    return 1\ng()\n", "\n    return 1"),
+    "a blank line within a block": Case("def f():\n    ", "a()\n\n    b()\nc()", "a()\n\n    b()"),
+    "tabs": Case("def f():\n\t", "a()\n\tb()\nc()", "a()\n\tb()"),
+    "a module's level has no block to leave": Case("", "a = 1\nb = 2", "a = 1\nb = 2"),
+    # blocks by braces
+    "the closing brace of a function": Case(
+        "function f() {", "\n  return 1;\n}\n\nfunction g() {}\n", "\n  return 1;\n}"
+    ),
+    "the brace that the suffix has": Case(
+        "function f() {\n  ", "a();\n}\n", "a();", suffix="\n}\n"
+    ),
+    "a brace of an inner block, though the suffix begins with one": Case(
+        "function f() {\n  ",
+        "if (a) {\n    b();\n  }\n  c();\n}\n",
+        "if (a) {\n    b();\n  }\n  c();",
+        suffix="\n}\n",
+    ),
+    "an inner end, though the suffix begins with one": Case(
+        "def f\n  ", "if a\n    b\n  end\n  c\nend\n", "if a\n    b\n  end\n  c", suffix="\nend\n"
+    ),
+    "an else after a brace": Case(
+        "if (a) {", "\n  b();\n} else {\n  c();\n}\nd();\n", "\n  b();\n} else {\n  c();\n}"
+    ),
+    # the suffix
+    "a repeated first line of the suffix": Case(
+        "def f():\n    ", "a = 1\n    return a\n", "a = 1", suffix="\n    return a\n"
+    ),
+    "a first line that repeats the suffix": Case(
+        "def f():\n    ", "return a\n", "", suffix="\n    return a\n"
+    ),
+    "a line that only begins like the suffix": Case(
+        "def f():\n    ",
+        "return\n    return ab\n    x",
+        "return\n    return ab\n    x",
+        suffix="\n    return abc\n",
+    ),
+    "a beginning of the suffix that leaves the block": Case(
+        "def f():\n    ", "a()\nde", "a()", suffix="\n\ndef g():\n"
+    ),
+    "a whole line that begins the suffix and leaves the block": Case(
+        "def f():\n    ", "a()\ng()\nh()", "a()", suffix="\n\ng()  # call\n"
+    ),
+    "the rest of a line is not compared with the suffix": Case(
+        "a = ", "b", "b", suffix="\nb\n", is_single_line=True
+    ),
+    # the rest of the cursor's line
+    "a bracket that stands there": Case("f(", "a, b)", "a, b", suffix=")\n", is_single_line=True),
+    "a bracket that stands there, and a space": Case(
+        "f(", "a, b) ", "a, b", suffix=")\n", is_single_line=True
+    ),
+    "several brackets that stand there": Case(
+        "f(g[", "a])", "a", suffix="])\n", is_single_line=True
+    ),
+    "a bracket of its own": Case("f(", "g(a)", "g(a)", suffix=")\n", is_single_line=True),
+    "a bracket of its own and one that stands there": Case(
+        "f(", "g(a))", "g(a)", suffix=")\n", is_single_line=True
+    ),
+    "words that stand there": Case(
+        "def f(", "a) -> int:", "a", suffix=") -> int:\n", is_single_line=True
+    ),
+    "a bracket opened lines before": Case(
+        "f(", "g(\n        1,\n    )", "g(\n        1,\n    )", suffix=")\n", mode=Mode.FIM
+    ),
+    "a bracket in the middle of the line": Case(
+        "f(", "a) + g(b", "a) + g(b", suffix=")\n", is_single_line=True
+    ),
+    # repetition
+    "a line twice": Case("", "a()\na()\nb()", "a()\na()\nb()"),
+    "a line three times": Case("", "a()\na()\na()\na()\nb()", "a()\na()"),
+    "a third line that only begins like the two before": Case(
+        "", "a()\na()\na() + b\n", "a()\na()\na() + b"
+    ),
+    "a third line that ends early": Case("", "ab()\nab()\na", "ab()\nab()\na"),
+    "a third line at the very end": Case("", "a()\na()\na()", "a()\na()"),
+    # white space
+    "nothing": Case("a = ", "", ""),
+    "blank lines": Case("def f():\n    ", "\n\n   \n", ""),
+    "line breaks at the end": Case("", "a\n\n\n", "a"),
+    # a blank line ends what was not asked for
+    "a blank line while typing": Case(
+        "def f():\n    ", "a()\n\n    b()\n", "a()", mode=Mode.INLINE
+    ),
+    "the client knows where it ends": Case(
+        "def f():\n    ", "a()\nb()\n", "a()\nb()", mode=Mode.FIM
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_completion_ends_where_it_should(name: str) -> None:
+    case = CASES[name]
+
+    assert _cut(_around(case), case.written) == case.shown
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_end_is_the_same_when_it_comes_letter_by_letter(name: str) -> None:
+    case = CASES[name]
+
+    assert _cut(_around(case), *case.written) == case.shown
+
+
+LINES = st.sampled_from(
+    [
+        *("", " ", "    ", "a()", "    a()", "    return a", "return a", "}", "    }", ")"),
+        *("f(a)", "    f(", "    )", "]", "        b[1])", "a() ", "re", "    re", "世()"),
+    ]
+)
+WRITTEN = st.lists(LINES, max_size=8).map("\n".join)
+SUFFIXES = st.sampled_from(["", "\n", ")\n", ")]\n    }\n", "\n    return a\n", "\n}\n", ": x\nre"])
+AROUND = st.builds(
+    lambda prefix, suffix, mode, is_single_line: _around(
+        Case(prefix, "", "", suffix=suffix, mode=mode, is_single_line=is_single_line)
+    ),
+    st.sampled_from(["", "    ", "x = f(", "def f():\n    ", "def f():", "  if a {\n\t"]),
+    SUFFIXES,
+    st.sampled_from(list(Mode)),
+    st.booleans(),
+)
+
+
+@given(AROUND, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
+def test_the_chunking_makes_no_difference(
+    around: Surroundings, written: str, places: list[int]
+) -> None:
+    bounds = [0, *sorted(min(place, len(written)) for place in places), len(written)]
+    pieces = [written[a:b] for a, b in pairwise(bounds)]
+
+    assert _cut(around, *pieces) == _cut(around, written)
+
+
+@given(AROUND, WRITTEN)
+def test_what_is_shown_is_what_was_written_up_to_some_point(
+    around: Surroundings, written: str
+) -> None:
+    assert written.startswith(_cut(around, written))
+
+
+@given(AROUND, WRITTEN, WRITTEN)
+def test_what_was_shown_is_never_taken_back(around: Surroundings, written: str, more: str) -> None:
+    early = Cutter(around).feed(written)
+
+    assert _cut(around, written + more).startswith(early)
+
+
+@given(AROUND, WRITTEN, WRITTEN)
+def test_nothing_is_shown_after_the_end(around: Surroundings, written: str, more: str) -> None:
+    cutter = Cutter(around)
+    cutter.feed(written)
+    cutter.finish()
+    has_ended = cutter.has_ended
+
+    shown = cutter.feed(more) + cutter.finish() if has_ended else ""
+
+    assert shown == ""
+
+
+@given(AROUND, WRITTEN)
+def test_what_is_shown_ends_without_white_space(around: Surroundings, written: str) -> None:
+    shown = _cut(around, written)
+
+    assert shown == shown.rstrip()
+
+
+def test_a_line_is_shown_as_it_grows() -> None:
+    cutter = Cutter(_around(Case("a = ", "", "")))
+
+    assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]

@@ -1,0 +1,137 @@
+"""filter: what goes on of the engine's stream, and how the completion ended."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.filtering.filter import filter
+from inference.pools.engine import Chunk, EngineStop
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.pools import make_engine_request
+from tests.fakes.requests import make_account, make_prompt, make_request
+
+
+async def _filtered(
+    engine: FakeEngine, account: Account, *, is_single_line: bool = False, **fields: Any
+) -> list[str]:
+    prompt, request = make_prompt(is_single_line=is_single_line), make_request(**fields)
+    async with (
+        engine.complete(make_engine_request()) as chunks,
+        filter(chunks, request, prompt, account) as texts,
+    ):
+        return [text async for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("stop", "finish"), [(EngineStop.STOP, Finish.STOP), (EngineStop.LENGTH, Finish.LENGTH)]
+)
+@pytest.mark.parametrize("is_raw", [False, True])
+async def test_the_engines_end_is_the_completions(
+    stop: EngineStop, finish: Finish, is_raw: bool
+) -> None:
+    account = make_account()
+
+    texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), account, is_raw=is_raw)
+
+    assert ("".join(texts), account.ending) == ("bc", finish)
+
+
+async def test_no_text_is_ever_empty() -> None:
+    texts = await _filtered(FakeEngine(chunks_of("", "b", "", "  ", "c")), make_account())
+
+    assert all(texts)
+
+
+async def test_a_cut_ends_with_stop_and_leaves_the_engine() -> None:
+    engine, account = FakeEngine(chunks_of("b\n", "c = d", "e", "f"), hangs=True), make_account()
+
+    texts = await _filtered(engine, account, is_single_line=True)
+
+    assert ("".join(texts), account.ending) == ("b", Finish.STOP)
+    assert (engine.num_open, engine.num_said) == (0, 1)
+
+
+async def test_an_engine_that_has_stopped_is_heard_to_its_end() -> None:
+    told = Chunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
+    engine = FakeEngine([*chunks_of("b\n"), told])
+
+    await _filtered(engine, make_account(), is_single_line=True)
+
+    assert engine.num_said == 2
+
+
+async def test_text_of_which_nothing_is_shown_is_filtered() -> None:
+    account = make_account()
+
+    texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), account, is_single_line=True)
+
+    assert (texts, account.ending) == ([], Finish.FILTERED)
+
+
+async def test_an_engine_that_writes_nothing_has_stopped() -> None:
+    account = make_account()
+
+    texts = await _filtered(FakeEngine(chunks_of("")), account)
+
+    assert (texts, account.ending) == ([], Finish.STOP)
+
+
+async def test_a_raw_prompts_text_passes_as_it_is() -> None:
+    written = ("  ", "\n\n", "a\na\na\n", "a ")
+
+    texts = await _filtered(FakeEngine(chunks_of(*written)), make_account(), is_raw=True)
+
+    assert texts == list(written)
+
+
+async def test_what_was_held_back_is_shown_at_the_end() -> None:
+    engine = FakeEngine(chunks_of("g(", "a)"))
+
+    texts = await _filtered(engine, make_account(), prefix="f(", suffix=")\n", mode=Mode.FIM)
+
+    assert "".join(texts) == "g(a)"
+
+
+async def test_an_engines_failure_goes_on() -> None:
+    account = make_account()
+
+    with pytest.raises(OSError, match="planted"):
+        await _filtered(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), account)
+
+    assert account.ending is None
+
+
+class _Watched:
+    """Says chunks for ever and knows whether it was closed."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        self.is_closed = False
+
+    async def say(self) -> AsyncIterator[Chunk]:
+        try:
+            while True:
+                for chunk in self.chunks:
+                    await asyncio.sleep(0)
+                    yield chunk
+        finally:
+            self.is_closed = True
+
+
+@pytest.mark.parametrize("is_raw", [True, False])
+async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
+    account = make_account()
+    watched = _Watched(chunks_of("b", stop=None))
+
+    async with filter(watched.say(), make_request(is_raw=is_raw), make_prompt(), account) as texts:
+        async for _ in texts:
+            break
+
+    with pytest.raises(StopAsyncIteration):
+        await anext(texts)
+    assert account.ending is None

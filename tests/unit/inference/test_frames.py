@@ -1,0 +1,220 @@
+"""Frames on the wire: what is understood, and what is refused by which code."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.usage import Finish, OutcomeEvent
+from inference.gateway.frames import (
+    MAX_FRAME_CHARS,
+    MAX_ID_CHARS,
+    BadFrame,
+    CancelFrame,
+    CompleteFrame,
+    DeltaFrame,
+    DoneFrame,
+    ErrorFrame,
+    FileFrame,
+    Meta,
+    OutcomeFrame,
+    decode_frame,
+    encode_frame,
+)
+
+SECRET = "hunter2"
+META = Meta(
+    request_id="r",
+    first_token_ms=1.5,
+    total_ms=2.0,
+    queue_ms=None,
+    assembled_ms=None,
+    engine_ms=None,
+    prompt_tokens=3,
+    cached_tokens=None,
+    generated_tokens=4,
+    tier="fast",
+    pool="demo",
+    replica="",
+)
+
+
+def _refusal(frame: Any) -> BadFrame:
+    text = frame if isinstance(frame, str) else json.dumps(frame)
+    with pytest.raises(BadFrame) as refused:
+        decode_frame(text)
+    return refused.value
+
+
+def test_a_complete_frame_may_be_short() -> None:
+    frame = decode_frame('{"type":"complete","id":"1","prefix":"a"}')
+
+    assert frame == CompleteFrame(id="1", prefix="a")
+
+
+def test_a_complete_frame_may_say_everything() -> None:
+    frame = decode_frame(
+        json.dumps(
+            {
+                "type": "complete",
+                "id": "1",
+                "mode": "block",
+                "path": "a.py",
+                "language": "python",
+                "prefix": "a",
+                "suffix": "b",
+                "files": [{"path": "b.py", "text": "c", "edited_at": 2}],
+                "repository": {"name": "shop", "framework": "django", "imports": ["os"]},
+                "max_tokens": 5,
+            }
+        )
+    )
+
+    assert isinstance(frame, CompleteFrame)
+    assert frame.files == [FileFrame("b.py", "c", 2.0)]
+    assert (frame.repository.name, frame.max_tokens) == ("shop", 5)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    frame = decode_frame('{"type":"cancel","id":"1","since_version_9":[1,{"a":2}]}')
+
+    assert frame == CancelFrame(id="1")
+
+
+@pytest.mark.parametrize("event", list(OutcomeEvent))
+def test_every_outcome_is_understood(event: OutcomeEvent) -> None:
+    frame = decode_frame(f'{{"type":"outcome","id":"1","event":"{event}","chars":3}}')
+
+    assert frame == OutcomeFrame(id="1", event=event, chars=3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "nonsense",
+        '{"type":"cancel","id":"1"} x',
+        '{"type":"cancel","id":"\\ud800"}',
+        '{"type":"cancel","id":"\ud800"}',
+        '{"type":"cancel","id":"1","x":' + "[" * 100_000,
+        '{"type":"cancel","id":"1","x":' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+    ids=["empty", "open", "word", "more", "escaped half", "half", "deep and open", "deep"],
+)
+def test_what_is_no_json_is_bad_json(text: str) -> None:
+    assert _refusal(text).code == "bad_json"
+
+
+@pytest.mark.parametrize("frame", [[], 3, "text", None, {"type": 3, "id": "1"}])
+def test_what_is_no_frame_is_a_bad_field(frame: Any) -> None:
+    assert _refusal(json.dumps(frame)).code == "bad_field"
+
+
+@pytest.mark.parametrize("kind", ["", "hello", "delta", "done", "COMPLETE", SECRET])
+def test_an_unknown_type_is_refused_with_the_frames_id(kind: str) -> None:
+    error = _refusal({"type": kind, "id": "7"})
+
+    assert (error.code, error.id) == ("unknown_type", "7")
+    assert SECRET not in error.message
+
+
+def test_a_frame_without_a_type_is_of_an_unknown_type() -> None:
+    assert _refusal({"id": "7"}).code == "unknown_type"
+
+
+COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
+
+
+@pytest.mark.parametrize(
+    ("frame", "field"),
+    [
+        ({**COMPLETE, "suffix": 3}, "suffix"),
+        ({**COMPLETE, "max_tokens": SECRET}, "max_tokens"),
+        ({**COMPLETE, "max_tokens": 1.5}, "max_tokens"),
+        ({**COMPLETE, "files": SECRET}, "files"),
+        ({**COMPLETE, "files": [{"path": "b", "text": 3}]}, "files[0].text"),
+        ({**COMPLETE, "repository": {"name": []}}, "repository.name"),
+        ({"type": "complete", "id": "7"}, "a required field"),
+        ({"type": "outcome", "id": "7", "event": SECRET}, "event"),
+        ({"type": "outcome", "id": "7", "event": "shown", "chars": "many"}, "chars"),
+    ],
+)
+def test_a_malformed_field_is_named_and_its_value_is_not(frame: dict[str, Any], field: str) -> None:
+    error = _refusal(frame)
+
+    assert (error.code, error.id) == ("bad_field", "7")
+    assert error.message == f"{field} is missing or malformed."
+
+
+@pytest.mark.parametrize("identifier", ["", "x" * (MAX_ID_CHARS + 1)])
+def test_an_id_without_a_reasonable_length_is_refused_and_not_repeated(identifier: str) -> None:
+    error = _refusal({"type": "cancel", "id": identifier})
+
+    assert (error.code, error.id) == ("bad_field", "")
+
+
+def test_an_endless_id_of_a_malformed_frame_is_not_repeated() -> None:
+    assert _refusal({"type": SECRET, "id": "x" * 1000}).id == ""
+
+
+def test_a_frame_beyond_the_limit_is_too_large() -> None:
+    assert _refusal(" " * (MAX_FRAME_CHARS + 1)).code == "too_large"
+
+
+@given(st.text())
+def test_arbitrary_text_raises_nothing_but_bad_frame(text: str) -> None:
+    with pytest.raises(BadFrame):
+        decode_frame(text)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+FIELDS = st.sampled_from(
+    ["id", "prefix", "suffix", "files", "repository", "max_tokens", "event", "chars", "mode"]
+)
+
+
+@given(
+    st.sampled_from(["complete", "cancel", "outcome", "other"]),
+    st.dictionaries(FIELDS, JSON_VALUES, max_size=5),
+)
+def test_arbitrary_fields_raise_nothing_but_bad_frame(kind: str, fields: dict[str, Any]) -> None:
+    text = json.dumps({"type": kind, **fields})
+
+    with suppress(BadFrame):
+        decode_frame(text)
+
+
+@given(st.text(alphabet='xyzäß世"\\', min_size=12))
+def test_a_message_never_quotes_a_value(value: str) -> None:
+    error = _refusal({"type": "outcome", "id": "7", "event": value})
+
+    assert value not in error.message
+
+
+def test_a_delta_is_compact_json() -> None:
+    assert encode_frame(DeltaFrame("1", 'a"\n')) == '{"type":"delta","id":"1","text":"a\\"\\n"}'
+
+
+def test_a_done_says_all_its_numbers() -> None:
+    frame = json.loads(encode_frame(DoneFrame("1", Finish.STOP, META)))
+
+    assert (frame["type"], frame["finish"]) == ("done", "stop")
+    assert frame["meta"]["cached_tokens"] is None
+    assert set(frame["meta"]) == {
+        *("request_id", "first_token_ms", "total_ms", "queue_ms", "assembled_ms", "engine_ms"),
+        *("prompt_tokens", "cached_tokens", "generated_tokens", "tier", "pool", "replica"),
+    }
+
+
+def test_an_error_has_a_code_and_a_message() -> None:
+    frame = json.loads(encode_frame(ErrorFrame("1", "busy", "Too many.")))
+
+    assert frame == {"type": "error", "id": "1", "code": "busy", "message": "Too many."}

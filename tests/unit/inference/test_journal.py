@@ -1,0 +1,314 @@
+"""The journal: nothing is lost by a failed shipment, a dead writer, or a full disk."""
+
+import asyncio
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from resource import RLIMIT_FSIZE, RLIMIT_NOFILE, getrlimit, setrlimit
+
+import pytest
+from structlog.testing import capture_logs
+
+from caret.contracts.usage import OutcomeEvent, OutcomeRecord, encode_records
+from caret.foundation.ids import RequestId
+from inference.recording.journal import (
+    FRAMES_PER_BATCH,
+    FileJournal,
+    Segment,
+    abandoned_segments,
+    read_frames,
+)
+from tests.fakes.shipment import FakeShipment
+from tests.fakes.tenants import ACME, ADA
+from tests.fakes.waiting import until
+
+
+def _record(number: int) -> OutcomeRecord:
+    return OutcomeRecord(
+        outcome_id=RequestId(f"outcome-{number}"),
+        request_id=RequestId("request"),
+        tenant_id=ACME,
+        user_id=ADA,
+        occurred_at_ms=1,
+        event=OutcomeEvent.SHOWN,
+        chars=number,
+        after_ms=0,
+    )
+
+
+RECORDS = [_record(number) for number in range(2 * FRAMES_PER_BATCH + 3)]
+
+
+def _frame(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.log"))
+
+
+async def test_what_is_appended_is_shipped_in_order_and_in_batches(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    for record in RECORDS:
+        journal.append(record)
+
+    delivered = await journal.ship(shipment)
+
+    assert delivered
+    assert shipment.records == RECORDS
+    assert max(map(len, shipment.calls)) == FRAMES_PER_BATCH
+
+
+async def test_what_was_shipped_is_not_shipped_again(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal.append(RECORDS[0])
+    await journal.ship(shipment)
+
+    await journal.ship(shipment)
+
+    assert shipment.records == RECORDS[:1]
+    assert len(_segments(tmp_path)) == 1
+
+
+async def test_a_record_is_in_its_file_before_append_returns(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+
+    journal.append(RECORDS[0])
+
+    (segment,) = _segments(tmp_path)
+    assert list(read_frames(segment.read_bytes())) == [encode_records([RECORDS[0]])]
+
+
+def test_the_journal_is_for_its_owners_eyes(tmp_path: Path) -> None:
+    FileJournal(tmp_path / "journal")
+
+    (segment,) = _segments(tmp_path / "journal")
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o700
+    assert segment.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_failed_shipment_keeps_everything_in_order(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
+    journal.append(RECORDS[0])
+    first = await journal.ship(shipment)
+    journal.append(RECORDS[1])
+
+    shipment.fails = False
+    second = await journal.ship(shipment)
+
+    assert (first, second) == (False, True)
+    assert shipment.records == RECORDS[:2]
+
+
+async def test_a_shipment_that_fails_in_mid_segment_is_sent_again_whole(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(max_calls=1)
+    for record in RECORDS:
+        journal.append(record)
+    await journal.ship(shipment)
+
+    shipment.max_calls = None
+    await journal.ship(shipment)
+
+    assert shipment.records == [*RECORDS[:FRAMES_PER_BATCH], *RECORDS]
+
+
+async def test_closing_delivers_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal.append(RECORDS[0])
+
+    await journal.close(shipment)
+
+    assert shipment.records == RECORDS[:1]
+    assert _segments(tmp_path) == []
+
+
+async def test_what_stays_undelivered_is_shipped_by_the_next_gateway(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    journal.append(RECORDS[0])
+    await journal.close(FakeShipment(fails=True))
+    shipment = FakeShipment()
+
+    await _run_until_shipped(FileJournal(tmp_path), shipment, 1)
+
+    assert shipment.records == RECORDS[:1]
+
+
+async def _run_until_shipped(
+    journal: FileJournal, shipment: FakeShipment, num_records: int
+) -> None:
+    running = asyncio.create_task(journal.run(shipment))
+    try:
+        await until(lambda: len(shipment.records) >= num_records)
+        await asyncio.sleep(0.1)  # were something sent twice, it would be seen
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_running_journal_ships_what_comes(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal.append(RECORDS[0])
+
+    await _run_until_shipped(journal, shipment, 1)
+
+    assert shipment.records == RECORDS[:1]
+
+
+async def test_a_running_journal_outlives_a_failed_shipment(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
+    journal.append(RECORDS[0])
+    running = asyncio.create_task(journal.run(shipment))
+    await asyncio.sleep(0.12)
+
+    shipment.fails = False
+    await until(lambda: bool(shipment.records))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert shipment.records == RECORDS[:1]
+
+
+def test_the_segment_of_a_living_writer_is_not_abandoned(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    journal.append(RECORDS[0])
+
+    assert list(abandoned_segments(tmp_path)) == []
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from inference.recording.journal import Segment
+Segment(Path(sys.argv[1])).append(b"of the dead")
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_segment_is_abandoned_when_its_writer_is_killed(tmp_path: Path, is_alive: bool) -> None:
+    path = tmp_path / "1-1.000001.log"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, env=environment
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        if not is_alive:
+            writer.send_signal(signal.SIGKILL)
+            writer.wait()
+
+        abandoned = list(abandoned_segments(tmp_path))
+
+        writer.kill()
+    assert abandoned == ([] if is_alive else [path])
+
+
+def test_abandoned_segments_come_oldest_first(tmp_path: Path) -> None:
+    for name in ("20-1.000002.log", "10-1.000001.log", "20-1.000001.log"):
+        (tmp_path / name).write_bytes(b"")
+
+    names = [path.name for path in abandoned_segments(tmp_path)]
+
+    assert names == ["10-1.000001.log", "20-1.000001.log", "20-1.000002.log"]
+
+
+@pytest.mark.parametrize("num_lost", [1, 3, 6])
+def test_a_torn_last_frame_is_left_out(num_lost: int) -> None:
+    data = _frame(b"whole") + _frame(b"torn")
+
+    assert list(read_frames(data[: len(data) - num_lost])) == [b"whole"]
+
+
+def test_an_empty_segment_has_no_frames() -> None:
+    assert list(read_frames(b"")) == []
+
+
+async def test_a_segment_that_another_gateway_shipped_is_none_of_ours(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal.append(RECORDS[0])
+    await journal.ship(FakeShipment(fails=True))
+    _segments(tmp_path)[0].unlink()
+    journal.append(RECORDS[1])
+
+    delivered = await journal.ship(shipment)
+
+    assert delivered
+    assert shipment.records == [RECORDS[1]]
+
+
+@contextmanager
+def _full_disk(num_bytes: int) -> Iterator[None]:
+    """No file may grow beyond `num_bytes`: what is over is written short, then refused."""
+    limits, handler = getrlimit(RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    setrlimit(RLIMIT_FSIZE, (num_bytes, limits[1]))
+    try:
+        with capture_logs():  # what captures the output is a file, too
+            yield
+    finally:
+        setrlimit(RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@contextmanager
+def _no_more_files() -> Iterator[None]:
+    limits = getrlimit(RLIMIT_NOFILE)
+    setrlimit(RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        yield
+    finally:
+        setrlimit(RLIMIT_NOFILE, limits)
+
+
+async def test_a_full_disk_delays_records_and_loses_none(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    with _full_disk(1_000):
+        for record in RECORDS[:20]:
+            journal.append(record)
+
+    await journal.ship(shipment)
+
+    assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(20)]
+
+
+async def test_what_is_written_after_a_full_disk_can_be_read(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    with _full_disk(300):
+        for record in RECORDS[:3]:
+            journal.append(record)
+    journal.append(RECORDS[3])
+
+    await journal.ship(shipment)
+
+    assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(4)]
+
+
+def test_a_segment_that_could_not_be_written_whole_ends_before_it(tmp_path: Path) -> None:
+    segment = Segment(tmp_path / "1.log")
+    segment.append(b"whole")
+
+    with _full_disk(20), pytest.raises(OSError, match="space"):
+        segment.append(b"x" * 100)
+
+    segment.close()
+    assert (tmp_path / "1.log").read_bytes() == _frame(b"whole")
+
+
+async def test_a_journal_that_cannot_open_a_new_segment_goes_on_with_the_old(
+    tmp_path: Path,
+) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal.append(RECORDS[0])
+    with _no_more_files():
+        delivered = await journal.ship(shipment)
+    journal.append(RECORDS[1])
+
+    await journal.ship(shipment)
+
+    assert not delivered
+    assert shipment.records == RECORDS[:2]

@@ -1,0 +1,253 @@
+"""The sentence as a whole, over fakes: its order, its ends, and what it leaves behind."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.policy import Mode, TenantPolicy, Tier
+from caret.contracts.usage import Finish
+from inference.context.assemble import PromptWriter
+from inference.context.tokens import load_tokens
+from inference.errors import EngineFailed
+from inference.gateway.admit import Seats
+from inference.gateway.authority import Authority
+from inference.pipeline import DataPlane, complete, serve
+from inference.pools.health import Health
+from inference.prefix_cache.namespace import Namespaces
+from inference.routing.route import Router
+from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.journal import FakeJournal
+from tests.fakes.pools import make_pool
+from tests.fakes.requests import make_arrival
+from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
+from tests.fakes.waiting import until
+
+WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
+WRITER = PromptWriter(load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192)
+KEY = generate_key(KeyKind.DEVELOPER)
+SECRET = "hunter2"
+
+
+@dataclass
+class Gateway:
+    engine: FakeEngine = field(default_factory=lambda: FakeEngine(chunks_of("b", "c")))
+    policy: TenantPolicy = field(default_factory=make_policy)
+    clock: FakeClock = field(default_factory=FakeClock)
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    seats: Seats = field(default_factory=lambda: Seats(max_total=2))
+
+    def plane(self) -> DataPlane:
+        authority = Authority(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
+        authority.replace(make_snapshot(make_credential(KEY), policy=self.policy))
+        authority.confirm()
+        return DataPlane(
+            clock=self.clock,
+            authority=authority,
+            seats=self.seats,
+            writers=dict.fromkeys(Tier, WRITER),
+            pools={tier: make_pool(tier=tier) for tier in Tier},
+            router=Router(namespaces=Namespaces(ROOT_SECRET), health=Health(self.clock)),
+            engine=self.engine,
+            journal=self.journal,
+        )
+
+    async def serves(
+        self, client: FakeClient, *, key_text: str | None = KEY.text, **fields: Any
+    ) -> None:
+        await serve(
+            self.plane(), make_arrival(key_text=key_text, clock=self.clock, **fields), client
+        )
+
+    @property
+    def endings(self) -> list[tuple[Finish, str]]:
+        return [(each.finish, each.error_code) for each in self.journal.completions]
+
+
+async def test_a_completion_goes_through_all_stages() -> None:
+    gateway, client = Gateway(), FakeClient()
+
+    await gateway.serves(client)
+
+    assert ("".join(client.texts), client.ends) == ("bc", ["done"])
+    assert gateway.endings == [(Finish.STOP, "")]
+    assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "pool"), [(Mode.INLINE, "demo-fast"), (Mode.BLOCK, "demo-quality")]
+)
+async def test_the_tier_decides_the_pool(mode: Mode, pool: str) -> None:
+    gateway = Gateway()
+
+    await gateway.serves(FakeClient(), mode=mode.value)
+
+    assert [each.pool for each in gateway.journal.completions] == [pool]
+
+
+async def test_the_request_is_looked_at_before_the_key() -> None:
+    client = FakeClient()
+
+    await Gateway().serves(client, key_text=None, mode="nonsense")
+
+    assert client.ends == ["unknown_mode"]
+
+
+async def test_the_key_is_looked_at_before_the_policy() -> None:
+    client = FakeClient()
+
+    await Gateway(policy=make_policy(features=frozenset())).serves(client, key_text=None)
+
+    assert client.ends == ["missing_key"]
+
+
+async def test_the_policy_is_looked_at_before_the_prompt() -> None:
+    client = FakeClient()
+
+    await Gateway(policy=make_policy(features=frozenset())).serves(
+        client, prefix="x " * 9_000, is_raw=True
+    )
+
+    assert client.ends == ["feature_disabled"]
+
+
+async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
+    gateway, client = Gateway(), FakeClient()
+
+    await gateway.serves(client, prefix="x " * 9_000, is_raw=True)
+
+    assert client.ends == ["prompt_too_long"]
+    assert gateway.engine.requests == []
+    assert gateway.seats.num_taken == 0
+
+
+@pytest.mark.parametrize("key_text", [None, "nonsense", generate_key(KeyKind.DEVELOPER).text])
+async def test_a_stranger_leaves_no_record_and_no_work(key_text: str | None) -> None:
+    gateway, client = Gateway(), FakeClient()
+
+    await gateway.serves(client, key_text=key_text)
+
+    assert gateway.journal.records == []
+    assert gateway.engine.requests == []
+
+
+async def test_a_refusal_by_policy_is_recorded() -> None:
+    gateway = Gateway(policy=make_policy(features=frozenset()))
+
+    await gateway.serves(FakeClient())
+
+    assert gateway.endings == [(Finish.ERROR, "feature_disabled")]
+
+
+async def test_a_full_gateway_is_recorded() -> None:
+    gateway, client = Gateway(seats=Seats(max_total=0)), FakeClient()
+
+    await gateway.serves(client)
+
+    assert client.ends == ["gateway_full"]
+    assert gateway.endings == [(Finish.ERROR, "gateway_full")]
+
+
+@pytest.mark.parametrize("chunks", [[], chunks_of("b", stop=None)], ids=["at once", "mid-stream"])
+async def test_an_engine_that_is_lost_is_told_and_recorded(chunks: Any) -> None:
+    engine = FakeEngine(chunks, error=EngineFailed("engine_lost", "It ended."))
+    gateway, client = Gateway(engine=engine), FakeClient()
+
+    await gateway.serves(client)
+
+    assert client.ends == ["engine_lost"]
+    assert gateway.endings == [(Finish.ERROR, "engine_lost")]
+    assert gateway.seats.num_taken == 0
+
+
+async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_message() -> None:
+    engine = FakeEngine(chunks_of("b", stop=None), error=ValueError(SECRET))
+    gateway, client = Gateway(engine=engine), FakeClient()
+
+    with capture_logs() as logs:
+        await gateway.serves(client, prefix=SECRET)
+
+    assert client.ends == ["internal"]
+    assert gateway.endings == [(Finish.ERROR, "internal")]
+    assert [(each["event"], each["error"]) for each in logs] == [
+        ("completion.defect", "ValueError")
+    ]
+    assert SECRET not in f"{logs} {client.messages}"
+
+
+async def test_a_regular_completion_logs_nothing() -> None:
+    with capture_logs() as logs:
+        await Gateway().serves(FakeClient(), prefix=SECRET)
+
+    assert logs == []
+
+
+@pytest.mark.parametrize("finish", [Finish.CANCELLED, Finish.SUPERSEDED])
+async def test_a_cancelled_completion_frees_its_seat_and_its_engine(finish: Finish) -> None:
+    gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
+    client = FakeClient()
+    task = await _hanging(gateway, client)
+
+    task.cancel(finish.value)
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert client.ends == ["done"]
+    assert gateway.endings == [(finish, "")]
+    assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
+
+
+async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
+    task = asyncio.create_task(gateway.serves(client))
+    await until(lambda: bool(client.texts))
+    return task
+
+
+# The twins: the client has left.
+
+
+@pytest.mark.parametrize("num_read", [0, 1])
+async def test_a_client_that_leaves_frees_the_seat_and_the_engine(num_read: int) -> None:
+    engine = FakeEngine(chunks_of("b", "c", "d", stop=None), hangs=True)
+    gateway, client = Gateway(engine=engine), FakeClient(leaves_after=num_read)
+
+    await gateway.serves(client)
+
+    assert gateway.endings == [(Finish.CANCELLED, "")]
+    assert (engine.num_open, gateway.seats.num_taken) == (0, 0)
+
+
+async def test_a_connection_that_closes_frees_the_seat_and_the_engine() -> None:
+    gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
+    client = FakeClient()
+    task = await _hanging(gateway, client)
+
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert client.ends == []
+    assert gateway.endings == [(Finish.CANCELLED, "")]
+    assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
+
+
+async def test_an_engines_failure_is_recorded_though_the_client_has_left() -> None:
+    engine = FakeEngine(error_at_start=EngineFailed("engine_unavailable", ""))
+    gateway = Gateway(engine=engine)
+
+    await gateway.serves(FakeClient(leaves_after=0))
+
+    assert gateway.endings == [(Finish.ERROR, "engine_unavailable")]
+
+
+async def test_a_defect_goes_through_to_the_edge() -> None:
+    gateway = Gateway(engine=FakeEngine(error=ValueError("planted")))
+
+    with pytest.raises(ValueError, match="planted"):
+        await complete(
+            gateway.plane(), make_arrival(key_text=KEY.text, clock=gateway.clock), FakeClient()
+        )

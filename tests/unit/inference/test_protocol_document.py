@@ -1,0 +1,34 @@
+"""platform/docs/protocol.md says what the table of states says."""
+
+from pathlib import Path
+
+from inference.gateway.protocol import TRANSITIONS, Event, State
+
+DOCUMENT = Path(__file__).parents[3] / "platform" / "docs" / "protocol.md"
+HEADER = ["state", *Event]
+CLIENT_EVENTS = (Event.COMPLETE, Event.CANCEL, Event.OUTCOME)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _documented() -> list[list[str]]:
+    lines = DOCUMENT.read_text(encoding="utf-8").split("\n")
+    start = next(index for index, line in enumerate(lines) if _cells(line) == HEADER)
+    rows = lines[start + 2 :]
+    end = next(index for index, line in enumerate(rows) if not line.startswith("|"))
+    return [_cells(row) for row in rows[:end]]
+
+
+def _cell(state: State, event: Event) -> str:
+    following = TRANSITIONS[state].get(event)
+    if following is not None:
+        return following.value
+    return "refused" if event in CLIENT_EVENTS else "-"
+
+
+def test_the_documented_table_is_the_table() -> None:
+    table = [[state.value, *(_cell(state, event) for event in Event)] for state in State]
+
+    assert _documented() == table

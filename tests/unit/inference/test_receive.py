@@ -1,0 +1,134 @@
+"""receive: what makes sense goes on, what does not is refused by a code."""
+
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Mode, Tier
+from inference.completion.arrival import DraftFile
+from inference.errors import BadRequest
+from inference.gateway.receive import (
+    DEFAULT_MAX_TOKENS,
+    MAX_FILES,
+    MAX_FILES_CHARS,
+    MAX_NAME_CHARS,
+    MAX_STOP_CHARS,
+    MAX_STOPS,
+    MAX_TEXT_CHARS,
+    MAX_TOKENS,
+    receive,
+)
+from tests.fakes.requests import make_arrival
+
+FILE = DraftFile("b.py", "b = 1\n", 0.0)
+
+
+def _refusal(**fields: Any) -> BadRequest:
+    with pytest.raises(BadRequest) as refused:
+        receive(make_arrival(**fields))
+    return refused.value
+
+
+def test_a_plain_draft_becomes_a_request() -> None:
+    request = receive(make_arrival(prefix="a = ", suffix="\n", path="a.py", repository="shop"))
+
+    assert (request.prefix, request.suffix) == ("a = ", "\n")
+    assert (request.path, request.repository) == ("a.py", "shop")
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_each_mode_has_a_default_of_tokens(mode: Mode) -> None:
+    assert receive(make_arrival(mode=mode.value)).max_tokens == DEFAULT_MAX_TOKENS[mode]
+
+
+@pytest.mark.parametrize(
+    ("mode", "tier"),
+    [
+        (Mode.INLINE, Tier.FAST),
+        (Mode.FIM, Tier.FAST),
+        (Mode.BLOCK, Tier.QUALITY),
+        (Mode.DOCSTRING, Tier.QUALITY),
+    ],
+)
+def test_the_mode_decides_the_tier(mode: Mode, tier: Tier) -> None:
+    assert receive(make_arrival(mode=mode.value)).tier is tier
+
+
+def test_an_unknown_mode_is_refused_without_repeating_it() -> None:
+    error = _refusal(mode="xyzzy")
+
+    assert error.code == "unknown_mode"
+    assert "xyzzy" not in error.message
+
+
+def test_an_unknown_language_is_refused_without_repeating_it() -> None:
+    error = _refusal(language="xyzzy")
+
+    assert error.code == "unknown_language"
+    assert "xyzzy" not in error.message
+
+
+@pytest.mark.parametrize(("text", "language"), [("Python", "python"), ("", ""), ("C#", "c#")])
+def test_languages_are_known_in_any_case(text: str, language: str) -> None:
+    assert receive(make_arrival(language=text)).language == language
+
+
+@pytest.mark.parametrize("asked", [0, -1])
+def test_less_than_one_token_is_refused(asked: int) -> None:
+    assert _refusal(max_tokens=asked).code == "bad_field"
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [(1, 1), (MAX_TOKENS, MAX_TOKENS), (MAX_TOKENS + 1, MAX_TOKENS)]
+)
+def test_more_tokens_than_the_limit_count_as_the_limit(asked: int, given: int) -> None:
+    assert receive(make_arrival(max_tokens=asked)).max_tokens == given
+
+
+def test_the_most_recently_edited_file_comes_first() -> None:
+    old, new = DraftFile("old.py", "", 1.0), DraftFile("new.py", "", 2.0)
+
+    request = receive(make_arrival(files=(old, new)))
+
+    assert request.files == (new, old)
+
+
+AT_THE_LIMIT: dict[str, dict[str, Any]] = {
+    "prefix": {"prefix": "x" * MAX_TEXT_CHARS},
+    "suffix": {"suffix": "x" * MAX_TEXT_CHARS},
+    "number of files": {"files": (FILE,) * MAX_FILES},
+    "characters of files": {"files": (DraftFile("b.py", "x" * MAX_FILES_CHARS, 0),)},
+    "path": {"path": "x" * MAX_NAME_CHARS},
+    "repository": {"repository": "x" * MAX_NAME_CHARS},
+    "path of a file": {"files": (DraftFile("x" * MAX_NAME_CHARS, "", 0),)},
+    "number of stops": {"stop": ("x",) * MAX_STOPS},
+    "characters of a stop": {"stop": ("x" * MAX_STOP_CHARS,)},
+}
+BEYOND_THE_LIMIT: dict[str, dict[str, Any]] = {
+    "prefix": {"prefix": "x" * (MAX_TEXT_CHARS + 1)},
+    "suffix": {"suffix": "x" * (MAX_TEXT_CHARS + 1)},
+    "number of files": {"files": (FILE,) * (MAX_FILES + 1)},
+    "characters of files": {"files": (DraftFile("b.py", "x" * MAX_FILES_CHARS, 0), FILE)},
+    "path": {"path": "x" * (MAX_NAME_CHARS + 1)},
+    "repository": {"repository": "x" * (MAX_NAME_CHARS + 1)},
+    "path of a file": {"files": (DraftFile("x" * (MAX_NAME_CHARS + 1), "", 0),)},
+}
+
+
+@pytest.mark.parametrize("what", AT_THE_LIMIT)
+def test_what_reaches_a_limit_passes(what: str) -> None:
+    receive(make_arrival(**AT_THE_LIMIT[what]))
+
+
+@pytest.mark.parametrize("what", BEYOND_THE_LIMIT)
+def test_what_goes_beyond_a_limit_is_too_large(what: str) -> None:
+    error = _refusal(**BEYOND_THE_LIMIT[what])
+
+    assert (error.code, error.http_status) == ("too_large", 413)
+
+
+@pytest.mark.parametrize(
+    "stop", [("x",) * (MAX_STOPS + 1), ("x" * (MAX_STOP_CHARS + 1),), ("",)], ids=len
+)
+def test_stop_strings_that_the_engine_would_refuse_are_refused(stop: tuple[str, ...]) -> None:
+    assert _refusal(stop=stop).code == "bad_field"

@@ -1,0 +1,204 @@
+"""record and the account: exactly one record, however a completion ends."""
+
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.contracts.usage import CompletionRecord, Finish
+from inference.completion.account import Account
+from inference.errors import EngineFailed
+from inference.recording.record import record
+from tests.fakes.clock import FakeClock
+from tests.fakes.journal import FakeJournal
+from tests.fakes.requests import make_account, make_arrival, make_request
+from tests.fakes.tenants import ACME, ADA, make_principal
+
+
+def _known(account: Account) -> None:
+    account.principal, account.request = make_principal(), make_request()
+
+
+def _recorded(*, ends: BaseException | None = None, finish: Finish | None = None) -> FakeJournal:
+    journal, clock = FakeJournal(), FakeClock()
+    expected: AbstractContextManager[Any] = (
+        nullcontext() if ends is None else pytest.raises(type(ends))
+    )
+    with expected, record(journal, make_arrival(clock=clock), clock) as account:
+        _known(account)
+        if finish is not None:
+            account.finish(finish)
+        if ends is not None:
+            raise ends
+    return journal
+
+
+@pytest.mark.parametrize("finish", list(Finish))
+def test_a_completion_leaves_one_record_of_its_finish(finish: Finish) -> None:
+    journal = _recorded(finish=finish)
+
+    assert [each.finish for each in journal.completions] == [finish]
+
+
+@pytest.mark.parametrize(
+    ("ends", "finish", "code"),
+    [
+        (None, Finish.CANCELLED, ""),
+        (asyncio.CancelledError(), Finish.CANCELLED, ""),
+        (GeneratorExit(), Finish.CANCELLED, ""),
+        (ValueError("customer's code"), Finish.ERROR, "internal"),
+    ],
+)
+def test_a_completion_leaves_one_record_however_it_is_left(
+    ends: BaseException | None, finish: Finish, code: str
+) -> None:
+    journal = _recorded(ends=ends)
+
+    assert [(each.finish, each.error_code) for each in journal.completions] == [(finish, code)]
+
+
+def test_a_defect_after_the_end_changes_nothing_of_it() -> None:
+    journal = _recorded(finish=Finish.STOP, ends=ValueError())
+
+    (kept,) = journal.completions
+    assert (kept.finish, kept.error_code) == (Finish.STOP, "")
+
+
+def test_a_defect_goes_on() -> None:
+    clock = FakeClock()
+
+    with (
+        pytest.raises(ValueError, match="planted"),
+        record(FakeJournal(), make_arrival(), clock),
+    ):
+        raise ValueError("planted")
+
+
+def test_a_stranger_leaves_no_record() -> None:
+    journal = FakeJournal()
+
+    with record(journal, make_arrival(), FakeClock()) as account:
+        account.request = make_request()
+
+    assert journal.records == []
+
+
+def test_what_is_no_request_leaves_no_record() -> None:
+    journal = FakeJournal()
+
+    with record(journal, make_arrival(), FakeClock()) as account:
+        account.principal = make_principal()
+
+    assert journal.records == []
+
+
+def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
+    journal, clock = FakeJournal(), FakeClock()
+    arrival = make_arrival(clock=clock)
+
+    with record(journal, arrival, clock) as account:
+        _known(account)
+        clock.pass_s(0.001)
+        account.assembled()
+        account.asks(pool="demo", replica="r:1", prompt_tokens=30)
+        clock.pass_s(0.010)
+        account.heard(generated_tokens=1, cached_tokens=None)
+        clock.pass_s(0.001)
+        account.sent("ab")
+        clock.pass_s(0.020)
+        account.heard(generated_tokens=5, cached_tokens=16)
+        account.finish(Finish.STOP)
+        clock.pass_s(9)
+
+    assert journal.records == [
+        CompletionRecord(
+            request_id=arrival.request_id,
+            tenant_id=ACME,
+            user_id=ADA,
+            key_id=make_principal().credential.key_id,
+            occurred_at_ms=arrival.occurred_at_ms,
+            protocol="stream",
+            mode=make_request().mode,
+            language="python",
+            tier=Tier.FAST,
+            pool="demo",
+            replica="r:1",
+            finish=Finish.STOP,
+            error_code="",
+            prompt_tokens=30,
+            cached_tokens=16,
+            generated_tokens=5,
+            assembled_ms=1.0,
+            first_token_ms=12.0,
+            engine_ms=10.0,
+            total_ms=32.0,
+        )
+    ]
+
+
+def test_a_record_never_contains_code() -> None:
+    journal, secret = FakeJournal(), "hunter2"
+
+    with record(journal, make_arrival(prefix=secret), FakeClock()) as account:
+        account.principal = make_principal()
+        account.request = make_request(prefix=secret, suffix=secret, path=secret)
+        account.sent(secret)
+
+    assert secret not in repr(journal.records)
+
+
+def test_the_first_ending_counts() -> None:
+    account = make_account()
+
+    account.finish(Finish.LENGTH)
+    account.fail(EngineFailed("engine_lost", ""))
+    account.finish(Finish.CANCELLED)
+
+    assert (account.ending, account.error_code) == (Finish.LENGTH, "")
+
+
+def test_the_total_stands_still_after_the_end() -> None:
+    clock = FakeClock()
+    account = make_account(clock)
+    clock.pass_s(1)
+    account.finish(Finish.STOP)
+
+    clock.pass_s(5)
+    account.finish(Finish.STOP)
+
+    assert account.total_ms == 1000
+
+
+def test_what_was_not_reached_has_no_time() -> None:
+    account = make_account()
+
+    assert account.first_token_ms is account.engine_ms is account.queue_ms is None
+
+
+def test_an_engine_that_only_reports_has_not_begun() -> None:
+    account = make_account()
+
+    account.heard(generated_tokens=0, cached_tokens=None)
+
+    assert account.engine_first_s is None
+
+
+def test_cached_tokens_once_told_are_kept() -> None:
+    account = make_account()
+
+    account.heard(generated_tokens=1, cached_tokens=16)
+    account.heard(generated_tokens=2, cached_tokens=None)
+
+    assert account.cached_tokens == 16
+
+
+def test_a_completion_that_was_just_left_is_closed() -> None:
+    clock = FakeClock()
+
+    with record(FakeJournal(), make_arrival(clock=clock), clock) as account:
+        clock.pass_s(1)
+    clock.pass_s(1)
+
+    assert (account.ending, account.total_ms) == (Finish.CANCELLED, 1000)

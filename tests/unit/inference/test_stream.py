@@ -1,0 +1,167 @@
+"""stream: the client gets the text and one end, whatever it is."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.errors import Busy, CompletionError, EngineFailed
+from inference.gateway.stream import stream
+from tests.fakes.client import FakeClient
+from tests.fakes.requests import make_account
+
+Body = Callable[[], Awaitable[None]]
+
+
+async def _nothing() -> None:
+    return
+
+
+def _raising(error: BaseException) -> Body:
+    async def body() -> None:
+        raise error
+
+    return body
+
+
+async def _stream(client: FakeClient, account: Account, *texts: str, then: Body = _nothing) -> None:
+    async with stream(client, account) as send:
+        for text in texts:
+            await send(text)
+        await then()
+
+
+async def _cancelled(client: FakeClient, account: Account, *message: str) -> asyncio.Task[None]:
+    """A stream that is cancelled while it waits for its engine."""
+    waiting = asyncio.Event()
+
+    async def wait() -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(_stream(client, account, "a", then=wait))
+    await waiting.wait()
+    task.cancel(*message)
+    await asyncio.gather(task, return_exceptions=True)
+    return task
+
+
+async def test_text_goes_to_the_client_and_then_done() -> None:
+    client = FakeClient()
+
+    await _stream(client, make_account(), "a", "b")
+
+    assert (client.texts, client.ends) == (["a", "b"], ["done"])
+
+
+async def test_the_account_counts_what_was_sent() -> None:
+    account = make_account()
+
+    await _stream(FakeClient(), account, "ab", "c")
+
+    assert account.num_sent_chars == 3
+    assert account.sent_first_s is not None
+
+
+@pytest.mark.parametrize("num_texts", [0, 1])
+async def test_an_error_is_told_before_and_after_the_first_text(num_texts: int) -> None:
+    client, account = FakeClient(), make_account()
+    error = EngineFailed("engine_lost", "It ended.")
+
+    await _stream(client, account, *["a"] * num_texts, then=_raising(error))
+
+    assert (client.ends, client.messages) == (["engine_lost"], ["It ended."])
+    assert (account.ending, account.error_code) == (Finish.ERROR, "engine_lost")
+
+
+async def test_a_defect_of_ours_is_told_without_its_message_and_goes_on() -> None:
+    client = FakeClient()
+
+    with pytest.raises(ValueError, match="customer"):
+        await _stream(client, make_account(), then=_raising(ValueError("customer's code")))
+
+    assert client.ends == ["internal"]
+    assert "customer" not in client.messages[0]
+
+
+@pytest.mark.parametrize("finish", [Finish.CANCELLED, Finish.SUPERSEDED])
+async def test_a_completion_that_was_taken_back_is_done_with_its_reason(finish: Finish) -> None:
+    client, account = FakeClient(), make_account()
+
+    task = await _cancelled(client, account, finish.value)
+
+    assert (client.ends, account.ending) == (["done"], finish)
+    assert task.cancelled()
+
+
+async def test_a_closed_connection_is_told_nothing() -> None:
+    client, account = FakeClient(), make_account()
+
+    task = await _cancelled(client, account)
+
+    assert (client.ends, account.ending) == ([], Finish.CANCELLED)
+    assert task.cancelled()
+
+
+async def test_what_an_engine_says_cannot_pass_for_a_reason() -> None:
+    client, account = FakeClient(), make_account()
+
+    task = await _cancelled(client, account, "whatever")
+
+    assert account.ending is Finish.CANCELLED
+    assert task.cancelled()
+
+
+# The twins: the client has left.
+
+
+async def test_a_client_that_leaves_ends_its_completion_as_cancelled() -> None:
+    client, account = FakeClient(leaves_after=1), make_account()
+
+    await _stream(client, account, "a", "b", "c")
+
+    assert (client.texts, account.ending) == (["a"], Finish.CANCELLED)
+
+
+async def test_a_client_that_left_is_not_counted_as_reached() -> None:
+    account = make_account()
+
+    await _stream(FakeClient(leaves_after=0), account, "abc")
+
+    assert (account.num_sent_chars, account.sent_first_s) == (0, None)
+
+
+async def test_a_client_that_left_before_the_end_does_no_harm() -> None:
+    account = make_account()
+    account.finish(Finish.STOP)
+
+    await _stream(FakeClient(leaves_after=0), account)
+
+    assert account.ending is Finish.STOP
+
+
+@pytest.mark.parametrize("error", [EngineFailed("engine_lost", ""), Busy("gateway_full", "")])
+async def test_an_error_is_accounted_though_the_client_has_left(error: CompletionError) -> None:
+    account = make_account()
+
+    await _stream(FakeClient(leaves_after=0), account, then=_raising(error))
+
+    assert (account.ending, account.error_code) == (Finish.ERROR, error.code)
+
+
+async def test_a_defect_goes_on_though_the_client_has_left() -> None:
+    with pytest.raises(ValueError, match="planted"):
+        await _stream(
+            FakeClient(leaves_after=0), make_account(), then=_raising(ValueError("planted"))
+        )
+
+
+async def test_a_cancelled_completion_ends_though_the_client_has_left() -> None:
+    client, account = FakeClient(leaves_after=1), make_account()
+
+    task = await _cancelled(client, account, Finish.SUPERSEDED.value)
+
+    assert (client.ends, account.ending) == ([], Finish.SUPERSEDED)
+    assert task.cancelled()

@@ -1,0 +1,338 @@
+"""The adapter to vLLM, against a small server that misbehaves in every way an engine can."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from inference.errors import EngineFailed
+from inference.pools.engine import Chunk, EngineStop
+from inference.pools.vllm import VllmEngine
+from tests.fakes.pools import make_engine_request
+from tests.fakes.waiting import until
+
+Write = Callable[[bytes], Awaitable[None]]
+Behaviour = Callable[["Server", Write], Awaitable[None]]
+STALL_S = 0.2
+
+
+def event(text: str = "", reason: str | None = None, *, generated: int = 1) -> bytes:
+    choice = {"index": 0, "text": text, "finish_reason": reason}
+    usage = {"prompt_tokens": 3, "completion_tokens": generated}
+    return b"data: " + json.dumps({"choices": [choice], "usage": usage}).encode() + b"\n\n"
+
+
+USAGE = (
+    b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,'
+    b'"prompt_tokens_details":{"cached_tokens":16}}}\n\n'
+)
+DONE = b"data: [DONE]\n\n"
+
+
+class Server:
+    """Answers by `behaviour`, or by an HTTP `status` alone; sees whether its client leaves."""
+
+    def __init__(self, behaviour: Behaviour | None, *, status: int = 200) -> None:
+        self.behaviour = behaviour
+        self.status = status
+        self.url = ""
+        self.bodies: list[dict[str, Any]] = []
+        self.transports: list[asyncio.BaseTransport | None] = []
+        self.was_left = asyncio.Event()
+        self.num_open = 0
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.bodies.append(await request.json())
+        self.transports.append(request.transport)
+        if self.behaviour is None:
+            return web.Response(status=self.status, text='{"error":"customer code"}')
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        self.num_open += 1
+        try:
+            await self.behaviour(self, response.write)
+        except asyncio.CancelledError:
+            self.was_left.set()
+            raise
+        finally:
+            self.num_open -= 1
+        return response
+
+    def drop(self) -> None:
+        transport = self.transports[-1]
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
+
+
+@asynccontextmanager
+async def _serving(
+    behaviour: Behaviour | None, *, status: int = 200
+) -> AsyncIterator[tuple[Server, VllmEngine]]:
+    server = Server(behaviour, status=status)
+    application = web.Application()
+    application.router.add_post("/v1/completions", server.answer)
+    # As engines do: a client that leaves cancels its request.
+    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        async with aiohttp.ClientSession() as session:
+            yield server, VllmEngine(session, max_stall_s=STALL_S)
+    finally:
+        await runner.cleanup()
+
+
+async def _collect(server: Server, engine: VllmEngine, **fields: Any) -> list[Chunk]:
+    async with engine.complete(make_engine_request(server.url, **fields)) as chunks:
+        return [chunk async for chunk in chunks]
+
+
+async def _failure(behaviour: Behaviour | None, *, status: int = 200) -> EngineFailed:
+    async with _serving(behaviour, status=status) as (server, engine):
+        with pytest.raises(EngineFailed) as failed:
+            await _collect(server, engine)
+    return failed.value
+
+
+def _saying(*parts: bytes) -> Behaviour:
+    async def say(_server: Server, write: Write) -> None:
+        for part in parts:
+            await write(part)
+
+    return say
+
+
+def _hanging(*parts: bytes) -> Behaviour:
+    async def say(_server: Server, write: Write) -> None:
+        for part in parts:
+            await write(part)
+        await asyncio.Event().wait()
+
+    return say
+
+
+GOOD = _saying(event("a"), event("b", "stop", generated=2), USAGE, DONE)
+
+
+async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
+    async with _serving(GOOD) as (server, engine):
+        chunks = await _collect(server, engine)
+
+    assert chunks == [
+        Chunk("a", 1, None),
+        Chunk("b", 2, EngineStop.STOP),
+        Chunk("", 2, EngineStop.STOP, cached_tokens=16),
+    ]
+
+
+async def test_the_length_is_a_reason_of_its_own() -> None:
+    async with _serving(_saying(event("a", "length"), DONE)) as (server, engine):
+        chunks = await _collect(server, engine)
+
+    assert chunks[-1].stop is EngineStop.LENGTH
+
+
+async def test_the_engine_gets_these_fields_and_no_others() -> None:
+    async with _serving(GOOD) as (server, engine):
+        await _collect(server, engine, stop=("\n",), priority=2, max_tokens=9)
+
+    assert server.bodies == [
+        {
+            "model": "demo",
+            "prompt": [1, 2, 3],
+            "max_tokens": 9,
+            "temperature": 0,
+            "stop": ["\n"],
+            "stop_token_ids": [0],
+            "cache_salt": "0" * 64,
+            "priority": 2,
+            "stream": True,
+            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        }
+    ]
+
+
+async def test_the_connection_is_kept_for_the_next_request() -> None:
+    async with _serving(GOOD) as (server, engine):
+        await _collect(server, engine)
+        await _collect(server, engine)
+
+    assert server.transports[0] is server.transports[1]
+
+
+async def test_a_character_that_comes_in_two_pieces_is_whole() -> None:
+    data = event("世").replace(b"\\u4e16", "世".encode())
+    async with _serving(_saying(data[:45], data[45:], event("", "stop"), DONE)) as (server, engine):
+        chunks = await _collect(server, engine)
+
+    assert chunks[0].text == "世"
+
+
+async def test_comments_and_blank_lines_are_passed_over() -> None:
+    parts = (b": ping\n\n", event("a", "stop"), b"\n", b"event: x\n", DONE)
+    async with _serving(_saying(*parts)) as (server, engine):
+        chunks = await _collect(server, engine)
+
+    assert [chunk.text for chunk in chunks] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "http_status"),
+    [
+        (503, "engine_busy", 503),
+        (400, "engine_refused", 502),
+        (404, "engine_refused", 502),
+        (500, "engine_refused", 502),
+    ],
+)
+async def test_an_answer_other_than_200_is_a_refusal(
+    status: int, code: str, http_status: int
+) -> None:
+    error = await _failure(None, status=status)
+
+    assert (error.code, error.http_status) == (code, http_status)
+
+
+async def _drop_after_text(server: Server, write: Write) -> None:
+    await write(event("a"))
+    await asyncio.sleep(0.02)
+    server.drop()
+    await asyncio.sleep(0)
+
+
+FAILURES: dict[str, tuple[Behaviour, str]] = {
+    "an error event": (
+        _saying(b'data: {"error":{"message":"x","code":400}}\n\n'),
+        "engine_refused",
+    ),
+    "an error in mid-stream": (
+        _saying(event("a"), b'data: {"error":"x"}\n\n', DONE),
+        "engine_refused",
+    ),
+    "no JSON": (_saying(b"data: nonsense\n\n"), "engine_garbled"),
+    "another shape": (_saying(b'data: {"choices":"many"}\n\n'), "engine_garbled"),
+    "broken text": (_saying(b'data: {"choices":[{"text":"\xff"}]}\n\n'), "engine_garbled"),
+    "brackets": (_saying(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_garbled"),
+    "a line of 1 MB": (_saying(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_garbled"),
+    "an end at once": (_saying(), "engine_lost"),
+    "no reason": (_saying(event("a")), "engine_lost"),
+    "no reason, but an end": (_saying(event("a"), USAGE, DONE), "engine_lost"),
+    "an abort": (_saying(event("a"), event("", "abort"), DONE), "engine_lost"),
+    "a dropped connection": (_drop_after_text, "engine_lost"),
+    "silence in mid-stream": (_hanging(event("a")), "engine_lost"),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+async def test_a_stream_that_goes_wrong_fails_by_a_code(what: str) -> None:
+    behaviour, code = FAILURES[what]
+
+    error = await _failure(behaviour)
+
+    assert error.code == code
+
+
+@pytest.mark.parametrize("what", FAILURES)
+async def test_a_stream_that_went_wrong_leaves_no_connection(what: str) -> None:
+    behaviour, _ = FAILURES[what]
+    async with _serving(behaviour) as (server, engine):
+        with pytest.raises(EngineFailed):
+            await _collect(server, engine)
+
+        await until(lambda: server.num_open == 0)
+
+
+async def test_an_engine_that_never_answers_is_unavailable() -> None:
+    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silence, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, aiohttp.ClientSession() as session:
+        engine = VllmEngine(session, max_stall_s=STALL_S)
+        with pytest.raises(EngineFailed) as failed:
+            async with engine.complete(make_engine_request(f"http://127.0.0.1:{port}")):
+                pass
+
+    assert (failed.value.code, failed.value.http_status) == ("engine_unavailable", 503)
+
+
+async def test_an_engine_that_nobody_runs_is_unavailable() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    async with aiohttp.ClientSession() as session:
+        engine = VllmEngine(session, max_stall_s=STALL_S)
+        with pytest.raises(EngineFailed) as failed:
+            async with engine.complete(make_engine_request(url)):
+                pass
+
+    assert failed.value.code == "engine_unavailable"
+
+
+async def test_an_idle_connection_that_the_engine_closed_is_no_failure() -> None:
+    async with _serving(GOOD) as (server, engine):
+        await _collect(server, engine)
+        server.drop()
+
+        chunks = await _collect(server, engine)
+
+    assert [chunk.text for chunk in chunks] == ["a", "b", ""]
+
+
+async def test_a_message_never_quotes_the_engine() -> None:
+    error = await _failure(None, status=400)
+
+    assert "customer" not in f"{error} {error.message}"
+
+
+# The twins: the client has left.
+
+
+async def test_leaving_the_context_closes_the_connection_at_once() -> None:
+    async with _serving(_hanging(event("a"))) as (server, engine):
+        async with engine.complete(make_engine_request(server.url)) as chunks:
+            await anext(aiter(chunks))
+
+        async with asyncio.timeout(STALL_S / 2):
+            await server.was_left.wait()
+
+
+async def test_leaving_before_the_first_text_closes_the_connection() -> None:
+    async with _serving(_hanging()) as (server, engine):
+        async with engine.complete(make_engine_request(server.url)):
+            pass
+
+        async with asyncio.timeout(STALL_S / 2):
+            await server.was_left.wait()
+
+
+async def test_a_cancelled_reader_closes_the_connection() -> None:
+    async with _serving(_hanging(event("a"))) as (server, engine):
+        reading = asyncio.create_task(_collect(server, engine))
+        await until(lambda: server.num_open == 1)
+
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+        async with asyncio.timeout(STALL_S / 2):
+            await server.was_left.wait()
+    assert reading.cancelled()
+
+
+async def test_leaving_leaves_no_generator_behind() -> None:
+    async with _serving(_hanging(event("a"))) as (server, engine):
+        async with engine.complete(make_engine_request(server.url)) as chunks:
+            await anext(aiter(chunks))
+
+        with pytest.raises(StopAsyncIteration):
+            await anext(aiter(chunks))

@@ -1,0 +1,141 @@
+"""Records as rows; whatever bytes come, the answer is a row or the reason why not."""
+
+import contextlib
+import uuid
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.policy import Mode, Tier
+from caret.contracts.usage import CompletionRecord, Finish, OutcomeEvent, OutcomeRecord
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import KeyId, RequestId, TenantId
+from tenants.models import Outcome, UsageRecord
+from tenants.usage.rows import Unfit, decode_entry, decode_row
+
+SECRET = "def secret_of_the_customer"
+
+
+def some_id() -> str:
+    return str(uuid.uuid4())
+
+
+COMPLETION = CompletionRecord(
+    request_id=RequestId(some_id()),
+    tenant_id=TenantId(some_id()),
+    user_id=None,
+    key_id=KeyId(some_id()),
+    occurred_at_ms=1_795_000_000_123,
+    protocol="openai",
+    mode=Mode.FIM,
+    language="python",
+    tier=Tier.FAST,
+    pool="fast",
+    replica="fast-0",
+    finish=Finish.ERROR,
+    error_code="engine_lost",
+    prompt_tokens=100,
+    cached_tokens=40,
+    generated_tokens=0,
+    assembled_ms=1.5,
+    first_token_ms=None,
+    engine_ms=None,
+    total_ms=9.25,
+)
+OUTCOME = OutcomeRecord(
+    outcome_id=RequestId(some_id()),
+    request_id=RequestId(some_id()),
+    tenant_id=TenantId(some_id()),
+    user_id=None,
+    occurred_at_ms=5,
+    event=OutcomeEvent.REJECTED,
+    chars=3,
+    after_ms=800,
+)
+
+
+def encoded(record: msgspec.Struct, **changes: Any) -> bytes:
+    return msgspec.msgpack.encode(msgspec.to_builtins(record) | changes)
+
+
+def test_a_completion_becomes_a_row_field_by_field() -> None:
+    row = decode_row(encoded(COMPLETION))
+
+    assert isinstance(row, UsageRecord)
+    assert to_unix_ms(row.occurred_at) == COMPLETION.occurred_at_ms
+    for name in COMPLETION.__struct_fields__:
+        if name != "occurred_at_ms":
+            value = getattr(COMPLETION, name)
+            assert getattr(row, name) == value or str(getattr(row, name)) == value, name
+
+
+def test_an_outcome_becomes_a_row() -> None:
+    row = decode_row(encoded(OUTCOME))
+
+    assert isinstance(row, Outcome)
+    assert (row.event, row.chars, row.after_ms) == ("rejected", 3, 800)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tenant_id": SECRET},
+        {"request_id": "1"},
+        {"user_id": "not an id"},
+        {"language": SECRET * 20},
+        {"pool": "a\0b"},
+        {"prompt_tokens": -1},
+        {"prompt_tokens": 2**31},
+        {"occurred_at_ms": -1},
+        {"occurred_at_ms": 2**62},
+        {"mode": SECRET},
+        {"type": "other"},
+        {"surprise": SECRET},
+        {"total_ms": "fast"},
+    ],
+)
+def test_a_record_that_no_table_could_hold_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(Unfit) as caught:
+        decode_row(encoded(COMPLETION, **changes))
+
+    assert SECRET not in str(caught.value)
+
+
+def test_not_a_number_is_refused() -> None:
+    with pytest.raises(Unfit, match="total_ms"):
+        decode_row(encoded(COMPLETION, total_ms=float("nan")))
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_make_the_decoders_fail_otherwise(data: bytes) -> None:
+    for decode in (decode_entry, decode_row):
+        with contextlib.suppress(Unfit):
+            decode(data)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(COMPLETION.__struct_fields__),
+        st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.booleans()),
+    )
+)
+def test_no_value_of_a_field_makes_the_decoder_fail_otherwise(changes: dict[str, Any]) -> None:
+    try:
+        data = encoded(COMPLETION, **changes)
+    except (OverflowError, UnicodeEncodeError):
+        return
+    with contextlib.suppress(Unfit):
+        decode_row(data)
+
+
+def test_the_records_of_an_entry_are_taken_apart() -> None:
+    data = msgspec.msgpack.encode([COMPLETION, {"no": "record"}, OUTCOME])
+
+    rows = decode_entry(data)
+
+    assert len(rows) == 3
+    assert isinstance(decode_row(rows[0]), UsageRecord)
+    assert isinstance(decode_row(rows[2]), Outcome)
