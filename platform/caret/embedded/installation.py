@@ -108,13 +108,17 @@ class Installation:
 
     def _migrate(self) -> None:
         with self.progress.step("Migrations", _WHAT["Migrations"]) as tick:
-            run_to_end(
-                "The migration of the database",
-                manage("migrate", "--database", "owner", "--no-input"),
-                log_file=self._settings.paths.logs / "migrate.log",
-                environment=self.environment,
-                on_wait=tick,
-            )
+            for what, *arguments in (
+                ("The migration of the database", "migrate", "--database", "owner", "--no-input"),
+                ("The making of partitions", "create_partitions"),
+            ):
+                run_to_end(
+                    what,
+                    manage(*arguments),
+                    log_file=self._settings.paths.logs / "migrate.log",
+                    environment=self.environment,
+                    on_wait=tick,
+                )
 
     def _make_tenants(self) -> None:
         with self.progress.step("Tenants", _WHAT["Tenants"]) as tick:

@@ -86,9 +86,5 @@ def _grant(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         "ALTER SCHEMA public OWNER TO {owner}",
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
         "GRANT USAGE ON SCHEMA public TO {app}",
-        "ALTER DEFAULT PRIVILEGES FOR ROLE {owner} IN SCHEMA public"
-        " GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {app}",
-        "ALTER DEFAULT PRIVILEGES FOR ROLE {owner} IN SCHEMA public"
-        " GRANT USAGE, SELECT ON SEQUENCES TO {app}",
     ):
         connection.execute(sql.SQL(statement).format(**names))

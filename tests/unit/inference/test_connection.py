@@ -1,104 +1,20 @@
 """One client's stream: every completion has one end, whatever the client does."""
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
-from caret.contracts.usage import Finish, OutcomeEvent
-from inference.completion.account import Account
-from inference.completion.arrival import Arrival
-from inference.completion.client import Client, ClientGone
+from caret.contracts.usage import OutcomeEvent
+from inference.completion.client import ClientGone
 from inference.gateway.connection import (
     MAX_REMEMBERED,
     MAX_UNDER_WAY,
-    Backend,
-    Caller,
-    Connection,
 )
-from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame, ServerFrame
-from inference.gateway.stream import stream
-from inference.pools.engine import Engine
-from tests.fakes.clock import FakeClock
+from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame
+from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
-from tests.fakes.journal import FakeJournal
-from tests.fakes.pools import make_engine_request
-from tests.fakes.tenants import ACME, ADA, make_principal
-from tests.fakes.waiting import until
-
-PRINCIPAL = make_principal()
-
-
-class Editor:
-    """The other side of a connection, with an engine behind it."""
-
-    def __init__(self, engine: FakeEngine) -> None:
-        self.engine = engine
-        self.frames: list[ServerFrame] = []
-        self.journal = FakeJournal()
-        self.has_left = False
-        backend = Backend(serve=self._serve, keep=self.journal.append, clock=FakeClock())
-        self.connection = Connection(backend, Caller(PRINCIPAL, "key"), self._take)
-        self.arrivals: list[Arrival] = []
-
-    async def says(self, kind: str, id: str, **fields: Any) -> None:
-        if kind == "complete":
-            fields = {"prefix": "a = ", "path": f"{id}.py", **fields}
-        await self.connection.on_frame(json.dumps({"type": kind, "id": id, **fields}))
-
-    def of(self, id: str) -> list[ServerFrame]:
-        return [frame for frame in self.frames if frame.id == id]
-
-    def text(self, id: str) -> str:
-        return "".join(frame.text for frame in self.of(id) if isinstance(frame, DeltaFrame))
-
-    def ends(self, id: str) -> list[str]:
-        ends = [frame for frame in self.of(id) if not isinstance(frame, DeltaFrame)]
-        return [end.finish if isinstance(end, DoneFrame) else end.code for end in ends]
-
-    async def waits(self, condition: Callable[[], bool]) -> None:
-        await until(condition)
-
-    async def waits_for_end(self, *ids: str) -> None:
-        await self.waits(lambda: all(self.ends(id) for id in ids))
-        for _ in range(5):
-            await asyncio.sleep(0)
-
-    async def _take(self, frame: ServerFrame) -> None:
-        if self.has_left:
-            raise ClientGone
-        self.frames.append(frame)
-
-    async def _serve(self, arrival: Arrival, client: Client) -> None:
-        self.arrivals.append(arrival)
-        await _complete(self.engine, arrival, client)
-
-
-async def _complete(engine: Engine, arrival: Arrival, client: Client) -> None:
-    """The end of the sentence: from the engine to the client."""
-    account = Account(arrival=arrival, clock=FakeClock())
-    async with (
-        stream(client, account) as send,
-        engine.complete(make_engine_request()) as chunks,
-    ):
-        async for chunk in chunks:
-            if chunk.text:
-                await send(chunk.text)
-            if chunk.stop:
-                account.finish(Finish(chunk.stop.value))
-
-
-@asynccontextmanager
-async def _editor(engine: FakeEngine | None = None) -> AsyncIterator[Editor]:
-    editor = Editor(engine or FakeEngine(chunks_of("b", "c")))
-    try:
-        yield editor
-    finally:
-        await editor.connection.close()
+from tests.fakes.tenants import ACME, ADA
 
 
 def _hanging() -> FakeEngine:
@@ -106,7 +22,7 @@ def _hanging() -> FakeEngine:
 
 
 async def test_a_completion_is_streamed_and_done() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
 
@@ -114,7 +30,7 @@ async def test_a_completion_is_streamed_and_done() -> None:
 
 
 async def test_what_the_frame_says_arrives() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         files = [{"path": "b.py", "text": "b", "edited_at": 3}]
         repository = {"name": "shop"}
         await editor.says("complete", "1", mode="block", files=files, repository=repository)
@@ -128,7 +44,7 @@ async def test_what_the_frame_says_arrives() -> None:
 
 
 async def test_each_completion_presents_the_key_anew() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
 
@@ -136,7 +52,7 @@ async def test_each_completion_presents_the_key_anew() -> None:
 
 
 async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1")
         await editor.waits(lambda: bool(editor.text("1")))
 
@@ -148,7 +64,7 @@ async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
 
 
 async def test_a_cancel_at_once_is_in_time() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
         await editor.waits_for_end("1")
@@ -158,7 +74,7 @@ async def test_a_cancel_at_once_is_in_time() -> None:
 
 
 async def test_a_second_cancel_changes_nothing() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
         await editor.says("cancel", "1")
@@ -169,7 +85,7 @@ async def test_a_second_cancel_changes_nothing() -> None:
 
 @pytest.mark.parametrize("when", ["never begun", "ended"])
 async def test_a_cancel_that_finds_nothing_is_harmless(when: str) -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         if when == "ended":
             await editor.says("complete", "1")
             await editor.waits_for_end("1")
@@ -182,7 +98,7 @@ async def test_a_cancel_that_finds_nothing_is_harmless(when: str) -> None:
 
 async def test_no_text_follows_a_cancel() -> None:
     engine = FakeEngine(chunks_of(*"abcdefgh"), hangs=True)
-    async with _editor(engine) as editor:
+    async with open_editor(engine) as editor:
         await editor.says("complete", "1")
         await editor.waits(lambda: bool(editor.text("1")))
         await editor.says("cancel", "1")
@@ -194,7 +110,7 @@ async def test_no_text_follows_a_cancel() -> None:
 
 
 async def test_a_newer_request_for_the_path_supersedes_the_older() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="a.py")
         await editor.waits_for_end("1")
@@ -205,7 +121,7 @@ async def test_a_newer_request_for_the_path_supersedes_the_older() -> None:
 
 
 async def test_two_paths_are_completed_side_by_side() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="b.py")
         await editor.waits(lambda: bool(editor.text("1") and editor.text("2")))
@@ -216,7 +132,7 @@ async def test_two_paths_are_completed_side_by_side() -> None:
 
 @pytest.mark.parametrize("has_ended", [False, True])
 async def test_an_id_is_used_once(has_ended: bool) -> None:
-    async with _editor(None if has_ended else _hanging()) as editor:
+    async with open_editor(None if has_ended else _hanging()) as editor:
         await editor.says("complete", "1")
         if has_ended:
             await editor.waits_for_end("1")
@@ -230,7 +146,7 @@ async def test_an_id_is_used_once(has_ended: bool) -> None:
 
 
 async def test_a_duplicate_id_leaves_the_first_as_it_was() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "1", path="a.py")
         await editor.waits(lambda: bool(editor.text("1")))
@@ -240,7 +156,7 @@ async def test_a_duplicate_id_leaves_the_first_as_it_was() -> None:
 
 
 async def test_two_hundred_requests_at_once_each_have_exactly_one_end() -> None:
-    async with _editor(FakeEngine(chunks_of(*"abcdefgh"))) as editor:
+    async with open_editor(FakeEngine(chunks_of(*"abcdefgh"))) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id)
@@ -251,7 +167,7 @@ async def test_two_hundred_requests_at_once_each_have_exactly_one_end() -> None:
 
 
 async def test_more_than_sixteen_at_once_are_refused() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id)
@@ -263,7 +179,7 @@ async def test_more_than_sixteen_at_once_are_refused() -> None:
 
 
 async def test_fast_typing_is_never_refused() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id, path="a.py")
@@ -273,7 +189,7 @@ async def test_fast_typing_is_never_refused() -> None:
 
 
 async def test_a_place_is_free_again_after_an_end() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         for number in range(MAX_UNDER_WAY):
             await editor.says("complete", str(number))
         await editor.says("cancel", "0")
@@ -286,7 +202,7 @@ async def test_a_place_is_free_again_after_an_end() -> None:
 
 
 async def test_an_outcome_is_recorded_of_the_completion() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
         await editor.says("outcome", "1", event="accepted", chars=2, after_ms=900)
@@ -298,7 +214,7 @@ async def test_an_outcome_is_recorded_of_the_completion() -> None:
 
 
 async def test_several_outcomes_are_records_of_their_own() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
         await editor.says("outcome", "1", event="shown")
@@ -308,7 +224,7 @@ async def test_several_outcomes_are_records_of_their_own() -> None:
 
 
 async def test_an_outcome_before_the_end_is_refused() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1")
         await editor.says("outcome", "1", event="shown")
 
@@ -317,7 +233,7 @@ async def test_an_outcome_before_the_end_is_refused() -> None:
 
 
 async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.says("outcome", "9", event="shown")
 
     assert editor.ends("9") == ["unknown_id"]
@@ -326,7 +242,7 @@ async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
 
 @pytest.mark.parametrize("fields", [{"chars": -1}, {"after_ms": -1}, {"chars": 2**31}])
 async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, int]) -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
         await editor.says("outcome", "1", event="shown", **fields)
@@ -336,7 +252,7 @@ async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, i
 
 
 async def test_only_so_many_ended_completions_are_remembered() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         for number in range(MAX_REMEMBERED + 1):
             await editor.says("complete", str(number))
             await editor.waits_for_end(str(number))
@@ -360,7 +276,7 @@ async def test_only_so_many_ended_completions_are_remembered() -> None:
 async def test_a_bad_frame_is_answered_and_the_connection_goes_on(
     text: str | None, code: str
 ) -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.connection.on_frame(text)
         await editor.says("complete", "2")
         await editor.waits_for_end("2")
@@ -375,7 +291,7 @@ async def test_a_bad_frame_is_answered_and_the_connection_goes_on(
 
 
 async def test_closing_ends_all_that_is_under_way() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         for number in range(5):
             await editor.says("complete", str(number))
         await editor.waits(lambda: editor.engine.num_open == 5)
@@ -388,7 +304,7 @@ async def test_closing_ends_all_that_is_under_way() -> None:
 
 async def test_closing_leaves_no_task_behind() -> None:
     before = asyncio.all_tasks()
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         for number in range(5):
             await editor.says("complete", str(number))
         await editor.connection.close()
@@ -397,7 +313,7 @@ async def test_closing_leaves_no_task_behind() -> None:
 
 
 async def test_closing_what_was_cancelled_ends_it_too() -> None:
-    async with _editor(_hanging()) as editor:
+    async with open_editor(_hanging()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
 
@@ -407,14 +323,14 @@ async def test_closing_what_was_cancelled_ends_it_too() -> None:
 
 
 async def test_closing_an_idle_connection_does_nothing() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         await editor.connection.close()
 
     assert editor.frames == []
 
 
 async def test_a_client_that_left_ends_its_completion() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         editor.has_left = True
         await editor.says("complete", "1")
         await editor.waits(lambda: editor.engine.num_said > 0 and editor.engine.num_open == 0)
@@ -423,7 +339,7 @@ async def test_a_client_that_left_ends_its_completion() -> None:
 
 
 async def test_a_refusal_that_cannot_be_delivered_says_that_the_client_has_left() -> None:
-    async with _editor() as editor:
+    async with open_editor() as editor:
         editor.has_left = True
 
         with pytest.raises(ClientGone):

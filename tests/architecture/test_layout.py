@@ -1,0 +1,107 @@
+"""The shape of the source: sizes, and where things may be."""
+
+import ast
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import ninja
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("platform/caret", "inference", "tenants", "console", "tests")
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+# The only places that may speak to the database as the tables' owner.
+OWNERS = {
+    "platform/caret/foundation/postgres/__init__.py",
+    "tenants/management/commands/create_partitions.py",
+}
+
+
+def test_platform_is_the_standard_library_s() -> None:
+    assert platform.__file__ is not None
+    assert not Path(platform.__file__).is_relative_to(ROOT / "platform")
+    assert platform.system()
+
+
+def test_ninja_is_djangos_and_not_the_build_tool() -> None:
+    """vLLM asks for the build tool, whose package has a module of the same name: whichever was
+    installed last is imported."""
+    assert hasattr(ninja, "NinjaAPI")
+
+
+def test_the_platform_folder_is_a_source_root_and_no_package() -> None:
+    modules = [path.name for path in (ROOT / "platform").glob("*.py")]
+
+    assert modules == []
+
+
+def test_no_module_of_ours_hides_one_of_the_standard_library() -> None:
+    roots = [*(ROOT / "platform").iterdir(), *(ROOT / name for name in SOURCES[1:])]
+    names = {path.stem for path in roots}
+
+    assert names & (sys.stdlib_module_names - {"platform"}) == set()
+
+
+def test_files_have_four_hundred_lines_at_most() -> None:
+    long_files = {
+        str(path.relative_to(ROOT)): length
+        for path in _files()
+        if (length := len(path.read_text().splitlines())) > MAX_FILE_LINES
+    }
+
+    assert long_files == {}
+
+
+def test_functions_have_sixty_lines_at_most() -> None:
+    long_functions = {
+        f"{path.relative_to(ROOT)}:{node.name}": length
+        for path, node in _functions()
+        if (length := (node.end_lineno or 0) - node.lineno + 1) > MAX_FUNCTION_LINES
+    }
+
+    assert long_functions == {}
+
+
+def test_modules_are_named_for_what_they_do() -> None:
+    vague = {"utils", "util", "helpers", "common", "manager", "misc"}
+
+    assert [path for path in _files() if path.stem in vague] == []
+
+
+def test_every_module_of_ours_that_does_something_says_what() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in _files()
+        if not path.is_relative_to(ROOT / "tests")
+        and path.name not in ("apps.py", "__init__.py", "__main__.py", "assets.py")
+        and ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+
+    assert silent == []
+
+
+def test_only_migrations_and_partitions_speak_as_the_owner() -> None:
+    speaking = {
+        str(path.relative_to(ROOT))
+        for path in _files()
+        if not path.is_relative_to(ROOT / "tests")
+        and any(
+            sign in path.read_text() for sign in ("OWNER_ALIAS]", 'using="owner"', 'using("owner")')
+        )
+    }
+
+    assert speaking <= OWNERS
+
+
+def _files() -> Iterator[Path]:
+    for source in SOURCES:
+        yield from (ROOT / source).rglob("*.py")
+
+
+def _functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path in _files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path, node

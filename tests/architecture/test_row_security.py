@@ -1,0 +1,174 @@
+"""The catalogue is asked, not the code: what a migration forgot is found here."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
+
+# Outside the wall on purpose, each with its reason.
+OUTSIDE = {
+    "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
+    "tenants_user": "signing in comes before a tenant is chosen",
+    "django_session": "holds who is signed in",
+    "django_migrations": "Django's own",
+    "django_content_type": "Django's own, not granted",
+    "auth_permission": "Django's own, not granted",
+    "auth_group": "Django's own, not granted",
+    "auth_group_permissions": "Django's own, not granted",
+}
+
+
+@pytest.fixture(autouse=True)
+def _database(database: None) -> None:
+    pass
+
+
+@pytest.fixture
+def tables() -> dict[str, dict[str, Any]]:
+    """Every table of ours by name; a partition names its parent."""
+    rows = _select(
+        """
+        SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, parent.relname,
+               EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
+                       AND a.attname = 'tenant_id' AND NOT a.attisdropped),
+               (SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid),
+               pg_get_userbyid(c.relowner)
+        FROM pg_class c
+        LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+        LEFT JOIN pg_class parent ON parent.oid = i.inhparent
+        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+        """
+    )
+    names = ("secured", "forced", "parent", "has_tenant", "policies", "owner")
+    return {name: dict(zip(names, row, strict=True)) for name, *row in rows}
+
+
+def test_every_table_with_a_tenant_is_behind_the_wall(tables: dict[str, dict[str, Any]]) -> None:
+    open_tables = [
+        name
+        for name, table in tables.items()
+        if table["has_tenant"]
+        and table["parent"] is None
+        and not (table["secured"] and table["forced"] and table["policies"])
+    ]
+
+    assert open_tables == []
+
+
+def test_every_other_table_is_outside_on_purpose(tables: dict[str, dict[str, Any]]) -> None:
+    without_tenant = {name for name, table in tables.items() if not table["has_tenant"]}
+
+    assert without_tenant == set(OUTSIDE)
+
+
+def test_partitions_are_reached_through_their_parent_only(
+    tables: dict[str, dict[str, Any]],
+) -> None:
+    partitions = {name for name, table in tables.items() if table["parent"] is not None}
+    granted = {name for name, privileges in _privileges().items() if privileges} & partitions
+    open_partitions = {name for name in partitions if not tables[name]["secured"]}
+
+    assert len(partitions) >= 2
+    assert granted == set()
+    assert open_partitions == set()
+
+
+def test_the_application_role_owns_nothing(tables: dict[str, dict[str, Any]]) -> None:
+    owners = {table["owner"] for table in tables.values()}
+
+    assert owners == {OWNER_ROLE}
+
+
+def test_policies_bind_the_application_role_for_reading_and_writing() -> None:
+    policies = _select(
+        "SELECT tablename, policyname, roles::text, qual, with_check, cmd FROM pg_policies"
+    )
+
+    for table, _, roles, reading, writing, command in policies:
+        assert roles == f"{{{APP_ROLE}}}", table
+        assert "current_setting('caret." in reading, table
+        assert command == "SELECT" or writing == reading, table
+
+
+def test_unique_keys_of_tenants_tables_begin_with_the_tenant() -> None:
+    keys = _select(
+        """
+        SELECT c.relname, i.relname, (
+            SELECT a.attname FROM pg_attribute a
+            WHERE a.attrelid = c.oid AND a.attnum = x.indkey[0])
+        FROM pg_index x
+        JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
+        WHERE x.indisunique AND c.relnamespace = 'public'::regnamespace AND EXISTS (
+            SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')
+        """
+    )
+
+    assert [key for key in keys if key[2] != "tenant_id"] == []
+    assert len(keys) >= 6
+
+
+def test_foreign_keys_between_tenants_tables_carry_the_tenant() -> None:
+    loose = _select(
+        """
+        SELECT k.conname FROM pg_constraint k
+        JOIN pg_class target ON target.oid = k.confrelid
+        WHERE k.contype = 'f' AND EXISTS (
+            SELECT FROM pg_attribute a WHERE a.attrelid = target.oid AND a.attname = 'tenant_id')
+        AND NOT EXISTS (
+            SELECT FROM pg_attribute a WHERE a.attrelid = k.conrelid
+            AND a.attnum = ANY(k.conkey) AND a.attname = 'tenant_id')
+        """
+    )
+
+    assert loose == []
+
+
+def test_nobody_but_the_owner_may_truncate() -> None:
+    privileges = _privileges()
+
+    assert [name for name, granted in privileges.items() if "TRUNCATE" in granted] == []
+
+
+def test_the_audit_trail_policies_and_usage_can_only_be_added_to() -> None:
+    privileges = _privileges()
+
+    for table in ("auditentry", "policyversion", "usage_record", "outcome"):
+        assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
+
+
+def test_there_are_no_views_and_no_functions_of_the_owners() -> None:
+    views = _select(
+        "SELECT relname FROM pg_class WHERE relkind IN ('v', 'm')"
+        " AND relnamespace = 'public'::regnamespace"
+    )
+    functions = _select(
+        "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+    )
+
+    assert views == []
+    assert functions == []
+
+
+def _privileges() -> dict[str, set[str]]:
+    """What the application role, or everybody, may do with each table."""
+    rows = _select(
+        """
+        SELECT c.relname, (
+            SELECT coalesce(array_agg(DISTINCT acl.privilege_type), '{}')
+            FROM aclexplode(c.relacl) acl
+            WHERE acl.grantee = 0 OR acl.grantee = %s::regrole)
+        FROM pg_class c
+        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+        """,
+        [APP_ROLE],
+    )
+    return {name: set(privileges) for name, privileges in rows}
+
+
+def _select(query: str, parameters: list[str] | None = None) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows

@@ -1,0 +1,87 @@
+"""The known cast of the tests: two companies with people in every role, neighbours who ask.
+
+Slugs and addresses carry a random tail: tests commit, and nothing is emptied between them.
+"""
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.ids import TenantId, UserId
+from tenants.keys.operations import CreatedKey, NewKey, create_key
+from tenants.members.actor import Actor, platform_actor
+from tenants.members.operations import add_member, create_tenant, create_user
+from tenants.members.permissions import Role
+
+PASSWORD: Final = "correct horse battery"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    user_id: UserId
+    email: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    tenant_id: TenantId
+    slug: str
+    name: str
+    people: dict[Role, Person]
+
+    @property
+    def administrator(self) -> Person:
+        return self.people[Role.ADMINISTRATOR]
+
+    @property
+    def developer(self) -> Person:
+        return self.people[Role.DEVELOPER]
+
+    @property
+    def platform(self) -> Actor:
+        return platform_actor(self.tenant_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    acme: Company  # olga owns it, alice administers, bill pays, audrey audits, ada develops
+    globex: Company  # bob administers, gus develops: the neighbours
+
+
+ACME: Final = {
+    Role.OWNER: "olga",
+    Role.ADMINISTRATOR: "alice",
+    Role.BILLING: "bill",
+    Role.AUDITOR: "audrey",
+    Role.DEVELOPER: "ada",
+}
+GLOBEX: Final = {Role.ADMINISTRATOR: "bob", Role.DEVELOPER: "gus"}
+
+
+def make_cast() -> Cast:
+    return Cast(acme=make_company("acme", ACME), globex=make_company("globex", GLOBEX))
+
+
+def make_company(name: str, names: dict[Role, str]) -> Company:
+    slug = f"{name}-{secrets.token_hex(4)}"
+    tenant_id = create_tenant(slug=slug, name=name.title(), now=timezone.now())
+    people = {role: _make_person(tenant_id, slug, role, who) for role, who in names.items()}
+    return Company(tenant_id=tenant_id, slug=slug, name=name.title(), people=people)
+
+
+def make_key(company: Company, owner: Person, *, name: str = "Laptop") -> CreatedKey:
+    new = NewKey(kind=KeyKind.DEVELOPER, owner_id=owner.user_id, name=name, expires_at=None)
+    return create_key(actor=company.platform, new=new, now=timezone.now())
+
+
+def _make_person(tenant_id: TenantId, slug: str, role: Role, name: str) -> Person:
+    now = timezone.now()
+    email = f"{name}@{slug}.example"
+    user_id = create_user(email=email, name=name.title(), password=PASSWORD, now=now)
+    add_member(actor=platform_actor(tenant_id), user_id=user_id, role=role, now=now)
+    actor = Actor(tenant_id, user_id, role, address="192.0.2.7", request_id="")
+    return Person(user_id=user_id, email=email, actor=actor)

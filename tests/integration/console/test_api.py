@@ -1,0 +1,208 @@
+"""The API's answers: what is made, what is listed, what is refused and how it is said."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.credential import parse_key
+from tenants.keys.queries import holds
+from tenants.models import User
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.integration.console.conftest import SignIn
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def administrator(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def post(client: Client, path: str, body: object) -> Any:
+    return client.post(f"/api/v1/{path}", json.dumps(body), content_type="application/json")
+
+
+def put_policy(client: Client, body: object) -> Any:
+    return client.put("/api/v1/policy", json.dumps(body), content_type="application/json")
+
+
+def test_a_made_key_works_and_is_listed_without_its_text(
+    company: Company, administrator: Client
+) -> None:
+    made = post(
+        administrator, "keys", {"name": "Laptop", "owner_email": company.developer.email}
+    ).json()
+
+    key = parse_key(made["text"])
+    assert key is not None
+    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    listed = administrator.get("/api/v1/keys")
+    assert [found["lookup_id"] for found in listed.json()["keys"]] == [key.lookup_id]
+    assert made["text"] not in listed.content.decode()
+
+
+def test_a_key_that_expires_says_when(company: Company, administrator: Client) -> None:
+    expires_at = timezone.now().replace(microsecond=0) + timedelta(days=7)
+    owner = company.developer.email
+    wish = {"name": "x", "owner_email": owner, "expires_at": expires_at.isoformat()}
+
+    made = post(administrator, "keys", wish).json()
+
+    assert datetime.fromisoformat(made["key"]["expires_at"]) == expires_at
+
+
+def test_a_revoked_key_stays_in_the_list_as_revoked(
+    company: Company, administrator: Client
+) -> None:
+    created = make_key(company, company.developer)
+
+    post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": "lost"})
+
+    (found,) = administrator.get("/api/v1/keys").json()["keys"]
+    assert found["state"] == "revoked"
+
+
+def test_pages_are_cut_where_they_are_asked_to_be(company: Company, administrator: Client) -> None:
+    for name in ("one", "two", "three"):
+        make_key(company, company.developer, name=name)
+
+    page = administrator.get("/api/v1/keys?limit=1&offset=1").json()
+
+    assert [key["name"] for key in page["keys"]] == ["two"]
+    assert page["total"] == 3
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=201", "limit=x", "offset=-1", "offset=1e9", "limit="]
+)
+def test_a_page_beyond_the_bounds_is_refused(administrator: Client, query: str) -> None:
+    response = administrator.get(f"/api/v1/keys?{query}")
+
+    assert response.status_code == 422
+    assert response.json()["code"] == "invalid"
+
+
+@pytest.mark.parametrize("days", ["0", "91", "x", "-1"])
+def test_a_span_beyond_the_bounds_is_refused(administrator: Client, days: str) -> None:
+    assert administrator.get(f"/api/v1/usage?days={days}").status_code == 422
+
+
+def test_usage_has_every_day_that_was_asked_for(administrator: Client) -> None:
+    days = administrator.get("/api/v1/usage?days=7").json()["days"]
+
+    assert len(days) == 7
+    assert days[-1]["day"] == timezone.now().date().isoformat()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "field"),
+    [
+        ("{", 400, "bad_json", None),
+        ("\udcff".encode("utf-8", "surrogateescape"), 400, "bad_json", None),
+        ('["name"]', 422, "invalid", None),
+        ('{"name": 1}', 422, "invalid", "name"),
+        ("{}", 422, "invalid", "name"),
+        ('{"name": "x", "surprise": 1}', 422, "invalid", "surprise"),
+        ('{"name": "x", "kind": "gold"}', 422, "invalid", "kind"),
+        (
+            '{"name": "x", "kind": "svc", "expires_at": "2027-01-01T00:00:00"}',
+            422,
+            "invalid",
+            "expires_at",
+        ),
+        ('{"name": "", "kind": "svc"}', 422, "invalid", "name"),
+        ('{"name": "x"}', 422, "invalid", "owner_id"),
+        ('{"name": "x", "owner_email": "nobody@x.example"}', 422, "invalid", "owner_email"),
+    ],
+)
+def test_a_malformed_body_is_refused_by_its_field(
+    administrator: Client, body: str | bytes, status: int, code: str, field: str | None
+) -> None:
+    response = administrator.post("/api/v1/keys", body, content_type="application/json")
+
+    assert response.status_code == status
+    assert response["Content-Type"] == "application/problem+json"
+    assert (response.json()["code"], response.json().get("field")) == (code, field)
+
+
+def test_a_neighbours_address_is_as_unknown_as_nobodys(administrator: Client, cast: Cast) -> None:
+    answers = [
+        post(administrator, "keys", {"name": "x", "owner_email": email}).json()
+        for email in (cast.acme.developer.email, "nobody@nowhere.example")
+    ]
+
+    assert answers[0] == answers[1]
+
+
+def test_a_body_over_a_mebibyte_is_refused(administrator: Client) -> None:
+    response = post(administrator, "keys", {"name": "x" * 1_100_000})
+
+    assert response.status_code == 413
+    assert response.json()["code"] == "too_large"
+
+
+def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Client) -> None:
+    policy = write_policy(DEFAULT_POLICY) | {"max_concurrent_completions": 3}
+
+    changed = put_policy(administrator, {"policy": policy, "reason": "fewer", "replaces": 1})
+
+    assert changed.status_code == 200
+    found = administrator.get("/api/v1/policy").json()
+    assert (found["version"], found["reason"]) == (2, "fewer")
+    assert found["policy"]["max_concurrent_completions"] == 3
+    assert found["author_email"] == company.administrator.email
+
+
+def test_a_policy_that_somebody_changed_meanwhile_is_a_conflict(administrator: Client) -> None:
+    policy = write_policy(DEFAULT_POLICY)
+    put_policy(administrator, {"policy": policy, "reason": "first", "replaces": 1})
+
+    response = put_policy(administrator, {"policy": policy, "reason": "late", "replaces": 1})
+
+    assert response.status_code == 409
+    assert response.json()["code"] == "conflict"
+
+
+def test_a_malformed_policy_names_its_field(administrator: Client) -> None:
+    policy = write_policy(DEFAULT_POLICY) | {"isolation": "none"}
+
+    response = put_policy(administrator, {"policy": policy, "reason": "x"})
+
+    assert response.status_code == 422
+    assert response.json()["field"] == "isolation"
+
+
+def test_a_wrong_method_says_which_are_right(administrator: Client) -> None:
+    response = administrator.delete("/api/v1/keys")
+
+    assert response.status_code == 405
+    assert set(response["Allow"].split(", ")) == {"GET", "POST"}
+
+
+@pytest.mark.parametrize("path", ["", "nothing", "keys/", "keys/x/y", "policy/1"])
+def test_an_address_that_is_none_is_a_problem_document(administrator: Client, path: str) -> None:
+    response = administrator.get(f"/api/v1/{path}")
+
+    assert response.status_code == 404
+    assert response.json()["code"] == "not_found"
+
+
+def test_a_user_without_a_tenant_gets_nothing(company: Company) -> None:
+    user = User.objects.create(
+        email=f"lonely@{company.slug}.example", name="", created_at=timezone.now()
+    )
+    client = Client()
+    client.force_login(user)
+
+    response = client.get("/api/v1/policy")
+
+    assert response.status_code == 403
+    assert response.json()["code"] == "no_tenant"

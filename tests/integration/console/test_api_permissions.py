@@ -1,0 +1,150 @@
+"""Every endpoint x everybody: made from the OpenAPI document, so that a new endpoint without an
+expectation fails here."""
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import pytest
+from django.test import Client
+
+from console.api.api import api
+from tenants.members.permissions import Permission, Role, allows
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tests.cast import Cast, Company, make_key
+from tests.integration.console.conftest import SignIn
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str  # below /api/v1/
+    permissions: frozenset[Permission]  # any one of them opens it
+
+
+def read_endpoints() -> list[Endpoint]:
+    return [
+        Endpoint(
+            method=method.upper(),
+            path=path.removeprefix("/api/v1/"),
+            permissions=frozenset(Permission(name) for name in operation["x-permissions"]),
+        )
+        for path, operations in api.get_openapi_schema()["paths"].items()
+        for method, operation in operations.items()
+    ]
+
+
+ENDPOINTS: Final = read_endpoints()
+OK, CREATED, FORBIDDEN, NOT_FOUND = (
+    HTTPStatus.OK,
+    HTTPStatus.CREATED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+)
+
+
+def only_for(*roles: Role, status: int = OK) -> dict[Role, int]:
+    return {role: status if role in roles else FORBIDDEN for role in Role}
+
+
+# Who gets what from each endpoint, written down a second time on purpose.
+MANAGERS = (Role.OWNER, Role.ADMINISTRATOR)
+READERS = (*MANAGERS, Role.AUDITOR, Role.DEVELOPER)
+EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
+    ("GET", "keys"): only_for(*READERS),
+    ("POST", "keys"): only_for(*MANAGERS, status=CREATED),
+    ("POST", "keys/{lookup_id}/revoke"): only_for(*MANAGERS),
+    ("GET", "policy"): only_for(*READERS),
+    ("PUT", "policy"): only_for(*MANAGERS),
+    ("GET", "usage"): only_for(*Role),
+}
+BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "keys"): {"name": "CI", "kind": "svc"},
+    ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
+    ("PUT", "policy"): {"policy": write_policy(DEFAULT_POLICY), "reason": "test"},
+}
+NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
+
+
+def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
+    """Asks for something of `company`'s."""
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    address = "/api/v1/" + endpoint.path.replace("{lookup_id}", lookup_id)
+    body = BODIES.get((endpoint.method, endpoint.path))
+    return client.generic(
+        endpoint.method, address, json.dumps(body) if body else "", content_type="application/json"
+    )
+
+
+def test_every_endpoint_has_an_expectation_and_every_role_is_in_it() -> None:
+    assert set(EXPECTED) == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    assert all(set(expected) == set(Role) for expected in EXPECTED.values())
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+def test_an_endpoints_named_permissions_say_the_same(endpoint: Endpoint) -> None:
+    for role, status in EXPECTED[endpoint.method, endpoint.path].items():
+        named = any(allows(role, permission) for permission in endpoint.permissions)
+        assert named == (status != FORBIDDEN)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+@pytest.mark.parametrize("role", list(Role))
+def test_a_member_gets_what_his_role_allows(
+    cast: Cast, sign_in: SignIn, endpoint: Endpoint, role: Role
+) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    response = ask(client, endpoint, cast.acme)
+
+    assert response.status_code == EXPECTED[endpoint.method, endpoint.path][role]
+    if response.status_code == FORBIDDEN:
+        assert response.json()["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+def test_who_is_not_signed_in_gets_nothing(cast: Cast, endpoint: Endpoint) -> None:
+    response = ask(Client(), endpoint, cast.acme)
+
+    assert response.status_code == HTTPStatus.UNAUTHORIZED
+    assert response.json()["code"] == "not_signed_in"
+    assert response["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+def test_the_neighbour_gets_nothing_of_ours(
+    cast: Cast, sign_in: SignIn, endpoint: Endpoint
+) -> None:
+    client = sign_in(cast.globex.administrator)
+
+    response = ask(client, endpoint, cast.acme)
+
+    if "{" in endpoint.path:
+        assert response.status_code == NOT_FOUND
+    assert cast.acme.tenant_id not in response.content.decode()
+    assert f"@{cast.acme.slug}" not in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [endpoint for endpoint in ENDPOINTS if endpoint.method != "GET"],
+    ids=[name for name in NAMES if not name.startswith("GET")],
+)
+def test_a_change_without_the_forms_token_is_refused(
+    cast: Cast, sign_in: SignIn, endpoint: Endpoint
+) -> None:
+    client = sign_in(cast.acme.administrator)
+    client.handler.enforce_csrf_checks = True
+
+    response = ask(client, endpoint, cast.acme)
+
+    assert response.status_code == FORBIDDEN
+    assert response.json()["code"] == "csrf_failed"
+
+
+def test_every_permission_opens_something() -> None:
+    named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
+
+    # Members are added on the command line only, until there is a page for it.
+    assert set(Permission) - named == {Permission.ADD_MEMBERS}

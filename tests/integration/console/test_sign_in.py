@@ -1,0 +1,139 @@
+"""Signing in and out, and what guessing gets."""
+
+import pytest
+from django.test import Client, override_settings
+
+from tenants import keyvalue
+from tests.cast import PASSWORD, Cast, Person
+from tests.integration.console.conftest import SignIn
+
+
+def try_to(client: Client, person: Person, password: str = PASSWORD, **more: str) -> int:
+    return client.post(
+        "/sign-in", {"email": person.email, "password": password, **more}
+    ).status_code
+
+
+def test_the_right_password_opens_the_overview(cast: Cast) -> None:
+    client = Client()
+
+    response = client.post(
+        "/sign-in", {"email": cast.acme.administrator.email, "password": PASSWORD}, follow=True
+    )
+
+    assert response.redirect_chain == [("/", 302)]
+    assert b"Acme" in response.content
+
+
+def test_a_wrong_password_says_so_and_keeps_the_address(cast: Cast) -> None:
+    ada = cast.acme.developer
+
+    response = Client().post("/sign-in", {"email": ada.email, "password": "wrong"})
+
+    assert response.status_code == 400
+    assert b"do not belong together" in response.content
+    assert ada.email.encode() in response.content
+
+
+def test_an_unknown_address_is_answered_in_the_same_words(cast: Cast) -> None:
+    known = Client().post("/sign-in", {"email": cast.acme.developer.email, "password": "no"})
+    unknown = Client().post("/sign-in", {"email": "nobody@x.example", "password": "no"})
+
+    assert known.status_code == unknown.status_code == 400
+    assert b"do not belong together" in unknown.content
+
+
+def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(cast: Cast) -> None:
+    client, bob = Client(REMOTE_ADDR="198.51.100.1"), cast.globex.administrator
+
+    answers = [try_to(client, bob, "wrong") for _ in range(5)]
+    refused = client.post("/sign-in", {"email": bob.email, "password": PASSWORD})
+
+    assert answers == [400] * 5
+    assert refused.status_code == 429
+    assert refused["Retry-After"] == "60"
+    assert b"Too many tries" in refused.content
+
+
+def test_another_address_is_not_slowed_down(cast: Cast) -> None:
+    gus = cast.globex.developer
+    for _ in range(6):
+        try_to(Client(REMOTE_ADDR="198.51.100.2"), gus, "wrong")
+
+    assert try_to(Client(REMOTE_ADDR="198.51.100.3"), gus) == 302
+
+
+def test_signing_in_forgets_earlier_tries(cast: Cast) -> None:
+    client, alice = Client(REMOTE_ADDR="198.51.100.4"), cast.acme.administrator
+
+    answers = [try_to(client, alice, word) for word in ("no", "no", "no", "no", PASSWORD)]
+    answers += [try_to(Client(REMOTE_ADDR="198.51.100.4"), alice, "no") for _ in range(5)]
+
+    assert answers == [400] * 4 + [302] + [400] * 5
+
+
+def test_who_cannot_count_tries_lets_nobody_in(cast: Cast) -> None:
+    keyvalue.connect.cache_clear()
+    with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
+        response = Client().post(
+            "/sign-in", {"email": cast.acme.developer.email, "password": PASSWORD}
+        )
+        keyvalue.connect.cache_clear()
+
+    assert response.status_code == 503
+    assert b"Redis does not answer" in response.content
+
+
+def test_a_form_without_its_token_is_refused(cast: Cast) -> None:
+    client = Client(enforce_csrf_checks=True)
+
+    assert try_to(client, cast.acme.developer) == 403
+
+
+def test_the_session_gets_a_new_name_at_signing_in(cast: Cast) -> None:
+    client = Client()
+    client.get("/sign-in")
+    before = client.cookies.get("caret-session")
+
+    try_to(client, cast.acme.developer)
+
+    assert client.cookies["caret-session"] != before
+    assert client.cookies["caret-session"]["httponly"]
+
+
+def test_signing_in_goes_on_to_where_one_wanted_to_be(cast: Cast) -> None:
+    response = Client().post(
+        "/sign-in",
+        {
+            "email": cast.acme.administrator.email,
+            "password": PASSWORD,
+            "next": "/keys/new",
+        },
+    )
+
+    assert response["Location"] == "/keys/new"
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:x"])
+def test_but_never_elsewhere(cast: Cast, target: str) -> None:
+    response = Client().post(
+        "/sign-in",
+        {"email": cast.acme.administrator.email, "password": PASSWORD, "next": target},
+    )
+
+    assert response["Location"] == "/"
+
+
+def test_signing_out_ends_the_session(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.acme.developer)
+
+    client.post("/sign-out")
+
+    assert client.get("/")["Location"] == "/sign-in?next=/"
+
+
+def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.acme.developer)
+
+    assert client.get("/sign-out").status_code == 405
+    assert client.get("/").status_code == 200

@@ -1,0 +1,115 @@
+import os
+import shutil
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.postgres import EmbeddedPostgres
+from caret.embedded.postgres_account import Account, choose_account
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> EmbeddedPaths:
+    return EmbeddedPaths(tmp_path / "home")
+
+
+def _owner(paths: EmbeddedPaths) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(paths.owner_database_url.read_text().strip())
+
+
+def test_what_was_committed_survives_a_kill_of_the_server(paths: EmbeddedPaths) -> None:
+    with EmbeddedPostgres(paths) as postgres:
+        with _owner(paths) as owner:
+            owner.execute("CREATE TABLE kept (id int)")
+            owner.execute("INSERT INTO kept SELECT generate_series(1, 1000)")
+        postgres.child.kill()
+
+    with EmbeddedPostgres(paths), _owner(paths) as owner:
+        assert owner.execute("SELECT count(*) FROM kept").fetchone() == (1000,)
+
+
+def test_a_stale_process_number_of_another_program_is_no_obstacle(paths: EmbeddedPaths) -> None:
+    with EmbeddedPostgres(paths) as postgres:
+        pid_file = paths.home / "postgres" / "postmaster.pid"
+        lines = pid_file.read_text().splitlines()
+        postgres.child.kill()
+    # As after a restart of the machine: the number belongs to somebody else now.
+    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+
+    with EmbeddedPostgres(paths), _owner(paths) as owner:
+        assert owner.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_an_interrupted_initialisation_is_done_again(paths: EmbeddedPaths) -> None:
+    half = paths.home / "postgres.new"
+    half.mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+
+    with EmbeddedPostgres(paths), _owner(paths) as owner:
+        assert owner.execute("SELECT 1").fetchone() == (1,)
+
+    assert not half.exists()
+
+
+def test_a_changed_right_of_the_weak_role_is_put_right_at_the_next_start(
+    paths: EmbeddedPaths,
+) -> None:
+    superuser = (paths.secrets / "password-caret_superuser").read_text
+    with (
+        EmbeddedPostgres(paths),
+        psycopg.connect(
+            host=str(paths.sockets),
+            dbname="postgres",
+            user="caret_superuser",
+            password=superuser().strip(),
+            autocommit=True,
+        ) as connection,
+    ):
+        connection.execute("ALTER ROLE caret_app BYPASSRLS CREATEDB PASSWORD 'changed'")
+
+    app_url = paths.app_database_url
+    with EmbeddedPostgres(paths), psycopg.connect(app_url.read_text().strip()) as weak:
+        rights = weak.execute(
+            "SELECT rolbypassrls, rolcreatedb FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+
+    assert rights == (False, False)
+
+
+def test_a_stranger_without_a_password_is_refused(paths: EmbeddedPaths) -> None:
+    with (
+        EmbeddedPostgres(paths),
+        pytest.raises(psycopg.OperationalError, match="password"),
+    ):
+        psycopg.connect(host=str(paths.sockets), dbname="caret", user="caret_app", passfile="/none")
+
+
+def test_it_listens_on_no_port(paths: EmbeddedPaths) -> None:
+    with EmbeddedPostgres(paths), _owner(paths) as owner:
+        assert owner.execute("SHOW listen_addresses").fetchone() == ("",)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root must become somebody else")
+@pytest.mark.parametrize("account", [Account.NAMESPACE, Account.CAPABILITY])
+def test_root_has_two_ways_below_its_private_folder(paths: EmbeddedPaths, account: Account) -> None:
+    if account is Account.NAMESPACE and choose_account() is not Account.NAMESPACE:
+        pytest.skip("this machine allows no user namespaces")
+
+    with EmbeddedPostgres(paths, account=account), _owner(paths) as owner:
+        assert owner.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root must become somebody else")
+def test_the_data_survive_a_change_of_the_way(paths: EmbeddedPaths) -> None:
+    ways = [Account.CAPABILITY]
+    ways += [Account.NAMESPACE] if choose_account() is Account.NAMESPACE else []
+    with EmbeddedPostgres(paths, account=ways[-1]), _owner(paths) as owner:
+        owner.execute("CREATE TABLE kept AS SELECT 7 AS id")
+
+    for account in [*ways, *ways]:
+        with EmbeddedPostgres(paths, account=account), _owner(paths) as owner:
+            assert owner.execute("SELECT id FROM kept").fetchone() == (7,)
+
+    shutil.rmtree(paths.home)

@@ -1,0 +1,158 @@
+"""Nothing of a supervisor's children outlives it, whatever happens to it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.mark import end_marked, environment_with, home_digest, marked_pids, new_mark
+from caret.embedded.process import Child, ChildSpec, dying_with_parent
+from caret.embedded.watchdog import Watchdog
+
+# A supervisor with one child, which has a stubborn grandchild in a session of its own.
+_SUPERVISOR = """
+    import os, sys, time
+    from pathlib import Path
+    from caret.embedded.mark import environment_with
+    from caret.embedded.process import Child, ChildSpec, dying_with_parent
+    from caret.embedded.watchdog import Watchdog
+
+    mark, log_file, guarded = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "guarded"
+    if guarded:
+        Watchdog(mark, grace_s=0.5).__enter__()
+    spec = ChildSpec(
+        name="Child",
+        command=dying_with_parent(("sh", "-c", "trap '' TERM; setsid sleep 600 & sleep 600")),
+        log_file=log_file,
+        environment=dict(os.environ) | environment_with(mark),
+    )
+    child = Child(spec)
+    child.start()
+    print("started", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Iterator[str]:
+    mark = new_mark(tmp_path)
+    yield mark
+    end_marked(mark, grace_s=0.0)
+
+
+def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess.Popen[str]:
+    supervisor = subprocess.Popen(
+        [
+            *(sys.executable, "-c", textwrap.dedent(_SUPERVISOR), mark, str(tmp_path / "log")),
+            "guarded" if guarded else "unguarded",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert supervisor.stdout is not None
+    assert supervisor.stdout.readline() == "started\n"
+    _wait_until(lambda: len(marked_pids(mark)) >= 3)
+    return supervisor
+
+
+def _wait_until(condition: Callable[[], bool], *, timeout_s: float = 10.0) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not come true in time"
+        time.sleep(0.02)
+
+
+def test_everything_ends_when_the_supervisor_is_killed(mark: str, tmp_path: Path) -> None:
+    with _start_supervisor(mark, tmp_path, guarded=True) as supervisor:
+        supervisor.kill()
+
+    _wait_until(lambda: not marked_pids(mark))
+
+
+def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path: Path) -> None:
+    """What the watchdog is for: the grandchild is not the supervisor's child."""
+    with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
+        supervisor.kill()
+
+    _wait_until(lambda: len(marked_pids(mark)) < 3)
+    assert marked_pids(mark)
+
+
+def test_an_orderly_end_leaves_no_grandchildren(mark: str, tmp_path: Path) -> None:
+    with Watchdog(mark, grace_s=0.5):
+        child = Child(
+            ChildSpec(
+                name="Child",
+                command=dying_with_parent(("sh", "-c", "setsid sleep 600 & sleep 600")),
+                log_file=tmp_path / "log",
+                environment=dict(os.environ) | environment_with(mark),
+            )
+        )
+        child.start()
+        _wait_until(lambda: len(marked_pids(mark)) >= 3)
+        child.stop()
+        assert marked_pids(mark)
+
+    assert not marked_pids(mark)
+
+
+def test_a_killed_watchdog_is_started_again(mark: str) -> None:
+    with Watchdog(mark) as watchdog:
+        first = watchdog.pid
+        os.kill(first, signal.SIGKILL)
+        time.sleep(0.2)
+        watchdog.ensure()
+
+        assert watchdog.pid != first
+
+
+def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
+    with Watchdog(mark) as watchdog:
+        time.sleep(0.3)  # it must have set its handlers
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(watchdog.pid, number)
+        time.sleep(0.1)
+
+        assert Path(f"/proc/{watchdog.pid}").exists()
+
+
+def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
+    child = Child(
+        ChildSpec(
+            name="Stubborn",
+            command=("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"),
+            log_file=tmp_path / "log",
+            environment=dict(os.environ),
+            stop_grace_s=0.3,
+        )
+    )
+    child.start()
+    time.sleep(0.2)
+
+    child.stop()
+
+    assert child.exit_status == -signal.SIGKILL
+
+
+def test_leftovers_of_a_home_are_found_whoever_left_them(tmp_path: Path) -> None:
+    mark = new_mark(tmp_path)
+    with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as leftover:
+        num_ended = end_marked(home_digest(tmp_path), grace_s=1.0)
+
+        assert num_ended == 1
+        assert leftover.wait(timeout=5) == -signal.SIGTERM
+
+
+def test_the_neighbours_home_is_left_alone(tmp_path: Path) -> None:
+    mark = new_mark(tmp_path / "neighbour")
+    with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as neighbour:
+        end_marked(home_digest(tmp_path / "mine"), grace_s=0.0)
+
+        assert neighbour.poll() is None
+        neighbour.kill()

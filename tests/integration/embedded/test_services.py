@@ -1,0 +1,69 @@
+"""The database that the tests see is the one that production sees: through the weak role."""
+
+import psycopg
+import pytest
+from django.db import connection
+from psycopg import errors
+
+from tests.stack.services import Services
+
+
+@pytest.mark.django_db
+def test_django_is_connected_as_the_weak_role() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT rolname, rolsuper, rolbypassrls, rolcreatedb, rolcreaterole"
+            " FROM pg_roles WHERE rolname = current_user"
+        )
+        row = cursor.fetchone()
+
+    assert row == ("caret_app", False, False, False, False)
+
+
+def test_the_weak_role_owns_nothing(services: Services) -> None:
+    with psycopg.connect(services.database_url) as weak:
+        owned = weak.execute(
+            "SELECT count(*) FROM pg_class WHERE pg_get_userbyid(relowner) = current_user"
+        ).fetchone()
+
+    assert owned == (0,)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE intruder (id int)",
+        "CREATE SCHEMA intruder",
+        "CREATE TEMPORARY TABLE intruder (id int)",
+        "CREATE DATABASE intruder",
+        "CREATE ROLE intruder",
+        "SET ROLE caret_owner",
+        "SET SESSION AUTHORIZATION caret_superuser",
+        "TRUNCATE made_by_the_owner",
+        "DROP TABLE made_by_the_owner",
+        "ALTER TABLE made_by_the_owner DISABLE ROW LEVEL SECURITY",
+    ],
+)
+@pytest.mark.usefixtures("table_of_the_owner")
+def test_the_weak_role_may_not(services: Services, statement: str) -> None:
+    with (
+        psycopg.connect(services.database_url, autocommit=True) as weak,
+        pytest.raises(errors.InsufficientPrivilege),
+    ):
+        weak.execute(statement.encode())
+
+
+@pytest.mark.usefixtures("table_of_the_owner")
+def test_the_weak_role_may_write_rows_into_the_owners_tables(services: Services) -> None:
+    with psycopg.connect(services.database_url) as weak:
+        weak.execute("INSERT INTO made_by_the_owner DEFAULT VALUES")
+        weak.execute("DELETE FROM made_by_the_owner")
+
+
+def test_row_security_holds_even_for_the_owner_and_when_switched_off(services: Services) -> None:
+    with psycopg.connect(services.owner_database_url) as owner:
+        bypasses = owner.execute(
+            "SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+
+    assert bypasses == (False,)

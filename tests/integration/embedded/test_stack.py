@@ -1,0 +1,23 @@
+"""The stack that other tests stand on."""
+
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.http_health import answers_ok
+from tests.stack.running import Engine, Stack
+
+
+def test_the_gateway_and_the_console_answer(stack: Stack) -> None:
+    for url in (stack.gateway_url, stack.console_url):
+        assert answers_ok(f"{url}/healthz")
+
+
+def test_the_demonstration_tenants_are_there(stack: Stack) -> None:
+    assert [tenant.slug for tenant in stack.tenants] == ["acme", "globex"]
+
+
+@pytest.mark.engine
+def test_the_engine_serves_the_demonstration_model(engine: Engine) -> None:
+    assert answers_ok(f"{engine.url}/v1/models")
+    assert Path(f"/proc/{engine.pid}").exists()

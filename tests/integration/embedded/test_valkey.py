@@ -1,0 +1,66 @@
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from celery import Celery
+
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.valkey import EmbeddedValkey
+from caret.foundation.broker_url import broker_from_redis_url
+from tests.stack.services import Services
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> EmbeddedPaths:
+    return EmbeddedPaths(tmp_path / "home")
+
+
+def _client(paths: EmbeddedPaths) -> redis.Redis:
+    return redis.Redis.from_url(paths.redis_url.read_text().strip(), decode_responses=True)
+
+
+def test_what_was_written_survives_a_kill_after_a_second(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths) as valkey, _client(paths) as client:
+        client.set("kept", "yes")
+        time.sleep(1.2)  # `appendfsync everysec`
+        valkey.child.kill()
+
+    with EmbeddedValkey(paths), _client(paths) as client:
+        assert client.get("kept") == "yes"
+
+
+def test_it_wants_a_password(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths):
+        address = paths.redis_url.read_text().strip()
+        without_password = "unix://" + address.partition("@")[2]
+        with (
+            redis.Redis.from_url(without_password) as stranger,
+            pytest.raises(redis.AuthenticationError),
+        ):
+            stranger.ping()
+
+
+def test_its_password_is_in_no_argument(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths) as valkey:
+        arguments = Path(f"/proc/{valkey.child.pid}/cmdline").read_text()
+
+    assert (paths.secrets / "password-valkey").read_text().strip() not in arguments
+
+
+def test_it_refuses_writes_rather_than_forgetting_old_ones(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths), _client(paths) as client:
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+
+
+def test_celery_reaches_it_as_redis_does(services: Services) -> None:
+    broker = broker_from_redis_url(services.redis_url)
+    with Celery(broker=broker).connection_for_write() as connection:
+        queue = connection.SimpleQueue("test_celery_reaches_it")
+        queue.put("hello")
+
+        message = queue.get(timeout=5)
+
+        assert message.payload == "hello"
+        message.ack()
+        queue.close()

@@ -1,0 +1,80 @@
+"""A server that speaks vLLM's streaming format, where the engine is not what is tested.
+
+`python -m tests.integration.gateway.fake_engine` prints its port and serves until its standard
+input ends. A completion of up to SHORT_TOKENS comes at once; a longer one goes on, a token each
+2 ms, until the client leaves. `GET /streams` says how many go on.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Final
+
+SHORT_TOKENS: Final = 4
+_TOKEN_S: Final = 0.002
+_HEAD: Final = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
+class FakeEngine:
+    def __init__(self) -> None:
+        self.num_streams = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                await self._answer(reader, writer)
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # the client has left
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        if head.startswith(b"get /streams"):
+            text = str(self.num_streams).encode()
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(text), text))
+            return
+        length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
+        body = json.loads(await reader.readexactly(length))
+        self.num_streams += 1
+        try:
+            await _stream(writer, max_tokens=body["max_tokens"])
+        finally:
+            self.num_streams -= 1
+
+
+async def _stream(writer: asyncio.StreamWriter, *, max_tokens: int) -> None:
+    writer.write(_HEAD)
+    for number in range(1, max_tokens + 1):
+        if max_tokens > SHORT_TOKENS:
+            await asyncio.sleep(_TOKEN_S)
+        if writer.is_closing():
+            raise ConnectionResetError
+        last = number == max_tokens
+        choice = {"index": 0, "text": f"t{number} ", "finish_reason": "length" if last else None}
+        usage = {"completion_tokens": number}
+        writer.write(_chunk(json.dumps({"choices": [choice], "usage": usage}).encode()))
+        await writer.drain()
+    whole = {"completion_tokens": max_tokens, "prompt_tokens_details": {"cached_tokens": 0}}
+    writer.write(_chunk(json.dumps({"choices": [], "usage": whole}).encode()))
+    writer.write(_chunk(b"[DONE]") + b"0\r\n\r\n")
+    await writer.drain()
+
+
+def _chunk(data: bytes) -> bytes:
+    event = b"data: " + data + b"\n\n"
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+async def _main() -> None:
+    server = await asyncio.start_server(FakeEngine().serve, "127.0.0.1", 0)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.buffer.read)
+    server.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -1,0 +1,161 @@
+"""Ten thousand completions of all endings leave nothing behind in the gateway.
+
+The gateway, its Valkey and its journal are real; the engine is not what is tested, and a fake.
+"""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import pytest
+from websockets.asyncio.client import ClientConnection
+
+from caret.contracts.usage import CompletionRecord
+from caret.embedded.paths import REPOSITORY
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Site, own_site, until
+from tests.integration.gateway.fake_engine import SHORT_TOKENS
+
+_NUM_REQUESTS: Final = 10_000
+_NUM_CLIENTS: Final = 20  # at once
+_NUM_WARM_UP: Final = 2_000
+# Idle connections to the engine are kept for a minute, one a client at most.
+_MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
+_MAX_MORE_BYTES: Final = 8 * 1024 * 1024  # 800 bytes a request would be a leak
+_ENDINGS: Final = {"whole": 60, "cancel": 20, "close": 10, "drop": 10}  # in 100
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a process holds."""
+
+    num_descriptors: int
+    num_bytes: int  # resident
+
+    @classmethod
+    def by(cls, pid: int) -> "Held":
+        status = Path(f"/proc/{pid}/status").read_text()
+        kilobytes = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return cls(
+            num_descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
+            num_bytes=int(kilobytes.split()[1]) * 1024,
+        )
+
+
+@pytest.fixture
+def fake_engine_url() -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.integration.gateway.fake_engine"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.stdin.close()
+            process.wait(timeout=5.0)
+
+
+@pytest.fixture
+def site(fake_engine_url: str) -> Iterator[Site]:
+    with own_home() as home, own_site(home, fake_engine_url) as made:
+        yield made
+
+
+async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None:
+    pid = site.gateway.child.pid
+    await _ask_many(site, _NUM_WARM_UP)
+    before = Held.by(pid)
+
+    counts = await _ask_many(site, _NUM_REQUESTS - _NUM_WARM_UP)
+
+    async def are_descriptors_freed() -> bool:
+        return Held.by(pid).num_descriptors <= before.num_descriptors + _MAX_MORE_DESCRIPTORS
+
+    assert await until(are_descriptors_freed), f"{before} became {Held.by(pid)}"
+    assert Held.by(pid).num_bytes <= before.num_bytes + _MAX_MORE_BYTES
+    assert await until(lambda: _engine_is_idle(site))
+    assert set(counts) == set(_ENDINGS)
+
+
+async def test_each_of_them_is_recorded_once(site: Site) -> None:
+    counts = await _ask_many(site, 1_000)
+
+    async def are_all_there() -> bool:
+        return len(site.records()) >= 1_000
+
+    assert await until(are_all_there)
+    records = [record for record in site.records() if isinstance(record, CompletionRecord)]
+    assert len({record.request_id for record in records}) == len(records) == 1_000
+    finishes = Counter(record.finish.value for record in records)
+    assert finishes == {"length": counts["whole"], "cancelled": 1_000 - counts["whole"]}
+
+
+async def _ask_many(site: Site, count: int) -> Counter[str]:
+    clients = [_Client(site) for _ in range(_NUM_CLIENTS)]
+    async with asyncio.TaskGroup() as group:
+        for client in clients:
+            group.create_task(client.ask_often(count // _NUM_CLIENTS))
+    return sum((client.counts for client in clients), Counter())
+
+
+@dataclass(slots=True)
+class _Client:
+    site: Site
+    counts: Counter[str] = field(default_factory=Counter)
+    socket: ClientConnection | None = None
+
+    async def ask_often(self, count: int) -> None:
+        headers = {"Authorization": f"Bearer {self.site.acme}"}
+        async with aiohttp.ClientSession(self.site.url, headers=headers) as session:
+            for number in range(count):
+                (ending,) = random.choices(list(_ENDINGS), list(_ENDINGS.values()))
+                self.counts[ending] += 1
+                if ending == "drop":
+                    await self._drop(session)
+                else:
+                    await self._ask(str(number), ending)
+        if self.socket is not None:
+            await self.socket.close()
+
+    async def _ask(self, identifier: str, ending: str) -> None:
+        socket = self.socket = self.socket or await self.site.raw()
+        tokens = SHORT_TOKENS if ending == "whole" else 512
+        await socket.send(json.dumps({"type": "complete", "id": identifier, **_frame(tokens)}))
+        await socket.recv()
+        if ending == "close":
+            socket.transport.abort()
+            await socket.wait_closed()
+            self.socket = None
+            return
+        if ending == "cancel":
+            await socket.send(json.dumps({"type": "cancel", "id": identifier}))
+        while json.loads(await socket.recv())["type"] == "delta":
+            pass
+
+    async def _drop(self, session: aiohttp.ClientSession) -> None:
+        body = {"prompt": "x = ", "max_tokens": 512, "stream": True}
+        async with session.post("/v1/completions", json=body) as response:
+            await response.content.readline()
+            response.close()
+
+
+async def _engine_is_idle(site: Site) -> bool:
+    async with (
+        aiohttp.ClientSession(site.engine_url) as session,
+        session.get("/streams") as response,
+    ):
+        return await response.text() == "0"
+
+
+def _frame(max_tokens: int) -> dict[str, Any]:
+    return {"mode": "fim", "prefix": "x = ", "suffix": "\n", "max_tokens": max_tokens}

@@ -1,0 +1,87 @@
+"""The demonstration tenants: made once, and the same answer for as long as it holds."""
+
+import json
+import stat
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import authenticate
+from django.core.management import call_command
+from django.utils import timezone
+
+from caret.contracts.credential import parse_key
+from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
+from tenants.demonstration import DemoTenant
+from tenants.keys.operations import revoke_key
+from tenants.keyvalue import connect
+from tenants.members.actor import platform_actor
+from tenants.members.operations import set_password
+from tenants.members.queries import find_tenant, find_user
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "state.json"
+
+
+def run(state: Path) -> list[DemoTenant]:
+    output = StringIO()
+    call_command("demo_tenants", state=state, stdout=output)
+    answer: list[DemoTenant] = json.loads(output.getvalue())
+    return answer
+
+
+def test_two_tenants_can_be_used_at_once(state: Path) -> None:
+    answer = run(state)
+
+    assert [entry["slug"] for entry in answer] == ["acme", "globex"]
+    for entry in answer:
+        key = parse_key(entry["api_key"])
+        assert key is not None
+        for who in ("admin", "developer"):
+            assert authenticate(
+                username=entry[f"{who}_email"],  # type: ignore[literal-required]
+                password=entry[f"{who}_password"],  # type: ignore[literal-required]
+            )
+        data = connect().hget(SNAPSHOTS, find_tenant(slug=entry["slug"]) or "")
+        assert isinstance(data, bytes)
+        assert key.lookup_id in {c.lookup_id for c in decode_snapshot(data).credentials}
+
+
+def test_a_second_run_gives_the_same_answer(state: Path) -> None:
+    assert run(state) == run(state)
+
+
+def test_the_file_is_for_its_owner_only(state: Path) -> None:
+    run(state)
+
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+
+
+def test_what_no_longer_holds_is_replaced_and_the_rest_kept(state: Path) -> None:
+    acme, globex = run(state)
+    key, admin = parse_key(acme["api_key"]), find_user(email=acme["admin_email"])
+    tenant_id = find_tenant(slug="acme")
+    assert key is not None
+    assert admin is not None
+    assert tenant_id is not None
+    revoke_key(
+        actor=platform_actor(tenant_id), lookup_id=key.lookup_id, reason="", now=timezone.now()
+    )
+    set_password(user_id=admin, password="another long password")
+
+    again, neighbour = run(state)
+
+    assert neighbour == globex
+    assert again["api_key"] != acme["api_key"]
+    assert again["admin_password"] != acme["admin_password"]
+    assert again["developer_password"] == acme["developer_password"]
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[1]", "null"])
+def test_a_torn_file_is_written_anew(state: Path, torn: str) -> None:
+    state.write_text(torn)
+
+    assert len(run(state)) == 2
+    assert len(json.loads(state.read_text())) == 2

@@ -1,0 +1,352 @@
+"""Usage records become rows exactly once, whatever dies on the way."""
+
+import uuid
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+import caret.celery  # noqa: F401  # registers the tasks
+from caret.contracts.policy import Mode, Tier
+from caret.contracts.usage import (
+    USAGE_FIELD,
+    USAGE_GROUP,
+    USAGE_STREAM,
+    CompletionRecord,
+    Finish,
+    OutcomeEvent,
+    OutcomeRecord,
+    encode_records,
+)
+from caret.contracts.usage import UsageRecord as Record
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import KeyId, RequestId, TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keyvalue import connect
+from tenants.models import ApiKey, Outcome, UsageRecord
+from tenants.tasks import ingest_usage
+from tenants.usage.ingest import drain
+from tenants.usage.stream import MAX_REJECTED, REJECTED_STREAM, UsageStream
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {})
+
+
+@pytest.fixture
+def stream() -> UsageStream:
+    """A consumer that takes over at once what others left."""
+    found = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    drain(found)  # what earlier tests left
+    return found
+
+
+def some_id() -> str:
+    return str(uuid.uuid4())
+
+
+def completion(company: Company, **changes: Any) -> CompletionRecord:
+    record = CompletionRecord(
+        request_id=RequestId(some_id()),
+        tenant_id=company.tenant_id,
+        user_id=None,
+        key_id=KeyId(some_id()),
+        occurred_at_ms=to_unix_ms(timezone.now()),
+        protocol="stream",
+        mode=Mode.INLINE,
+        language="python",
+        tier=Tier.FAST,
+        pool="fast",
+        replica="fast-0",
+        finish=Finish.STOP,
+        error_code="",
+        prompt_tokens=100,
+        cached_tokens=40,
+        generated_tokens=9,
+        assembled_ms=1.0,
+        first_token_ms=30.0,
+        engine_ms=28.0,
+        total_ms=60.0,
+    )
+    return msgspec.structs.replace(record, **changes)
+
+
+def outcome(company: Company) -> OutcomeRecord:
+    return OutcomeRecord(
+        outcome_id=RequestId(some_id()),
+        request_id=RequestId(some_id()),
+        tenant_id=company.tenant_id,
+        user_id=None,
+        occurred_at_ms=to_unix_ms(timezone.now()),
+        event=OutcomeEvent.ACCEPTED,
+        chars=12,
+        after_ms=900,
+    )
+
+
+def send(*records: Record) -> None:
+    send_bytes(encode_records(list(records)))
+
+
+def send_bytes(data: bytes) -> None:
+    connect().xadd(USAGE_STREAM, {USAGE_FIELD: data})
+
+
+def request_ids(company: Company) -> set[str]:
+    with tenant(company.tenant_id):
+        return {str(row.request_id) for row in UsageRecord.objects.all()}
+
+
+def rejected_since(last_id: str) -> list[tuple[str, bytes]]:
+    entries: Any = connect().xrange(REJECTED_STREAM, min=f"({last_id}")
+    return [(fields[b"reason"].decode(), fields[b"data"]) for _, fields in entries]
+
+
+def last_rejected() -> str:
+    entries: Any = connect().xrevrange(REJECTED_STREAM, count=1)
+    return entries[0][0].decode() if entries else "0-0"
+
+
+def test_records_become_rows(company: Company, stream: UsageStream) -> None:
+    record = completion(company)
+    send(record, outcome(company))
+
+    done = drain(stream)
+
+    assert (done.records, done.rejected) == (2, 0)
+    assert request_ids(company) == {record.request_id}
+    with tenant(company.tenant_id):
+        assert [row.event for row in Outcome.objects.all()] == ["accepted"]
+
+
+def test_the_neighbour_does_not_see_them(company: Company, stream: UsageStream, cast: Cast) -> None:
+    record = completion(company)
+    send(record)
+
+    drain(stream)
+
+    assert record.request_id not in request_ids(cast.globex)
+
+
+def test_what_is_ingested_leaves_the_stream(company: Company, stream: UsageStream) -> None:
+    send(completion(company))
+
+    drain(stream)
+
+    assert connect().xlen(USAGE_STREAM) == 0
+    assert connect().xpending(USAGE_STREAM, USAGE_GROUP)["pending"] == 0
+
+
+def test_a_record_that_comes_twice_is_one_row(company: Company, stream: UsageStream) -> None:
+    record = completion(company)
+    send(record, record)
+    send(record)
+
+    done = drain(stream)
+
+    assert done.rejected == 0
+    assert request_ids(company) == {record.request_id}
+    with tenant(company.tenant_id):
+        assert UsageRecord.objects.count() == 1
+
+
+def test_a_crash_between_commit_and_acknowledgement_doubles_nothing(
+    company: Company, stream: UsageStream
+) -> None:
+    record = completion(company)
+    send(record)
+    with pytest.raises(ConnectionResetError):
+        drain(DiesBeforeAcknowledging(connect(), consumer="dying"))
+    assert request_ids(company) == {record.request_id}
+
+    done = drain(stream)
+
+    assert done.rejected == 0
+    with tenant(company.tenant_id):
+        assert UsageRecord.objects.count() == 1
+    assert connect().xlen(USAGE_STREAM) == 0
+
+
+def test_what_a_dead_consumer_had_read_is_ingested_by_another(
+    company: Company, stream: UsageStream
+) -> None:
+    record = completion(company)
+    send(record)
+    dead = UsageStream(connect(), consumer="dead")
+    assert len(dead.read()) == 1
+
+    drain(stream)
+
+    assert request_ids(company) == {record.request_id}
+
+
+def test_a_living_consumers_entries_are_left_to_it(company: Company, stream: UsageStream) -> None:
+    send(completion(company))
+    slow = UsageStream(connect(), consumer="slow")
+    entries = slow.read()
+
+    drain(UsageStream(connect(), consumer="other", claim_after_ms=60_000))
+
+    assert request_ids(company) == set()
+    slow.settle(entries, [])
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\xc1", "entry: not an array of records"),
+        (b"", "entry: not an array of records"),
+        (msgspec.msgpack.encode([{"x": 1}]), "record: ValidationError"),
+        (msgspec.msgpack.encode({"x": 1}), "entry: not an array of records"),
+    ],
+)
+def test_what_is_malformed_is_parked_and_blocks_nobody(
+    company: Company, stream: UsageStream, data: bytes, reason: str
+) -> None:
+    record, before = completion(company), last_rejected()
+    send_bytes(data)
+    send(record)
+
+    done = drain(stream)
+
+    assert [found for found, _ in rejected_since(before)] == [reason]
+    assert (done.records, done.rejected) == (1, 1)
+    assert request_ids(company) == {record.request_id}
+
+
+def test_a_bad_record_does_not_take_its_neighbours_in_the_entry_with_it(
+    company: Company, stream: UsageStream
+) -> None:
+    good, bad = completion(company), completion(company, prompt_tokens=-1)
+    send(good, bad)
+
+    drain(stream)
+
+    assert request_ids(company) == {good.request_id}
+
+
+def test_a_record_of_an_unknown_tenant_is_parked(company: Company, stream: UsageStream) -> None:
+    before, record = last_rejected(), completion(company)
+    send(completion(company, tenant_id=TenantId(some_id())), record)
+
+    drain(stream)
+
+    assert [reason for reason, _ in rejected_since(before)] == ["tenant_id: unknown"]
+    assert request_ids(company) == {record.request_id}
+
+
+def test_an_entry_without_the_field_is_parked(stream: UsageStream) -> None:
+    before = last_rejected()
+    connect().xadd(USAGE_STREAM, {"other": "x"})
+
+    drain(stream)
+
+    assert len(rejected_since(before)) == 1
+
+
+def test_the_parking_place_is_bounded(stream: UsageStream) -> None:
+    pipeline = connect().pipeline()
+    for _ in range(MAX_REJECTED + 50):
+        pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
+    pipeline.execute()
+
+    drain(stream)
+
+    assert connect().xlen(REJECTED_STREAM) == MAX_REJECTED
+
+
+def test_nothing_of_a_rejected_record_is_logged(
+    company: Company, stream: UsageStream, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "def secret_of_the_customer"
+    send(completion(company, language=secret * 20))
+    send_bytes(secret.encode())
+
+    drain(stream)
+
+    output = "".join(capfd.readouterr())
+    assert "usage.rejected" in output
+    assert secret not in output
+
+
+def test_a_record_without_a_month_of_its_own_is_kept(company: Company, stream: UsageStream) -> None:
+    record = completion(company, occurred_at_ms=1_000)
+    send(record)
+
+    drain(stream)
+
+    assert request_ids(company) == {record.request_id}
+
+
+def test_two_workers_at_once_lose_and_double_nothing(company: Company, stream: UsageStream) -> None:
+    records = [completion(company) for _ in range(400)]
+    for start in range(0, 400, 4):
+        send(*records[start : start + 4])
+
+    def work(consumer: str) -> None:
+        drain(UsageStream(connect(), consumer=consumer, claim_after_ms=0))
+        connection.close()
+
+    workers = [Thread(target=work, args=[f"worker-{number}"]) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    with tenant(company.tenant_id):
+        assert UsageRecord.objects.count() == 400
+    assert request_ids(company) == {record.request_id for record in records}
+
+
+def test_a_bounded_run_leaves_the_rest_for_the_next(company: Company, stream: UsageStream) -> None:
+    for _ in range(130):
+        send(completion(company))
+
+    drain(stream, max_batches=1)
+    left = connect().xlen(USAGE_STREAM)
+    drain(stream)
+
+    assert left == 130 - 64
+    assert len(request_ids(company)) == 130
+
+
+def test_the_task_ingests(company: Company, stream: UsageStream) -> None:
+    record = completion(company)
+    send(record)
+
+    ingest_usage()
+
+    assert request_ids(company) == {record.request_id}
+
+
+def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None:
+    company = make_company("initech", GLOBEX)
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    with tenant(company.tenant_id):
+        key_id = KeyId(str(ApiKey.objects.get(lookup_id=lookup_id).id))
+    first = completion(company, key_id=key_id)
+    soon = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 1_000)
+    later = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 61_000)
+
+    seen = []
+    for record in (first, soon, later):
+        send(record)
+        drain(stream)
+        with tenant(company.tenant_id):
+            used_at = ApiKey.objects.get(lookup_id=lookup_id).last_used_at
+        assert used_at is not None
+        seen.append(to_unix_ms(used_at) - first.occurred_at_ms)
+
+    assert seen == [0, 0, 61_000]
+
+
+class DiesBeforeAcknowledging(UsageStream):
+    """A consumer whose process ends after COMMIT."""
+
+    def settle(self, *args: Any) -> None:
+        raise ConnectionResetError

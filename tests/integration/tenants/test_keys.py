@@ -1,0 +1,207 @@
+"""Making, listing and revoking keys, with the neighbour asking."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind, parse_key
+from caret.foundation.ids import LookupId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Forbidden, Invalid, NotFound
+from tenants.keys.digest import key_digest
+from tenants.keys.operations import NewKey, create_key, revoke_key
+from tenants.keys.queries import KeyState, find_key, holds, list_keys
+from tenants.members.permissions import Role
+from tenants.models import ApiKey, AuditEntry
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+
+
+def new(
+    owner_id: UserId | None,
+    *,
+    kind: KeyKind = KeyKind.DEVELOPER,
+    name: str = "Laptop",
+    expires_at: datetime | None = None,
+) -> NewKey:
+    return NewKey(kind=kind, owner_id=owner_id, name=name, expires_at=expires_at)
+
+
+def stored(company: Company, lookup_id: LookupId) -> ApiKey:
+    with tenant(company.tenant_id):
+        return ApiKey.objects.get(lookup_id=lookup_id)
+
+
+def test_a_key_is_stored_as_its_digest_only(cast: Cast) -> None:
+    created = make_key(cast.acme, cast.acme.developer)
+    key = parse_key(created.text)
+    assert key is not None
+
+    row = stored(cast.acme, key.lookup_id)
+
+    assert bytes(row.digest) == key_digest(key, pepper_version=1)
+    assert created.text not in str(vars(row))
+
+
+def test_a_key_in_force_holds_for_its_tenant_and_not_for_the_neighbour(cast: Cast) -> None:
+    key = parse_key(make_key(cast.acme, cast.acme.developer).text)
+    assert key is not None
+
+    assert holds(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
+    assert not holds(tenant_id=cast.globex.tenant_id, key=key, now=timezone.now())
+
+
+def test_a_created_key_is_not_in_its_representation(cast: Cast) -> None:
+    created = make_key(cast.acme, cast.acme.developer)
+
+    assert created.text not in repr(created)
+
+
+def test_making_a_key_leaves_an_entry_without_secrets(cast: Cast) -> None:
+    alice = cast.acme.administrator
+
+    created = create_key(
+        actor=alice.actor, new=new(cast.acme.developer.user_id), now=timezone.now()
+    )
+
+    with tenant(cast.acme.tenant_id):
+        entry = AuditEntry.objects.get(target=f"key:{created.key.lookup_id}")
+    assert (entry.action, str(entry.actor_id)) == ("key.created", alice.user_id)
+    assert entry.address == "192.0.2.7"
+    assert entry.before is None
+    assert created.text[-49:] not in str(vars(entry))
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+def test_who_may_not_make_keys_makes_none(cast: Cast, role: Role) -> None:
+    person = cast.acme.people[role]
+
+    with pytest.raises(Forbidden):
+        create_key(actor=person.actor, new=new(person.user_id), now=timezone.now())
+
+
+def test_a_key_for_a_neighbours_member_is_refused(cast: Cast) -> None:
+    bob = cast.globex.administrator
+
+    with pytest.raises(Invalid) as caught:
+        create_key(actor=cast.acme.administrator.actor, new=new(bob.user_id), now=timezone.now())
+
+    assert caught.value.field == "owner_id"
+
+
+def test_a_service_key_has_no_owner(cast: Cast) -> None:
+    actor = cast.acme.administrator.actor
+
+    created = create_key(actor=actor, new=new(None, kind=KeyKind.SERVICE), now=timezone.now())
+
+    assert created.text.startswith("cpk_svc_")
+    assert created.key.owner_email is None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"name": "x" * 121}, "name"),
+        ({"name": "line\nbreak"}, "name"),
+        ({"kind": KeyKind.SERVICE}, "owner_id"),
+        ({"expires_at": timezone.now() - timedelta(seconds=1)}, "expires_at"),
+        ({"expires_at": timezone.now() + timedelta(days=4_000)}, "expires_at"),
+    ],
+)
+def test_a_malformed_wish_is_refused_by_its_field(
+    cast: Cast, change: dict[str, object], field: str
+) -> None:
+    wish = new(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
+
+    with pytest.raises(Invalid) as caught:
+        create_key(actor=cast.acme.administrator.actor, new=wish, now=timezone.now())
+
+    assert caught.value.field == field
+
+
+def test_a_revoked_key_no_longer_holds(cast: Cast) -> None:
+    created = make_key(cast.acme, cast.acme.developer)
+    key = parse_key(created.text)
+    assert key is not None
+
+    found = revoke_key(
+        actor=cast.acme.administrator.actor,
+        lookup_id=key.lookup_id,
+        reason="lost",
+        now=timezone.now(),
+    )
+
+    assert found.state is KeyState.REVOKED
+    assert not holds(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
+
+
+def test_revoking_twice_keeps_the_first_moment_and_one_entry(cast: Cast) -> None:
+    actor = cast.acme.administrator.actor
+    lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
+    first = revoke_key(actor=actor, lookup_id=lookup_id, reason="lost", now=timezone.now())
+
+    second = revoke_key(actor=actor, lookup_id=lookup_id, reason="again", now=timezone.now())
+
+    with tenant(cast.acme.tenant_id):
+        entries = AuditEntry.objects.filter(target=f"key:{lookup_id}", action="key.revoked")
+        assert [entry.reason for entry in entries] == ["lost"]
+    assert second.revoked_at == first.revoked_at
+
+
+def test_a_neighbour_cannot_revoke_a_key_nor_learn_of_it(cast: Cast) -> None:
+    lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
+
+    for wanted in (lookup_id, LookupId("nothing1")):
+        with pytest.raises(NotFound, match="There is no such key"):
+            revoke_key(
+                actor=cast.globex.administrator.actor,
+                lookup_id=wanted,
+                reason="",
+                now=timezone.now(),
+            )
+    assert stored(cast.acme, lookup_id).revoked_at is None
+
+
+def test_keys_are_listed_newest_first_page_by_page() -> None:
+    company = make_company("initech", GLOBEX)
+    names = ["one", "two", "three"]
+    for name in names:
+        make_key(company, company.developer, name=name)
+    actor, now = company.administrator.actor, timezone.now()
+
+    first = list_keys(actor=actor, limit=2, offset=0, now=now)
+    second = list_keys(actor=actor, limit=2, offset=2, now=now)
+
+    assert [key.name for key in (*first.keys, *second.keys)] == names[::-1]
+    assert first.total == 3
+
+
+def test_a_developer_sees_his_own_keys_only() -> None:
+    company = make_company("initech", GLOBEX)
+    own = make_key(company, company.developer)
+    other = make_key(company, company.administrator)
+    actor, now = company.developer.actor, timezone.now()
+
+    page = list_keys(actor=actor, limit=10, offset=0, now=now)
+
+    assert [key.lookup_id for key in page.keys] == [own.key.lookup_id]
+    with pytest.raises(NotFound):
+        find_key(actor=actor, lookup_id=other.key.lookup_id, now=now)
+
+
+def test_billing_sees_no_keys(cast: Cast) -> None:
+    with pytest.raises(Forbidden):
+        list_keys(actor=cast.acme.people[Role.BILLING].actor, limit=1, offset=0, now=timezone.now())
+
+
+def test_an_expired_key_says_so(cast: Cast) -> None:
+    now = timezone.now()
+    wish = new(cast.acme.developer.user_id, expires_at=now + timedelta(hours=1))
+    actor = cast.acme.administrator.actor
+    lookup_id = create_key(actor=actor, new=wish, now=now).key.lookup_id
+
+    later = find_key(actor=actor, lookup_id=lookup_id, now=now + timedelta(hours=1))
+
+    assert later.state is KeyState.EXPIRED

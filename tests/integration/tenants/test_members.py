@@ -1,0 +1,146 @@
+"""Tenants and their people."""
+
+import secrets
+
+import pytest
+from django.contrib.auth import authenticate
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden, Invalid
+from tenants.members.actor import platform_actor
+from tenants.members.operations import add_member, create_tenant, create_user
+from tenants.members.permissions import Role
+from tenants.members.queries import find_memberships, find_tenant, find_user, list_members
+from tenants.models import AuditEntry, Tenant, User
+from tests.cast import PASSWORD, Cast
+
+
+def test_a_user_signs_in_with_his_address_in_any_case(cast: Cast) -> None:
+    alice = cast.acme.administrator
+
+    user = authenticate(username=f" {alice.email.upper()} ", password=PASSWORD)
+
+    assert user is not None
+    assert str(user.pk) == alice.user_id
+
+
+def test_a_wrong_password_does_not(cast: Cast) -> None:
+    assert authenticate(username=cast.acme.administrator.email, password="wrong") is None
+
+
+def test_passwords_are_hashed_with_argon2(cast: Cast) -> None:
+    user = User.objects.get(id=cast.acme.administrator.user_id)
+
+    assert user.password.startswith("argon2$argon2id$")
+
+
+def test_an_address_is_unique_whatever_its_case(cast: Cast) -> None:
+    with pytest.raises(Conflict):
+        create_user(
+            email=cast.acme.administrator.email.upper(),
+            name="",
+            password=PASSWORD,
+            now=timezone.now(),
+        )
+
+
+def test_the_database_holds_lower_case_addresses_only() -> None:
+    with pytest.raises(IntegrityError, match="user_email_lower"), transaction.atomic():
+        User.objects.create(email="Alice@x.example", name="", created_at=timezone.now())
+
+
+@pytest.mark.parametrize(
+    ("email", "password", "field"),
+    [
+        ("nobody", PASSWORD, "email"),
+        ("", PASSWORD, "email"),
+        ("x@y.example", "short", "password"),
+        ("x@y.example", "password1234", "password"),
+    ],
+)
+def test_a_malformed_user_is_refused(email: str, password: str, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        create_user(email=email, name="", password=password, now=timezone.now())
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("slug", ["", "a", "Acme", "9lives", "a_b", "x" * 41, "ac me"])
+def test_a_malformed_slug_is_refused(slug: str) -> None:
+    with pytest.raises(Invalid):
+        create_tenant(slug=slug, name="", now=timezone.now())
+
+
+def test_a_slug_is_taken_once(cast: Cast) -> None:
+    with pytest.raises(Conflict):
+        create_tenant(slug=cast.acme.slug, name="", now=timezone.now())
+
+
+def test_a_member_finds_his_tenant_and_not_the_neighbours(cast: Cast) -> None:
+    found = find_memberships(user_id=cast.acme.developer.user_id)
+
+    assert [(row.slug, row.role) for row in found] == [(cast.acme.slug, Role.DEVELOPER)]
+
+
+def test_a_user_of_two_tenants_finds_both_by_name() -> None:
+    now, tail = timezone.now(), secrets.token_hex(4)
+    user_id = create_user(email=f"two@{tail}.example", name="Two", password=PASSWORD, now=now)
+    for name in ("beta", "alpha"):
+        tenant_id = create_tenant(slug=f"{name}-{tail}", name=name, now=now)
+        actor = platform_actor(tenant_id)
+        add_member(actor=actor, user_id=user_id, role=Role.AUDITOR, now=now)
+
+    found = find_memberships(user_id=user_id)
+
+    assert [row.name for row in found] == ["alpha", "beta"]
+
+
+def test_a_closed_tenant_is_not_among_them() -> None:
+    now, tail = timezone.now(), secrets.token_hex(4)
+    user_id = create_user(email=f"one@{tail}.example", name="One", password=PASSWORD, now=now)
+    tenant_id = create_tenant(slug=f"gone-{tail}", name="Gone", now=now)
+    add_member(actor=platform_actor(tenant_id), user_id=user_id, role=Role.OWNER, now=now)
+    Tenant.objects.filter(id=tenant_id).update(status=TenantStatus.CLOSED)
+
+    assert find_memberships(user_id=user_id) == []
+
+
+def test_members_are_listed_for_their_own_tenant(cast: Cast) -> None:
+    members = list_members(tenant_id=cast.globex.tenant_id)
+
+    assert [member.role for member in members] == [Role.ADMINISTRATOR, Role.DEVELOPER]
+
+
+def test_a_second_membership_is_a_conflict(cast: Cast) -> None:
+    with pytest.raises(Conflict):
+        add_member(
+            actor=cast.acme.platform,
+            user_id=cast.acme.developer.user_id,
+            role=Role.OWNER,
+            now=timezone.now(),
+        )
+
+
+def test_a_developer_cannot_add_members(cast: Cast) -> None:
+    with pytest.raises(Forbidden):
+        add_member(
+            actor=cast.acme.developer.actor,
+            user_id=cast.globex.developer.user_id,
+            role=Role.OWNER,
+            now=timezone.now(),
+        )
+
+
+def test_a_new_tenant_s_trail_begins_with_itself(cast: Cast) -> None:
+    with tenant(cast.acme.tenant_id):
+        first = AuditEntry.objects.order_by("id")[0]
+
+    assert first.action == "tenant.created"
+
+
+def test_names_that_nobody_has_are_found_nowhere() -> None:
+    assert find_tenant(slug="nobody") is None
+    assert find_user(email="nobody@nowhere.example") is None

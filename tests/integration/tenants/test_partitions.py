@@ -1,0 +1,131 @@
+"""Months of the usage tables: made by the owner, reached through their parent only."""
+
+import secrets
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import StringIO
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import DatabaseError, connection, connections, transaction
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres import OWNER_ALIAS
+from caret.foundation.postgres.partitions import Month, ensure_month
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import Outcome, Tenant
+from tests.stack.services import Services
+
+TABLE = "tenants_outcome"
+THEN = datetime(1999, 3, 14, tzinfo=UTC)
+MARCH = Month(1999, 3)
+
+
+@pytest.fixture
+def tenant_id() -> TenantId:
+    row = Tenant.objects.create(
+        slug=f"old-{secrets.token_hex(4)}", name="Old", status=TenantStatus.ACTIVE, created_at=THEN
+    )
+    return TenantId(str(row.id))
+
+
+@pytest.fixture(autouse=True)
+def _no_march(services: Services) -> Iterator[None]:
+    yield
+    with psycopg.connect(services.owner_database_url) as owner:
+        owner.execute("DROP TABLE IF EXISTS tenants_outcome_1999_03")
+
+
+def add_outcome(tenant_id: TenantId) -> None:
+    with tenant(tenant_id):
+        Outcome.objects.create(
+            tenant_id=tenant_id,
+            occurred_at=THEN,
+            outcome_id=uuid.uuid4(),
+            request_id=uuid.uuid4(),
+            event="shown",
+            chars=1,
+            after_ms=0,
+        )
+
+
+def test_a_month_is_made_once() -> None:
+    made = [ensure_month(connections[OWNER_ALIAS], TABLE, MARCH) for _ in range(2)]
+
+    assert made == [True, False]
+
+
+def test_rows_that_came_before_their_month_are_moved_into_it(
+    services: Services, tenant_id: TenantId
+) -> None:
+    add_outcome(tenant_id)
+
+    ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
+
+    with psycopg.connect(services.owner_database_url) as owner:
+        moved = owner.execute("SELECT tenant_id FROM tenants_outcome_1999_03").fetchall()
+    assert (uuid.UUID(tenant_id),) in moved
+    with tenant(tenant_id):
+        assert Outcome.objects.count() == 1
+
+
+def test_a_new_partition_cannot_be_read_past_its_parent(tenant_id: TenantId) -> None:
+    ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
+
+    with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
+        connection.cursor().execute("SELECT * FROM tenants_outcome_1999_03")
+
+
+def test_a_partition_that_was_granted_by_mistake_shows_nothing(
+    services: Services, tenant_id: TenantId
+) -> None:
+    add_outcome(tenant_id)
+    ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
+    with psycopg.connect(services.owner_database_url) as owner:
+        owner.execute("GRANT SELECT ON tenants_outcome_1999_03 TO caret_app")
+
+    with tenant(tenant_id), connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM tenants_outcome_1999_03")
+        count = cursor.fetchone()
+
+    assert count == (0,)
+
+
+def test_the_neighbour_sees_nothing_of_a_month(tenant_id: TenantId) -> None:
+    add_outcome(tenant_id)
+    ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
+
+    with tenant(TenantId(str(uuid.uuid4()))):
+        assert Outcome.objects.count() == 0
+
+
+def test_the_command_makes_what_is_missing_and_then_nothing() -> None:
+    first, second = StringIO(), StringIO()
+
+    call_command("create_partitions", months=1, stdout=first)
+    call_command("create_partitions", months=1, stdout=second)
+
+    assert second.getvalue() == ""
+
+
+def test_an_upsert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
+    ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
+    row = Outcome(
+        tenant_id=uuid.UUID(tenant_id),
+        occurred_at=THEN,
+        outcome_id=uuid.uuid4(),
+        request_id=uuid.uuid4(),
+        event="shown",
+        chars=1,
+        after_ms=0,
+    )
+
+    for _ in range(2):
+        with tenant(tenant_id):
+            Outcome.objects.bulk_create([row], ignore_conflicts=True)
+
+    with tenant(tenant_id):
+        assert Outcome.objects.count() == 1

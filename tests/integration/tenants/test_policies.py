@@ -1,0 +1,127 @@
+"""Policies: versions with reasons, one after the other."""
+
+import json
+from threading import Thread
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from caret.contracts.policy import Mode
+from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden, Invalid
+from tenants.keyvalue import connect
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry, PolicyVersion
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import get_policy
+from tests.cast import GLOBEX, Cast, Company, make_company
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def only(*modes: Mode) -> dict[str, object]:
+    return write_policy(DEFAULT_POLICY) | {"features": list(modes)}
+
+
+def as_json(document: dict[str, object]) -> object:
+    return json.loads(json.dumps(document))
+
+
+def test_a_new_tenant_has_the_default_policy(company: Company) -> None:
+    found = get_policy(actor=company.administrator.actor)
+
+    assert (found.version, found.policy, found.author_email) == (1, DEFAULT_POLICY, None)
+
+
+def test_a_change_is_the_next_version_and_names_its_author(company: Company) -> None:
+    bob = company.administrator
+
+    found = set_policy(
+        actor=bob.actor, document=only(Mode.FIM), reason="only FIM", now=timezone.now()
+    )
+
+    assert (found.version, found.author_email, found.reason) == (2, bob.email, "only FIM")
+    assert found.policy.features == {Mode.FIM}
+
+
+def test_gateways_are_told(company: Company) -> None:
+    set_policy(
+        actor=company.platform, document=only(Mode.FIM), reason="only FIM", now=timezone.now()
+    )
+
+    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    assert decode_snapshot(data).policy.features == {Mode.FIM}
+
+
+def test_the_neighbours_policy_stays_as_it_was(company: Company, cast: Cast) -> None:
+    before = get_policy(actor=cast.globex.administrator.actor)
+
+    set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
+
+    assert get_policy(actor=cast.globex.administrator.actor) == before
+
+
+def test_a_change_leaves_what_was_and_what_is_in_the_trail(company: Company) -> None:
+    set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="policy.changed")
+    assert entry.before == {"policy": as_json(write_policy(DEFAULT_POLICY))}
+    assert entry.after == {"policy": as_json(only())}
+    assert entry.reason == "off"
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+def test_who_may_not_change_policies_changes_none(cast: Cast, role: Role) -> None:
+    with pytest.raises(Forbidden):
+        set_policy(
+            actor=cast.acme.people[role].actor, document=only(), reason="x", now=timezone.now()
+        )
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "x" * 1_001])
+def test_a_change_without_a_reason_is_refused(company: Company, reason: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        set_policy(actor=company.platform, document=only(), reason=reason, now=timezone.now())
+
+    assert caught.value.field == "reason"
+
+
+def test_a_malformed_policy_leaves_nothing_behind(company: Company) -> None:
+    with pytest.raises(Invalid):
+        set_policy(actor=company.platform, document={"x": 1}, reason="x", now=timezone.now())
+
+    assert get_policy(actor=company.administrator.actor).version == 1
+
+
+def test_replacing_a_version_that_is_gone_is_a_conflict(company: Company) -> None:
+    actor, now = company.platform, timezone.now()
+    set_policy(actor=actor, document=only(), reason="first", now=now, replaces=1)
+
+    with pytest.raises(Conflict, match="Version 2"):
+        set_policy(actor=actor, document=only(Mode.FIM), reason="late", now=now, replaces=1)
+
+    assert get_policy(actor=company.administrator.actor).version == 2
+
+
+def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
+    def change() -> None:
+        set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
+        connection.close()
+
+    threads = [Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with tenant(company.tenant_id):
+        versions = sorted(PolicyVersion.objects.values_list("version", flat=True))
+    assert versions == [1, 2, 3, 4, 5]

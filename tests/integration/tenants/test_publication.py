@@ -1,0 +1,236 @@
+"""Snapshots reach Redis on commit, in order, and whatever happens in between."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.test import override_settings
+from django.utils import timezone
+
+import caret.celery  # noqa: F401  # registers the tasks
+from caret.contracts.snapshot import (
+    CHANGED,
+    CHANGES,
+    SNAPSHOTS,
+    VERSIONS,
+    TenantSnapshot,
+    TenantStatus,
+    decode_snapshot,
+)
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants import keyvalue
+from tenants.keys.operations import revoke_key
+from tenants.models import Tenant
+from tenants.snapshots.publish import publish, republish_stale, tenant_changed, write_snapshot
+from tenants.snapshots.queries import read_snapshot
+from tenants.tasks import republish_snapshots
+from tests.cast import GLOBEX, Company, make_company, make_key
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", GLOBEX)
+
+
+@pytest.fixture
+def globex() -> Company:
+    return make_company("globex", GLOBEX)
+
+
+def published(tenant_id: TenantId) -> TenantSnapshot:
+    data = keyvalue.connect().hget(SNAPSHOTS, tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+@contextmanager
+def unreachable_redis() -> Iterator[None]:
+    """As after a crash between commit and publication: the change is there, Redis knows nothing."""
+    keyvalue.connect.cache_clear()
+    with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
+        yield
+        keyvalue.connect.cache_clear()
+
+
+def row(company: Company) -> Tenant:
+    return Tenant.objects.get(id=company.tenant_id)
+
+
+def test_a_new_tenant_is_published_with_its_policy(acme: Company) -> None:
+    snapshot = published(acme.tenant_id)
+
+    assert snapshot.slug == acme.slug
+    assert snapshot.policy.max_concurrent_completions == 64
+
+
+def test_a_new_key_is_published_on_commit(acme: Company) -> None:
+    created = make_key(acme, acme.developer)
+
+    assert [c.lookup_id for c in published(acme.tenant_id).credentials] == [created.key.lookup_id]
+
+
+def test_the_neighbours_snapshot_holds_none_of_it(acme: Company, globex: Company) -> None:
+    make_key(acme, acme.developer)
+
+    publish(tenant_id=globex.tenant_id, now=timezone.now())
+
+    assert published(globex.tenant_id).credentials == ()
+
+
+def test_a_revocation_is_published_on_commit(acme: Company) -> None:
+    created = make_key(acme, acme.developer)
+
+    revoke_key(
+        actor=acme.platform, lookup_id=created.key.lookup_id, reason="lost", now=timezone.now()
+    )
+
+    (credential,) = published(acme.tenant_id).credentials
+    assert credential.revoked_at_ms is not None
+
+
+def test_a_publication_wakes_gateways_and_raises_the_counter(acme: Company) -> None:
+    connection = keyvalue.connect()
+    listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+    listener.subscribe(CHANGED)
+    listener.get_message(timeout=1)
+    before = int(connection.get(CHANGES) or 0)
+
+    make_key(acme, acme.developer)
+
+    message = listener.get_message(timeout=2)
+    listener.close()
+    assert message is not None
+    assert message["data"].decode() == acme.tenant_id
+    assert int(connection.get(CHANGES) or 0) > before
+
+
+def test_a_change_that_is_rolled_back_is_not_published(acme: Company) -> None:
+    version = published(acme.tenant_id).version
+
+    with tenant(acme.tenant_id):
+        tenant_changed(tenant_id=acme.tenant_id)
+        transaction.set_rollback(True)
+
+    republish_stale(now=timezone.now())
+    assert published(acme.tenant_id).version == version
+
+
+def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
+    older = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now())
+    make_key(acme, acme.developer)
+
+    written = write_snapshot(keyvalue.connect(), older)
+
+    assert not written
+    assert len(published(acme.tenant_id).credentials) == 1
+
+
+def test_what_was_published_is_noted(acme: Company) -> None:
+    make_key(acme, acme.developer)
+
+    found = row(acme)
+    assert found.published_version == found.snapshot_version
+
+
+def test_a_commit_stands_and_does_not_wait_when_redis_is_down(
+    acme: Company, capfd: pytest.CaptureFixture[str]
+) -> None:
+    started_s = time.monotonic()
+
+    with unreachable_redis():
+        created = make_key(acme, acme.developer)
+
+    assert created.key.lookup_id not in {c.lookup_id for c in published(acme.tenant_id).credentials}
+    assert row(acme).published_version < row(acme).snapshot_version
+    assert time.monotonic() - started_s < 2
+    output = "".join(capfd.readouterr())
+    assert "snapshot.publication_delayed" in output
+    assert "Traceback" not in output
+
+
+def test_a_crash_between_commit_and_publication_is_mended(
+    acme: Company,
+) -> None:
+    created = make_key(acme, acme.developer)
+    with unreachable_redis():
+        revoke_key(
+            actor=acme.platform, lookup_id=created.key.lookup_id, reason="", now=timezone.now()
+        )
+    assert published(acme.tenant_id).credentials[0].revoked_at_ms is None
+
+    republish_snapshots()
+
+    assert published(acme.tenant_id).credentials[0].revoked_at_ms is not None
+
+
+def test_what_redis_has_forgotten_is_published_again(acme: Company) -> None:
+    connection = keyvalue.connect()
+    connection.hdel(SNAPSHOTS, acme.tenant_id)
+    connection.hdel(VERSIONS, acme.tenant_id)
+
+    republish_stale(now=timezone.now())
+
+    assert published(acme.tenant_id).slug == acme.slug
+
+
+def test_a_snapshot_that_is_missing_beside_its_version_is_published_again(acme: Company) -> None:
+    keyvalue.connect().hdel(SNAPSHOTS, acme.tenant_id)
+
+    republish_stale(now=timezone.now())
+
+    assert published(acme.tenant_id).slug == acme.slug
+
+
+def test_a_database_restored_from_a_backup_outruns_redis(acme: Company) -> None:
+    keyvalue.connect().hset(VERSIONS, acme.tenant_id, "5000")
+
+    republish_stale(now=timezone.now())
+
+    assert published(acme.tenant_id).version == 5001
+    assert row(acme).snapshot_version == 5001
+
+
+def test_a_second_republication_finds_nothing_to_do(acme: Company) -> None:
+    republish_stale(now=timezone.now())
+
+    assert republish_stale(now=timezone.now()) == 0
+
+
+def test_two_changes_at_once_are_two_versions(acme: Company) -> None:
+    before = row(acme).snapshot_version
+
+    with transaction.atomic():
+        tenant_changed(tenant_id=acme.tenant_id)
+        tenant_changed(tenant_id=acme.tenant_id)
+
+    assert row(acme).snapshot_version == before + 2
+    assert published(acme.tenant_id).version == before + 2
+
+
+def test_long_revoked_keys_leave_the_snapshot(acme: Company) -> None:
+    created = make_key(acme, acme.developer)
+    revoke_key(actor=acme.platform, lookup_id=created.key.lookup_id, reason="", now=timezone.now())
+
+    later = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now() + timedelta(days=31))
+
+    assert later.credentials == ()
+
+
+def test_a_tenant_that_cannot_be_published_delays_no_other(acme: Company) -> None:
+    broken = Tenant.objects.create(
+        slug=f"broken-{secrets.token_hex(4)}",
+        name="Without a policy",
+        status=TenantStatus.ACTIVE,
+        created_at=timezone.now(),
+    )
+    keyvalue.connect().hdel(VERSIONS, acme.tenant_id)
+
+    republish_stale(now=timezone.now())
+
+    assert keyvalue.connect().hexists(VERSIONS, acme.tenant_id)
+    assert not keyvalue.connect().hexists(VERSIONS, str(broken.id))

@@ -1,0 +1,54 @@
+"""Processes whose database role row security would not bind do not start."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.db import connection
+
+from caret.foundation.postgres.roles import check_bound_role, find_powers, require_bound_role
+from tests.stack.services import Services
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_application_role_has_no_powers() -> None:
+    require_bound_role()
+
+    assert find_powers(connection) == []
+    assert check_bound_role(databases=["default"]) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [sys.executable, "manage.py", "console"],
+        [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--pool", "solo"],
+        [sys.executable, "manage.py", "check", "--database", "default"],
+    ],
+)
+def test_as_the_tables_owner_a_process_refuses(services: Services, command: list[str]) -> None:
+    environment = {
+        **os.environ,
+        "DATABASE_URL": services.owner_database_url,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+    }
+
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode != 0
+    assert "caret_owner owns tables" in done.stderr
+
+
+def test_a_member_of_the_owner_is_as_strong(services: Services) -> None:
+    """A role that may become the owner could switch policies off."""
+    with psycopg.connect(services.owner_database_url) as owner, owner.cursor() as cursor:
+        cursor.execute("SELECT pg_has_role('caret_app', 'caret_owner', 'MEMBER')")
+        row = cursor.fetchone()
+
+    assert row == (False,)

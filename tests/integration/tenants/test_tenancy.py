@@ -1,0 +1,240 @@
+"""The wall: each trap of the facts, with the neighbour asking. The database alone stands here: no
+query below filters by tenant."""
+
+import uuid
+from collections.abc import Iterator
+from contextvars import copy_context
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
+from django.utils import timezone
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import ScopeConflict, acting_user, current_tenant, tenant
+from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion, UsageRecord
+from tests.cast import Cast, make_key
+
+
+@pytest.fixture(scope="module")
+def neighbours(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
+    """Each has a key, so that there is something to see."""
+    with django_db_blocker.unblock():
+        make_key(cast.acme, cast.acme.developer)
+        make_key(cast.globex, cast.globex.developer)
+        yield cast
+
+
+def test_a_query_sees_the_rows_of_its_own_tenant_only(neighbours: Cast) -> None:
+    with tenant(neighbours.acme.tenant_id):
+        seen = {str(key.tenant_id) for key in ApiKey.objects.all()}
+
+    assert seen == {neighbours.acme.tenant_id}
+
+
+def test_the_neighbour_sees_none_of_them(neighbours: Cast) -> None:
+    with tenant(neighbours.globex.tenant_id):
+        found = ApiKey.objects.filter(tenant_id=neighbours.acme.tenant_id).count()
+
+    assert found == 0
+
+
+@pytest.mark.parametrize("model", [ApiKey, AuditEntry, PolicyVersion, UsageRecord])
+def test_a_query_without_a_tenant_is_an_error(neighbours: Cast, model: Any) -> None:
+    with pytest.raises(DatabaseError), transaction.atomic():
+        list(model.objects.all()[:1])
+
+
+def test_after_a_tenants_transaction_its_connection_sees_nothing(neighbours: Cast) -> None:
+    with tenant(neighbours.acme.tenant_id):
+        assert ApiKey.objects.exists()
+
+    with pytest.raises(DatabaseError), transaction.atomic():
+        ApiKey.objects.exists()
+
+
+def test_memberships_without_a_scope_are_none_at_all(neighbours: Cast) -> None:
+    assert list(Membership.objects.all()) == []
+
+
+def test_injected_sql_sees_no_neighbours_rows(neighbours: Cast) -> None:
+    with tenant(neighbours.globex.tenant_id), connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT tenant_id FROM tenants_apikey WHERE false OR 1 = 1")
+        seen = cursor.fetchall()
+
+    assert seen == [(uuid.UUID(neighbours.globex.tenant_id),)]
+
+
+def test_a_neighbours_row_cannot_be_updated(neighbours: Cast) -> None:
+    with tenant(neighbours.globex.tenant_id):
+        touched = ApiKey.objects.filter(tenant_id=neighbours.acme.tenant_id).update(name="mine")
+
+    assert touched == 0
+
+
+def test_a_row_cannot_be_given_to_a_neighbour(neighbours: Cast) -> None:
+    with (
+        pytest.raises(ProgrammingError, match="row-level security"),
+        tenant(neighbours.globex.tenant_id),
+    ):
+        ApiKey.objects.all().update(tenant_id=neighbours.acme.tenant_id)
+
+
+def test_a_row_cannot_be_written_for_a_neighbour(neighbours: Cast) -> None:
+    with (
+        pytest.raises(ProgrammingError, match="row-level security"),
+        tenant(neighbours.globex.tenant_id),
+    ):
+        PolicyVersion.objects.create(
+            tenant_id=neighbours.acme.tenant_id,
+            version=99,
+            document={},
+            reason="",
+            created_at=timezone.now(),
+        )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET ROLE caret_owner",
+        "ALTER TABLE tenants_apikey DISABLE ROW LEVEL SECURITY",
+        "TRUNCATE tenants_apikey",
+        "TRUNCATE tenants_usage_record",
+        "DELETE FROM tenants_auditentry",
+        "UPDATE tenants_auditentry SET reason = ''",
+        "UPDATE tenants_policyversion SET reason = ''",
+        "DELETE FROM tenants_usage_record",
+        "SELECT * FROM tenants_usage_record_default",
+        "SELECT * FROM tenants_outcome_default",
+        "CREATE TABLE mine (id int)",
+        "COPY tenants_apikey FROM STDIN",
+    ],
+)
+def test_the_application_role_may_not(neighbours: Cast, statement: str) -> None:
+    with pytest.raises(DatabaseError):
+        _execute(neighbours, statement)
+
+
+def test_switching_row_security_off_is_refused(neighbours: Cast) -> None:
+    with pytest.raises(DatabaseError, match="row-level security"):
+        _execute(neighbours, "SET LOCAL row_security = off", "SELECT * FROM tenants_apikey")
+
+
+def test_a_key_cannot_belong_to_a_neighbours_member(neighbours: Cast) -> None:
+    with pytest.raises(IntegrityError, match="owner_id_member"), tenant(neighbours.acme.tenant_id):
+        ApiKey.objects.update(owner_id=neighbours.globex.developer.user_id)
+
+
+def test_two_tenants_may_have_keys_of_the_same_lookup_id(neighbours: Cast) -> None:
+    with tenant(neighbours.acme.tenant_id):
+        taken = ApiKey.objects.order_by("created_at")[0].lookup_id
+
+    with tenant(neighbours.globex.tenant_id):
+        renamed = ApiKey.objects.update(lookup_id=taken)
+
+    assert renamed == 1
+
+
+def test_a_tenant_inside_another_is_refused(neighbours: Cast) -> None:
+    with (
+        tenant(neighbours.acme.tenant_id),
+        pytest.raises(ScopeConflict),
+        tenant(neighbours.globex.tenant_id),
+    ):
+        pass
+
+
+def test_a_tenant_inside_itself_goes_on(neighbours: Cast) -> None:
+    with tenant(neighbours.acme.tenant_id):
+        with tenant(neighbours.acme.tenant_id):
+            pass
+        still_seen = ApiKey.objects.exists()
+
+    assert still_seen
+
+
+def test_inside_a_transaction_the_scope_ends_with_its_block(neighbours: Cast) -> None:
+    with transaction.atomic():
+        with tenant(neighbours.acme.tenant_id):
+            assert ApiKey.objects.exists()
+
+        with pytest.raises(DatabaseError), transaction.atomic():
+            ApiKey.objects.exists()
+
+
+def test_a_scope_that_failed_leaves_the_outer_one_as_it_was(neighbours: Cast) -> None:
+    with tenant(neighbours.acme.tenant_id):
+        with pytest.raises(ZeroDivisionError), tenant(neighbours.acme.tenant_id):
+            raise ZeroDivisionError
+        still_seen = ApiKey.objects.exists()
+
+    assert still_seen
+    assert current_tenant() is None
+
+
+def test_what_runs_on_commit_starts_without_the_scope(neighbours: Cast) -> None:
+    seen = []
+
+    with tenant(neighbours.acme.tenant_id):
+        transaction.on_commit(lambda: seen.append(current_tenant()))
+
+    assert seen == [None]
+
+
+def test_a_copied_context_sets_the_scope_on_its_own_connection(neighbours: Cast) -> None:
+    counts: list[int] = []
+
+    def count() -> None:
+        with tenant(neighbours.acme.tenant_id):
+            counts.append(ApiKey.objects.count())
+        connection.close()
+
+    with tenant(neighbours.acme.tenant_id):
+        thread = Thread(target=copy_context().run, args=[count])
+        thread.start()
+        thread.join()
+
+    assert counts[0] > 0
+
+
+def test_a_user_finds_his_own_memberships_before_a_tenant_is_chosen(neighbours: Cast) -> None:
+    alice = neighbours.acme.administrator
+
+    with acting_user(alice.user_id):
+        found = [str(row.user_id) for row in Membership.objects.all()]
+
+    assert found == [alice.user_id]
+
+
+def test_a_user_without_memberships_finds_none(neighbours: Cast) -> None:
+    with acting_user(UserId(str(uuid.uuid4()))):
+        found = list(Membership.objects.all())
+
+    assert found == []
+
+
+def test_a_user_cannot_make_himself_a_member(neighbours: Cast) -> None:
+    bob = neighbours.globex.administrator
+
+    with pytest.raises(ProgrammingError, match="row-level security"), acting_user(bob.user_id):
+        Membership.objects.create(
+            tenant_id=neighbours.acme.tenant_id,
+            user_id=bob.user_id,
+            role="owner",
+            created_at=timezone.now(),
+        )
+
+
+def test_a_user_cannot_raise_his_own_role(neighbours: Cast) -> None:
+    with acting_user(neighbours.acme.developer.user_id):
+        touched = Membership.objects.update(role="owner")
+
+    assert touched == 0
+
+
+def _execute(neighbours: Cast, *statements: str) -> None:
+    with tenant(neighbours.acme.tenant_id), connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

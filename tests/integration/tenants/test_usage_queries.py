@@ -1,0 +1,153 @@
+"""Figures of usage, with the neighbour and the developer asking."""
+
+import uuid
+from datetime import datetime, timedelta
+
+import pytest
+
+from caret.contracts.usage import Finish
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.models import Outcome, UsageRecord
+from tenants.usage.queries import recent_usage, usage_by_day
+from tests.cast import GLOBEX, Company, make_company
+
+NOW = datetime.fromisoformat("2026-11-20T12:30:00+00:00")
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def add(
+    company: Company,
+    *,
+    ago: timedelta = timedelta(minutes=5),
+    finish: Finish = Finish.STOP,
+    first_token_ms: float | None = 50.0,
+    user_id: str | None = None,
+) -> None:
+    with tenant(company.tenant_id):
+        UsageRecord.objects.create(
+            tenant_id=company.tenant_id,
+            occurred_at=NOW - ago,
+            request_id=uuid.uuid4(),
+            user_id=user_id,
+            key_id=uuid.uuid4(),
+            protocol="stream",
+            mode="inline",
+            language="python",
+            tier="fast",
+            pool="fast",
+            replica="fast-0",
+            finish=finish,
+            error_code="",
+            prompt_tokens=100,
+            cached_tokens=25,
+            generated_tokens=4,
+            first_token_ms=first_token_ms,
+            total_ms=100.0,
+        )
+
+
+def test_a_tenant_without_usage_has_honest_figures(company: Company) -> None:
+    found = recent_usage(actor=company.administrator.actor, now=NOW)
+
+    assert found.requests == 0
+    assert found.prompt_tokens == 0
+    assert found.first_token_p50_ms is None
+    assert found.hourly_requests == [0] * 24
+
+
+def test_requests_are_counted_by_how_they_ended(company: Company) -> None:
+    for finish in (Finish.STOP, Finish.LENGTH, Finish.ERROR, Finish.CANCELLED):
+        add(company, finish=finish)
+
+    found = recent_usage(actor=company.administrator.actor, now=NOW)
+
+    assert (found.requests, found.completed, found.errors) == (4, 2, 1)
+    assert (found.prompt_tokens, found.cached_tokens, found.generated_tokens) == (400, 100, 16)
+
+
+def test_percentiles_are_of_completed_requests(company: Company) -> None:
+    for first_token_ms in (10.0, 20.0, 30.0):
+        add(company, first_token_ms=first_token_ms)
+    add(company, finish=Finish.CANCELLED, first_token_ms=9_000.0)
+
+    found = recent_usage(actor=company.administrator.actor, now=NOW)
+
+    assert found.first_token_p50_ms == 20.0
+    assert found.first_token_p99_ms == pytest.approx(29.8)
+
+
+def test_the_last_day_ends_24_hours_ago(company: Company) -> None:
+    add(company, ago=timedelta(hours=24, seconds=1))
+    add(company, ago=timedelta(hours=23, minutes=59))
+
+    assert recent_usage(actor=company.administrator.actor, now=NOW).requests == 1
+
+
+def test_hours_are_oldest_first_and_the_last_one_is_running(company: Company) -> None:
+    add(company, ago=timedelta(minutes=1))
+    add(company, ago=timedelta(hours=1))
+
+    hours = recent_usage(actor=company.administrator.actor, now=NOW).hourly_requests
+
+    assert hours == [0] * 22 + [1, 1]
+
+
+def test_accepted_suggestions_are_counted(company: Company) -> None:
+    with tenant(company.tenant_id):
+        for event in ("accepted", "shown"):
+            Outcome.objects.create(
+                tenant_id=company.tenant_id,
+                occurred_at=NOW,
+                outcome_id=uuid.uuid4(),
+                request_id=uuid.uuid4(),
+                event=event,
+                chars=1,
+                after_ms=0,
+            )
+
+    assert recent_usage(actor=company.administrator.actor, now=NOW).accepted == 1
+
+
+def test_the_neighbour_counts_none_of_it(company: Company) -> None:
+    neighbour = make_company("hooli", GLOBEX)
+    add(company)
+
+    assert recent_usage(actor=neighbour.administrator.actor, now=NOW).requests == 0
+    assert usage_by_day(actor=neighbour.administrator.actor, num_days=1, now=NOW)[0].requests == 0
+
+
+def test_a_developer_counts_his_own(company: Company) -> None:
+    add(company, user_id=company.developer.user_id)
+    add(company, user_id=company.administrator.user_id)
+
+    assert recent_usage(actor=company.developer.actor, now=NOW).requests == 1
+    assert usage_by_day(actor=company.developer.actor, num_days=1, now=NOW)[0].requests == 1
+
+
+def test_days_without_usage_are_there_too(company: Company) -> None:
+    add(company, ago=timedelta(days=2))
+
+    days = usage_by_day(actor=company.administrator.actor, num_days=4, now=NOW)
+
+    assert [(day.day.day, day.requests) for day in days] == [(17, 0), (18, 1), (19, 0), (20, 0)]
+
+
+def test_who_is_nobody_counts_nothing(company: Company) -> None:
+    nobody = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
+    add(company)
+
+    assert recent_usage(actor=nobody, now=NOW).requests == 0
+
+
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.BILLING])
+def test_auditors_and_billing_count_everything(company: Company, role: Role) -> None:
+    somebody = Actor(company.tenant_id, None, role, address=None, request_id="")
+    add(company, user_id=company.developer.user_id)
+
+    assert recent_usage(actor=somebody, now=NOW).requests == 1

@@ -1,0 +1,70 @@
+"""The real worker with its beat: what gateways send arrives without anybody calling a task."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery import current_app
+
+import caret.celery
+import tenants.tasks
+from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keyvalue import connect
+from tenants.models import Outcome
+from tests.cast import Company, make_company
+from tests.integration.tenants.test_ingest import outcome
+from tests.stack.services import Services
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def worker(services: Services, tmp_path: Path) -> Iterator[Path]:
+    """The worker's log."""
+    log = tmp_path / "worker.log"
+    environment = {
+        **os.environ,
+        **services.mark,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+    }
+    command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*command, "--concurrency", "1"], cwd=ROOT, env=environment, stderr=output
+        )
+        yield log
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
+    company = make_company("initech", {})
+    connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([outcome(company)])})
+
+    assert wait_for_outcome(company, seconds=30), worker.read_text()
+
+
+def test_every_task_has_a_declared_queue_and_a_time() -> None:
+    ours = {name for name in current_app.tasks if name.startswith(tenants.tasks.__name__)}
+    conf = caret.celery.app.conf
+
+    assert set(conf.task_routes) == ours
+    assert {route["queue"] for route in conf.task_routes.values()} == {
+        queue.name for queue in conf.task_queues
+    }
+    assert {entry["task"] for entry in conf.beat_schedule.values()} == ours
+
+
+def wait_for_outcome(company: Company, *, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with tenant(company.tenant_id):
+            if Outcome.objects.exists():
+                return True
+        time.sleep(0.2)
+    return False

@@ -1,0 +1,42 @@
+"""`manage.py up` and `down` as a person runs them: real processes, looked at from outside."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from caret.embedded.paths import REPOSITORY
+
+# A cold start on two busy cores: the engine alone takes 16-35 s.
+UP_TIMEOUT_S = 300.0
+
+
+def environment_for(home: Path, *, ports: list[int]) -> dict[str, str]:
+    """The settings of an installation in `home`; of the test session's own, only the rest."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("CARET_") and name != "DJANGO_SETTINGS_MODULE"
+    }
+    console, gateway, engine = map(str, ports)
+    return inherited | {
+        "CARET_HOME": str(home),
+        "CARET_CONSOLE_PORT": console,
+        "CARET_GATEWAY_PORT": gateway,
+        "CARET_ENGINE_PORT": engine,
+    }
+
+
+def manage(
+    *arguments: str, environment: Mapping[str, str], timeout_s: float = UP_TIMEOUT_S
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(REPOSITORY / "manage.py"), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=dict(environment),
+        timeout=timeout_s,
+        check=False,
+    )

@@ -1,0 +1,112 @@
+"""All of Caret as real processes under its real supervisor, started once a session.
+
+It shares Postgres and Valkey with the `services` fixture, so that a test may look at both sides:
+at the HTTP answer and at the row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.up_file import PoolEntry, TenantEntry, UpEntry, read_up_file
+from tests.stack.commands import environment_for, manage
+from tests.stack.ports import free_ports
+from tests.stack.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    slug: str
+    admin_email: str
+    admin_password: str
+    developer_email: str
+    developer_password: str
+    api_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    console_url: str
+    gateway_url: str
+    tenants: tuple[Tenant, ...]  # acme, globex
+    logs: Path  # one file for each process
+    up_file: Path
+    environment: dict[str, str]  # for `manage.py` commands against this stack; holds secrets
+
+    @property
+    def pools(self) -> list[PoolEntry]:
+        """As of now: an engine that was started again has a new process id."""
+        return _read(self.up_file)["pools"]
+
+    def tenant(self, slug: str) -> Tenant:
+        return next(tenant for tenant in self.tenants if tenant.slug == slug)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    stack: Stack
+
+    @property
+    def url(self) -> str:
+        return self.stack.pools[0]["url"]
+
+    @property
+    def pid(self) -> int:
+        pid = self.stack.pools[0]["pid"]
+        assert pid is not None
+        return pid
+
+
+@pytest.fixture(scope="session")
+def stack(services: Services) -> Iterator[Stack]:
+    environment = environment_for(services.paths.home, ports=free_ports(3)) | {
+        "DATABASE_URL": services.database_url,
+        "CARET_OWNER_DATABASE_URL": services.owner_database_url,
+        "REDIS_URL": services.redis_url,
+        # So that the supervisor, too, is ended when this session is killed.
+        **services.mark,
+    }
+    started = manage("up", "--detach", environment=environment)
+    assert started.returncode == 0, started.stdout + started.stderr
+    try:
+        yield _describe(services, environment=environment)
+    finally:
+        stopped = manage("down", environment=environment)
+        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+
+
+@pytest.fixture(scope="session")
+def engine(stack: Stack) -> Engine:
+    """The real vLLM with the demonstration model."""
+    return Engine(stack)
+
+
+def _describe(services: Services, *, environment: dict[str, str]) -> Stack:
+    entry = _read(services.paths.up_file)
+    return Stack(
+        console_url=entry["console_url"],
+        gateway_url=entry["gateway_url"],
+        tenants=tuple(_tenant(tenant) for tenant in entry["tenants"]),
+        logs=services.paths.logs,
+        up_file=services.paths.up_file,
+        environment=environment,
+    )
+
+
+def _tenant(entry: TenantEntry) -> Tenant:
+    return Tenant(
+        slug=entry["slug"],
+        admin_email=entry["admin_email"],
+        admin_password=entry["admin_password"],
+        developer_email=entry["developer_email"],
+        developer_password=entry["developer_password"],
+        api_key=entry["api_key"],
+    )
+
+
+def _read(up_file: Path) -> UpEntry:
+    entry = read_up_file(up_file)
+    assert entry is not None, "the supervisor has ended"
+    return entry

@@ -1,0 +1,68 @@
+"""Postgres and Valkey, migrated, shared by the whole session.
+
+Django's connections are those of production: `default` is the weak role `caret_app`. No test
+database is made beside it, since that role may not make one. A test that commits makes a tenant of
+its own with a random slug; nothing is emptied between tests.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from pytest_django import DjangoDbBlocker
+
+from caret.embedded.mark import environment_with, new_mark
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.postgres import EmbeddedPostgres
+from caret.embedded.valkey import EmbeddedValkey
+from caret.embedded.watchdog import Watchdog
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    paths: EmbeddedPaths
+    database_url: str  # role caret_app
+    owner_database_url: str  # role caret_owner
+    redis_url: str
+    mark: dict[str, str]  # in a process's environment: it is ended with this session
+
+
+@pytest.fixture(scope="session")
+def services(
+    embedded_paths: EmbeddedPaths, django_db_blocker: DjangoDbBlocker
+) -> Iterator[Services]:
+    # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
+    mark = new_mark(embedded_paths.home / "services")
+    marked = environment_with(mark)
+    with (
+        Watchdog(mark),  # a session that is killed leaves no servers behind
+        EmbeddedPostgres(embedded_paths, mark=marked),
+        EmbeddedValkey(embedded_paths, mark=marked),
+    ):
+        with django_db_blocker.unblock():
+            _require_own_database(embedded_paths)
+            call_command("migrate", database="owner", verbosity=0)
+            call_command("create_partitions", stdout=StringIO())
+        yield Services(
+            paths=embedded_paths,
+            database_url=embedded_paths.app_database_url.read_text().strip(),
+            owner_database_url=embedded_paths.owner_database_url.read_text().strip(),
+            redis_url=embedded_paths.redis_url.read_text().strip(),
+            mark=marked,
+        )
+
+
+def _require_own_database(paths: EmbeddedPaths) -> None:
+    """A DJANGO_SETTINGS_MODULE in the person's shell makes pytest-django read the settings before
+    the environment was set: the tests would then write into that person's database."""
+    assert settings.DATABASES["default"]["HOST"] == str(paths.sockets), (
+        "unset DJANGO_SETTINGS_MODULE"
+    )
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(services: Services) -> None:
+    """Takes the place of pytest-django's, which would create a test database."""
