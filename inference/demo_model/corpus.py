@@ -1,0 +1,87 @@
+"""Reads the Python standard library as a corpus, and keeps whole files apart for validation.
+
+Files with tables, generated text or foreign test data are left out. Tests are read for volume
+only: they are drawn less often than ordinary code, and none of them is held out.
+"""
+
+import hashlib
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+EXCLUDED_FOLDERS = frozenset({"site-packages", "encodings", "pydoc_data", "data", "__pycache__"})
+TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
+MAX_LINE_CHARS = 400  # longer lines are tables or packed data
+MIN_FILE_CHARS = 200
+MIN_HELD_OUT_CHARS = 2_000
+HELD_OUT_PER_MILLE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    path: str  # relative to the library's root, with forward slashes
+    text: str
+    is_test: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    training: tuple[SourceFile, ...]
+    held_out: tuple[SourceFile, ...]  # ordinary code only
+
+
+def standard_library() -> Path:
+    return Path(sysconfig.get_paths()["stdlib"])
+
+
+def read_corpus(root: Path) -> Corpus:
+    return split(_read_files(root))
+
+
+def split(files: Iterable[SourceFile]) -> Corpus:
+    """By the hash of the path, so that a file's side never depends on the other files."""
+    training: list[SourceFile] = []
+    held_out: list[SourceFile] = []
+    for file in files:
+        (held_out if _is_held_out(file) else training).append(file)
+    return Corpus(tuple(training), tuple(held_out))
+
+
+def _is_held_out(file: SourceFile) -> bool:
+    if file.is_test or len(file.text) < MIN_HELD_OUT_CHARS:
+        return False
+    digest = hashlib.sha256(file.path.encode()).digest()
+    return int.from_bytes(digest[:4], "big") % 1000 < HELD_OUT_PER_MILLE
+
+
+def _read_files(root: Path) -> list[SourceFile]:
+    files = []
+    for path in sorted(root.rglob("*.py")):
+        relative = path.relative_to(root).as_posix()
+        if not _is_wanted(relative):
+            continue
+        text = _read_text(path)
+        if text is not None:
+            files.append(SourceFile(relative, text, is_test=_is_test(relative)))
+    return files
+
+
+def _is_wanted(relative: str) -> bool:
+    path = PurePosixPath(relative)
+    is_built = path.parts[0].startswith(("config-", "lib-dynload", "_sysconfigdata"))
+    return not is_built and EXCLUDED_FOLDERS.isdisjoint(path.parts)
+
+
+def _is_test(relative: str) -> bool:
+    return not TEST_FOLDERS.isdisjoint(PurePosixPath(relative).parts)
+
+
+def _read_text(path: Path) -> str | None:
+    """None where the file is not ordinary source: not UTF-8, tiny, or with lines of a table."""
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError:
+        return None
+    longest = max(map(len, text.splitlines()), default=0)
+    return text if len(text) >= MIN_FILE_CHARS and longest <= MAX_LINE_CHARS else None

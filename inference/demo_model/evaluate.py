@@ -1,0 +1,152 @@
+"""Measures an exported folder on whole files that training never saw.
+
+    python -m inference.demo_model.evaluate --weights inference/demo_model/weights
+
+Prints one JSON object: nats per token, and for single lines, with the cursor in mid-line and
+greedy decoding, the shares that match exactly and that leave the file parseable.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch.nn import functional
+from transformers import AutoModelForCausalLM
+
+from inference.demo_model.batches import fim_ids
+from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
+from inference.demo_model.export import WEIGHTS_FOLDER
+from inference.demo_model.fim import Order, prompt
+from inference.demo_model.probes import Outcome, Probe, choose_probes, judge, parses
+
+WINDOW_TOKENS = 2048
+PREFIX_TOKENS = 1024
+SUFFIX_TOKENS = 256
+MAX_NEW_TOKENS = 48
+CHARS_PER_TOKEN = 8  # more than any window needs, before the cut to tokens
+ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))  # characters
+NUM_SAMPLES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Completer:
+    model: Any  # transformers publishes no types
+    tokenizer: Tokenizer
+
+    def complete(self, probe: Probe, order: Order) -> str:
+        ids = fim_ids(self.tokenizer)
+        prefix = self._encode(probe.cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
+        suffix = self._encode(probe.cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
+        tokens = prompt(order, ids, prefix=prefix[-PREFIX_TOKENS:], suffix=suffix[:SUFFIX_TOKENS])
+        return self._generate(tokens)
+
+    def nats(self, tokens: Sequence[int]) -> float:
+        """Summed over all tokens but the first."""
+        window = torch.tensor([tokens])
+        with torch.no_grad():
+            logits = self.model(window).logits[0, :-1]
+        return functional.cross_entropy(logits.float(), window[0, 1:], reduction="sum").item()
+
+    def _generate(self, tokens: list[int]) -> str:
+        window = torch.tensor([tokens])
+        with torch.no_grad():
+            out = self.model.generate(
+                window,
+                attention_mask=torch.ones_like(window),
+                max_new_tokens=MAX_NEW_TOKENS,
+                do_sample=False,
+            )
+        text: str = self.tokenizer.decode(out[0, len(tokens) :].tolist())
+        return text
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def load(weights: Path) -> Completer:
+    model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
+    model.train(False)
+    return Completer(model, Tokenizer.from_file(str(weights / "tokenizer.json")))
+
+
+def nats_figures(completer: Completer, files: Sequence[SourceFile]) -> dict[str, float]:
+    nats, num_tokens, num_bytes = 0.0, 0, 0
+    for file in files:
+        tokens: list[int] = completer.tokenizer.encode(file.text).ids
+        num_bytes += len(file.text.encode())
+        for start in range(0, len(tokens) - 1, WINDOW_TOKENS):
+            window = tokens[start : start + WINDOW_TOKENS + 1]
+            nats += completer.nats(window)
+            num_tokens += len(window) - 1
+    return {
+        "files": len(files),
+        "tokens": num_tokens,
+        "nats_per_token": round(nats / num_tokens, 3),
+        "nats_per_byte": round(nats / num_bytes, 3),
+    }
+
+
+def line_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    by_length = {}
+    for shortest, longest in ANSWER_LENGTHS:
+        group = [o for o in outcomes if shortest <= len(o.probe.cut.middle) <= longest]
+        by_length[f"{shortest}-{longest}"] = _share([o.is_exact for o in group])
+    return {
+        "probes": len(outcomes),
+        "exact": _share([o.is_exact for o in outcomes]),
+        "exact_by_answer_chars": by_length,
+        "parses": _share([o.parses for o in outcomes]),
+        "parses_with_nothing_inserted": _share([_parses_bare(o.probe) for o in outcomes]),
+    }
+
+
+def sample(outcomes: Sequence[Outcome], seed: int) -> list[dict[str, Any]]:
+    """Drawn by chance, not chosen."""
+    chosen = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
+    return [
+        {
+            "path": o.probe.path,
+            "before": o.probe.cut.prefix.rsplit("\n", 1)[-1],
+            "completion": o.completion,
+            "wanted": o.probe.cut.middle,
+            "parses": o.parses,
+        }
+        for o in chosen
+    ]
+
+
+def _parses_bare(probe: Probe) -> bool:
+    return parses(probe.cut.prefix + probe.cut.suffix)
+
+
+def _share(flags: Sequence[bool]) -> float | None:
+    """None where there is nothing to count."""
+    return round(sum(flags) / len(flags), 3) if flags else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="inference.demo_model.evaluate", description=__doc__)
+    parser.add_argument("--weights", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--max-probes", type=int, default=None)
+    options = parser.parse_args()
+    held_out = read_corpus(standard_library()).held_out
+    completer = load(options.weights)
+    probes = choose_probes(held_out, options.seed)[: options.max_probes]
+    report: dict[str, Any] = {"held_out": nats_figures(completer, held_out)}
+    for order in Order:
+        outcomes = [judge(probe, completer.complete(probe, order)) for probe in probes]
+        report[order.value] = line_figures(outcomes)
+        report[f"{order.value}_samples"] = sample(outcomes, options.seed)
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

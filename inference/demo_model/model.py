@@ -1,0 +1,125 @@
+"""The Qwen3 decoder, small: what `Qwen3ForCausalLM` computes, written for training on a CPU."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    vocabulary_tokens: int = 4096
+    hidden: int = 256
+    num_layers: int = 6
+    num_heads: int = 4
+    num_kv_heads: int = 2
+    head_dim: int = 64
+    feed_forward: int = 704
+    rope_theta: float = 100_000.0
+    norm_epsilon: float = 1e-6
+    max_positions: int = 8192
+
+
+class Attention(nn.Module):
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.shape = shape
+        queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
+        self.q_proj = nn.Linear(shape.hidden, queries, bias=False)
+        self.k_proj = nn.Linear(shape.hidden, keys, bias=False)
+        self.v_proj = nn.Linear(shape.hidden, keys, bias=False)
+        self.o_proj = nn.Linear(queries, shape.hidden, bias=False)
+        self.q_norm = nn.RMSNorm(shape.head_dim, shape.norm_epsilon)
+        self.k_norm = nn.RMSNorm(shape.head_dim, shape.norm_epsilon)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        q = _rotate(self.q_norm(self._heads(self.q_proj(x))), cos, sin)
+        k = _rotate(self.k_norm(self._heads(self.k_proj(x))), cos, sin)
+        v = self._heads(self.v_proj(x))
+        repeats = self.shape.num_heads // self.shape.num_kv_heads
+        k, v = k.repeat_interleave(repeats, dim=1), v.repeat_interleave(repeats, dim=1)
+        mixed = functional.scaled_dot_product_attention(
+            q.to(v.dtype), k.to(v.dtype), v, is_causal=True
+        )
+        out: Tensor = self.o_proj(mixed.transpose(1, 2).flatten(2))
+        return out
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """(rows, tokens, heads * head_dim) to (rows, heads, tokens, head_dim)."""
+        return x.view(*x.shape[:2], -1, self.shape.head_dim).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
+        self.up_proj = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
+        self.down_proj = nn.Linear(shape.feed_forward, shape.hidden, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        return out
+
+
+class Layer(nn.Module):
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.input_layernorm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
+        self.self_attn = Attention(shape)
+        self.post_attention_layernorm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
+        self.mlp = FeedForward(shape)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
+        mixed: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return mixed
+
+
+class Qwen3(nn.Module):
+    """Parameters carry the names of the exported file, less the leading `model.`."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embed_tokens = nn.Embedding(shape.vocabulary_tokens, shape.hidden)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_layers))
+        self.norm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
+        self._initialise()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits of each position's next token."""
+        x = self.embed_tokens(tokens)
+        cos, sin = rotations(self.shape, tokens.shape[1])
+        for layer in self.layers:
+            x = layer(x, cos, sin)
+        return functional.linear(self.norm(x), self.embed_tokens.weight)
+
+    def loss(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Weighted mean of the nats per label."""
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = self(inputs).flatten(0, 1)
+        nats = functional.cross_entropy(logits.float(), labels.flatten(), reduction="none")
+        return (nats * weights.flatten()).sum() / weights.sum()
+
+    def _initialise(self) -> None:
+        """Each layer begins as the identity: its two output projections are zero."""
+        nn.init.normal_(self.embed_tokens.weight, std=0.02)
+        for name, parameter in self.layers.named_parameters():
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                nn.init.zeros_(parameter)
+            elif parameter.ndim == 2:
+                nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
+
+
+def rotations(shape: ModelShape, num_tokens: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the rotary angles, each (tokens, head_dim)."""
+    exponents = torch.arange(0, shape.head_dim, 2) / shape.head_dim
+    angles = torch.outer(torch.arange(num_tokens), shape.rope_theta**-exponents)
+    doubled = torch.cat((angles, angles), dim=-1)
+    return doubled.cos(), doubled.sin()
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin

@@ -1,0 +1,90 @@
+"""Single-line questions to the model, from files it never saw, and the judgement of its answers.
+
+A probe's cursor stands in mid-line; the answer wanted is the rest of that line.
+"""
+
+import ast
+import random
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inference.demo_model.corpus import SourceFile
+from inference.demo_model.fim import Cut, cut_line_at
+
+MAX_PROBES_PER_FILE = 15
+MIN_LINE_CHARS = 8
+MIN_ANSWER_CHARS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    path: str
+    cut: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    probe: Probe
+    completion: str  # as generated, cut at the first line break
+    is_exact: bool  # but for spaces at the line's end
+    parses: bool
+
+
+def choose_probes(files: Sequence[SourceFile], seed: int) -> list[Probe]:
+    """The same files and seed give the same probes."""
+    probes = []
+    for file in files:
+        rng = random.Random(f"{seed}:{file.path}")
+        starts = _code_lines(file.text)
+        chosen = rng.sample(starts, min(MAX_PROBES_PER_FILE, len(starts)))
+        probes += [Probe(file.path, _cut_in_line(file.text, start, rng)) for start in chosen]
+    return probes
+
+
+def judge(probe: Probe, completion: str) -> Outcome:
+    line = completion.split("\n", 1)[0]
+    return Outcome(
+        probe=probe,
+        completion=line,
+        is_exact=line.rstrip() == probe.cut.middle.rstrip(),
+        parses=parses(probe.cut.prefix + line + probe.cut.suffix),
+    )
+
+
+def parses(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # odd escapes in generated strings
+            ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _code_lines(text: str) -> list[int]:
+    """Where lines of code begin, without comments, docstrings and very short lines."""
+    in_string = _docstring_lines(text)
+    starts, position = [], 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        stripped = line.strip()
+        is_code = len(stripped) >= MIN_LINE_CHARS and not stripped.startswith("#")
+        if is_code and number not in in_string:
+            starts.append(position)
+        position += len(line) + 1
+    return starts
+
+
+def _docstring_lines(text: str) -> set[int]:
+    """The lines of strings that stand alone as statements, from 1."""
+    lines: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines
+
+
+def _cut_in_line(text: str, start: int, rng: random.Random) -> Cut:
+    line = text[start:].split("\n", 1)[0].rstrip()
+    indent = len(line) - len(line.lstrip())
+    return cut_line_at(text, start + rng.randint(indent, len(line) - MIN_ANSWER_CHARS))
