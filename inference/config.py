@@ -14,12 +14,18 @@ class DataPlaneConfig:
     journal_folder: Path
     allowed_origins: frozenset[str]  # of browsers, e.g. https://caret.example.com
     max_completions: int  # under way at once on this gateway
+    max_connections_per_key: int  # and HTTP completions, on this gateway
     # Snapshots that nobody could compare with Redis for so long close the gateway: a revocation
     # might have been missed. Long enough for a Redis fail-over.
     max_snapshot_age_s: float
     max_engine_stall_s: float  # without a byte from an engine
 
     def __post_init__(self) -> None:
-        for name in ("max_completions", "max_snapshot_age_s", "max_engine_stall_s"):
+        for name in (
+            "max_completions",
+            "max_connections_per_key",
+            "max_snapshot_age_s",
+            "max_engine_stall_s",
+        ):
             if getattr(self, name) <= 0:
                 raise BadSetting(f"{name} must be more than 0.")

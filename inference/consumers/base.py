@@ -19,6 +19,16 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
     connections share; the data plane has none, so it goes straight to the handler.
     """
 
+    async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self.release()
+
+    async def release(self) -> None:
+        """Ends all that the exchange still holds. Called once, however the exchange ended."""
+        raise NotImplementedError
+
     async def dispatch(self, message: Message) -> None:
         await getattr(self, get_handler_name(message))(message)
 

@@ -5,6 +5,7 @@ is seen while it is under way and ends it at once.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final
 
@@ -13,20 +14,33 @@ from channels.exceptions import StopConsumer
 
 from caret.foundation.logs import describe
 from inference.completion.client import MAX_SEND_S, ClientGone
-from inference.consumers.base import DataPlaneConsumer, Headers, Message
+from inference.consumers.base import (
+    DataPlaneConsumer,
+    Headers,
+    Message,
+    Receive,
+    Scope,
+    SendMessage,
+)
+from inference.errors import BadRequest, CompletionError
 
 log = structlog.get_logger(__name__)
-MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 MAX_RECEIVE_S: Final = 10.0  # for the whole body; a client slower than this is not typing
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `answer` and `refuse`."""
+    """Subclasses implement `answer` and `refuse`, and `check` where not everybody may call."""
+
+    max_body_bytes = 0  # most have no use for a body
 
     def __init__(self) -> None:
         self._body = bytearray()
+        self._has_answered = asyncio.Event()
         self._answering: asyncio.Task[None] | None = None
         self._too_late: asyncio.TimerHandle | None = None
+
+    def check(self) -> None:
+        """Called when only the headers are here; raises CompletionError to read no more."""
 
     async def answer(self, body: bytes) -> None:
         """Sends the whole response. Cancelled when the client leaves."""
@@ -36,29 +50,42 @@ class HttpConsumer(DataPlaneConsumer):
         """Sends a whole response in the protocol's own shape of an error."""
         raise NotImplementedError
 
+    async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        """Ends with the answer, or when the client leaves, whichever is first."""
+        reading = asyncio.ensure_future(super().__call__(scope, receive, send))
+        answered = asyncio.ensure_future(self._has_answered.wait())
+        try:
+            await asyncio.wait({reading, answered}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answered.cancel()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
     async def http_request(self, message: Message) -> None:
         if self._answering is not None:
             return  # already refused; what still comes of the body is dropped
         if self._too_late is None:
-            loop = asyncio.get_running_loop()
-            self._too_late = loop.call_later(MAX_RECEIVE_S, self._on_too_late)
+            self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_too_late)
+            self._refuse_strangers()
         self._body += message.get("body", b"")
-        if len(self._body) > MAX_BODY_BYTES:
-            self._body.clear()
-            self._begin_refusal(413, "too_large", f"A body may have {MAX_BODY_BYTES} bytes.")
+        if len(self._body) > self.max_body_bytes:
+            self._refuse_with(
+                BadRequest(
+                    "too_large", f"A body may have {self.max_body_bytes} bytes.", http_status=413
+                )
+            )
         elif not message.get("more_body", False):
-            self._too_late.cancel()
-            self._answering = asyncio.create_task(self._answer(bytes(self._body)))
-            self._body.clear()
+            self._begin(self.answer(bytes(self._body)))
 
     async def http_disconnect(self, _message: Message) -> None:
-        """The client has left, or the response is complete."""
+        raise StopConsumer
+
+    async def release(self) -> None:
         if self._too_late is not None:
             self._too_late.cancel()
         if self._answering is not None:
             self._answering.cancel()
             await asyncio.gather(self._answering, return_exceptions=True)
-        raise StopConsumer
 
     async def start(self, status: int, headers: Headers) -> None:
         await self._send_bounded(
@@ -76,22 +103,38 @@ class HttpConsumer(DataPlaneConsumer):
         await self.start(status, [(b"content-type", content_type), (b"content-length", length)])
         await self.send_part(body, is_last=True)
 
-    async def _answer(self, body: bytes) -> None:
+    def _refuse_strangers(self) -> None:
         try:
-            await self.answer(body)
+            self.check()
+        except CompletionError as error:
+            self._refuse_with(error)
+
+    def _on_too_late(self) -> None:
+        message = f"The body did not come within {MAX_RECEIVE_S:.0f} s."
+        self._refuse_with(BadRequest("too_slow", message, http_status=408))
+
+    def _refuse_with(self, error: CompletionError) -> None:
+        self._begin(self.refuse(error.http_status, error.code, error.message))
+
+    def _begin(self, answer: Coroutine[None, None, None]) -> None:
+        """The first answer counts."""
+        if self._answering is not None:
+            answer.close()
+            return
+        self._body.clear()
+        self._answering = asyncio.create_task(self._answer(answer))
+
+    async def _answer(self, answer: Coroutine[None, None, None]) -> None:
+        try:
+            await answer
         except ClientGone:
             return
         except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
             log.error("http.defect", path=self.scope["path"], **describe(defect))
             with suppress(ClientGone):
                 await self.refuse(500, "internal", "Something went wrong.")
-
-    def _on_too_late(self) -> None:
-        self._begin_refusal(408, "too_slow", f"The body did not come within {MAX_RECEIVE_S:.0f} s.")
-
-    def _begin_refusal(self, status: int, code: str, message: str) -> None:
-        if self._answering is None:
-            self._answering = asyncio.create_task(self.refuse(status, code, message))
+        finally:
+            self._has_answered.set()
 
     async def _send_bounded(self, message: Message) -> None:
         try:

@@ -4,11 +4,18 @@ With `suffix` the prompt is the text before the cursor, without it the prompt is
 Unknown fields are ignored.
 """
 
+import asyncio
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Final
+
 import msgspec
 
 from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.client import ClientGone
+from inference.completion.request import Principal
 from inference.consumers.base import bearer_key
 from inference.consumers.http import HttpConsumer
 from inference.consumers.openai_answers import EventStream, WholeAnswer, error_body
@@ -35,22 +42,32 @@ class CompletionBody(msgspec.Struct, frozen=True):
 _decode = msgspec.json.Decoder(CompletionBody).decode
 
 
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+
+
 class OpenAIConsumer(HttpConsumer):
+    max_body_bytes = MAX_BODY_BYTES
+
     def __init__(self, plane: DataPlane) -> None:
         super().__init__()
         self._plane = plane
         self._received_s = plane.clock.monotonic_s()
+        self._principal: Principal  # once `check` has let it in
+
+    def check(self) -> None:
+        if self.scope["method"] != "POST":
+            raise BadRequest("method_not_allowed", "Use POST.", http_status=405)
+        self._principal = authenticate(
+            self._plane.authority, bearer_key(self.scope), now_ms=self._plane.clock.now_ms()
+        )
 
     async def answer(self, body: bytes) -> None:
-        if self.scope["method"] != "POST":
-            await self.refuse(405, "method_not_allowed", "Use POST.")
-            return
         try:
             arrival, parsed = self._understand(body)
+            with self._ending_with_key():
+                await serve(self._plane, arrival, self._client(arrival, parsed))
         except CompletionError as error:
             await self.refuse(error.http_status, error.code, error.message)
-            return
-        await serve(self._plane, arrival, self._client(arrival, parsed))
 
     async def refuse(self, status: int, code: str, message: str) -> None:
         try:
@@ -61,19 +78,23 @@ class OpenAIConsumer(HttpConsumer):
             return
 
     def _understand(self, body: bytes) -> tuple[Arrival, CompletionBody]:
-        """Raises Unauthenticated before the body is parsed: strangers get no work done."""
-        key_text = bearer_key(self.scope)
-        now_ms = self._plane.clock.now_ms()
-        authenticate(self._plane.authority, key_text, now_ms=now_ms)
+        """Raises BadRequest."""
         parsed = _parse(body)
         arrival = Arrival(
             protocol="openai",
-            key_text=key_text,
+            key_text=bearer_key(self.scope),
             draft=_draft(parsed),
             received_s=self._received_s,
-            occurred_at_ms=now_ms,
+            occurred_at_ms=self._plane.clock.now_ms(),
         )
         return arrival, parsed
+
+    def _ending_with_key(self) -> AbstractContextManager[None]:
+        """A key that is revoked ends its completion; the client gets what there is, and an end."""
+        task = asyncio.current_task()
+        assert task is not None, "consumers answer in a task of their own"
+        end = partial(task.cancel, Finish.CANCELLED.value)
+        return self._plane.authority.watching(self._principal.credential.key_id, end)
 
     def _client(self, arrival: Arrival, parsed: CompletionBody) -> EventStream | WholeAnswer:
         if not parsed.stream:

@@ -36,15 +36,18 @@ class StreamConsumer(DataPlaneConsumer):
         except CompletionError as error:
             await self._deny(error)
             return
+        watching = self._plane.authority.watching(principal.credential.key_id, self._on_key_end)
+        try:
+            self._held.enter_context(watching)
+        except CompletionError as error:
+            await self._deny(error)
+            return
         backend = Backend(
             serve=partial(serve, self._plane),
             keep=self._plane.journal.append,
             clock=self._plane.clock,
         )
         self._connection = Connection(backend, Caller(principal, key_text), self._send_frame)
-        self._held.enter_context(
-            self._plane.authority.watching(principal.credential.key_id, self._on_key_end)
-        )
         await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
 
     async def websocket_receive(self, message: Message) -> None:
@@ -53,14 +56,15 @@ class StreamConsumer(DataPlaneConsumer):
         try:
             await self._connection.on_frame(message.get("text"))
         except ClientGone:  # it sends but does not read
-            await self._connection.close()
             raise StopConsumer from None
 
     async def websocket_disconnect(self, _message: Message) -> None:
+        raise StopConsumer
+
+    async def release(self) -> None:
         self._held.close()
         if self._connection is not None:
             await self._connection.close()
-        raise StopConsumer
 
     def _check_handshake(self) -> str:
         """The presented key, "" when there is none. Raises BadRequest, Forbidden."""

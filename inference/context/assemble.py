@@ -6,7 +6,7 @@ from caret.contracts.policy import Mode
 from inference.completion.request import Admitted, CompletionRequest
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
 from inference.context.files import encode_files
-from inference.context.fim import recognise
+from inference.context.fim import Order, recognise
 from inference.context.layout import lay_out, markers_of, stop_token_ids
 from inference.context.prompt import Parts, Prompt
 from inference.context.tokens import Tokens
@@ -14,6 +14,7 @@ from inference.context.window import head, tail
 from inference.errors import BadRequest
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
+_MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 # Ordinary code, to learn how many characters a token of this tokenizer holds.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
 
@@ -21,9 +22,13 @@ _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        r
 class PromptWriter:
     """All that is known of one model's prompts; made once, at start."""
 
-    def __init__(self, tokens: Tokens, *, model: str, max_context_tokens: int) -> None:
+    def __init__(
+        self, tokens: Tokens, *, model: str, max_context_tokens: int, order: Order | None = None
+    ) -> None:
+        """`order`: in place of the family's own."""
         self.tokens = tokens
         self.family = recognise(tokens.token_id, model=model)
+        self.order = order or self.family.order
         self.markers = markers_of(self.family, tokens)
         self.stop_token_ids = stop_token_ids(self.family, tokens)
         self.max_context_tokens = max_context_tokens
@@ -43,10 +48,12 @@ def assemble(writer: PromptWriter, admitted: Admitted) -> Prompt:
 
 
 def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
-    token_ids = [*writer.markers.begin, *writer.tokens.encode_raw(request.prefix)]
-    if len(token_ids) > total:
-        raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
-    return token_ids
+    # So long that it need not be counted: counting 512 KB would hold the loop for 170 ms.
+    if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
+        token_ids = [*writer.markers.begin, *writer.tokens.encode_raw(request.prefix)]
+        if len(token_ids) <= total:
+            return token_ids
+    raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
 
 
 def _fim(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
@@ -67,7 +74,7 @@ def _fim(writer: PromptWriter, request: CompletionRequest, total: int) -> list[i
     suffix = _encode_head(writer, request.suffix, max_tokens=max_suffix)
     prefix = _encode_tail(writer, request.prefix, max_tokens=room - len(suffix))
     parts = Parts(files=files, suffix=suffix, prefix=prefix)
-    return lay_out(writer.family.order, writer.markers, parts)
+    return lay_out(writer.order, writer.markers, parts)
 
 
 def _budget(writer: PromptWriter, request: CompletionRequest, total: int) -> Budget:

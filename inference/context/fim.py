@@ -117,6 +117,17 @@ FAMILIES: Final = (
 )
 
 
+ALL_MARKERS: Final = frozenset(
+    marker
+    for family in FAMILIES
+    for marker in (
+        *(family.prefix, family.suffix, family.middle, family.file_separator, family.repository),
+        *(family.begin, *family.ends),
+    )
+    if marker is not None
+)
+
+
 def recognise(token_id: Callable[[str], int | None], *, model: str) -> Family:
     """The family of a tokenizer. Raises BadSetting when it is none that we know."""
     for family in FAMILIES:

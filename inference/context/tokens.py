@@ -1,5 +1,6 @@
 """A model's own tokenizer, narrowed to what assembly needs."""
 
+import json
 import os
 import re
 from itertools import chain
@@ -9,6 +10,7 @@ from typing import Final
 from tokenizers import Tokenizer
 
 from caret.foundation.environment import BadSetting
+from inference.context.fim import ALL_MARKERS
 
 # Between two words every byte-level tokenizer divides before the blank: a text may be cut there and
 # its parts encoded at once. Tokens checks that for its own tokenizer before it does so.
@@ -26,7 +28,7 @@ class Tokens:
     def __init__(self, tokenizer: Tokenizer) -> None:
         # Two copies, because the flag is a property of the whole tokenizer.
         self._with_markers = tokenizer
-        self._plain = Tokenizer.from_str(tokenizer.to_str())
+        self._plain = Tokenizer.from_str(_with_special_markers(tokenizer.to_str()))
         self._plain.encode_special_tokens = True
         for each in (self._with_markers, self._plain):
             each.no_truncation()
@@ -52,6 +54,15 @@ class Tokens:
             _encode(self._plain, [_SAMPLE[: seam.start()], _SAMPLE[seam.start() :]]) == whole
             for seam in _SEAM.finditer(_SAMPLE)
         )
+
+
+def _with_special_markers(tokenizer_json: str) -> str:
+    """Marks all fill-in-the-middle markers as special: some models list theirs as ordinary tokens,
+    which would be taken for markers wherever a customer's file mentions them."""
+    description = json.loads(tokenizer_json)
+    for token in description["added_tokens"]:
+        token["special"] = token["special"] or token["content"] in ALL_MARKERS
+    return json.dumps(description)
 
 
 def _encode(tokenizer: Tokenizer, parts: list[str]) -> list[int]:

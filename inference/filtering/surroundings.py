@@ -1,8 +1,13 @@
 """Reads from a request what the cutter has to know of the text around the cursor."""
 
+import re
+from typing import Final
+
 from caret.contracts.policy import Mode
 from inference.completion.request import CompletionRequest
 from inference.filtering.cut import Surroundings
+
+_TEXT: Final = re.compile(r"\S")
 
 
 def surroundings_of(request: CompletionRequest, *, is_single_line: bool) -> Surroundings:
@@ -15,8 +20,17 @@ def surroundings_of(request: CompletionRequest, *, is_single_line: bool) -> Surr
         min_indent=_min_indent(request.mode, line_before, is_fresh_line=is_fresh_line),
         ends_at_blank_line=request.mode is Mode.INLINE,
         rest_of_line=line_after.strip(),
-        next_line=next((line.rstrip() for line in after.split("\n") if line.strip()), ""),
+        next_line=_first_line_of_text(after),
     )
+
+
+def _first_line_of_text(text: str) -> str:
+    found = _TEXT.search(text)
+    if found is None:
+        return ""
+    start = text.rfind("\n", 0, found.start()) + 1
+    end = text.find("\n", found.start())
+    return text[start : end if end >= 0 else len(text)].rstrip()
 
 
 def _min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:

@@ -25,6 +25,8 @@ class Seats:
 
     def __init__(self, *, max_total: int) -> None:
         self._max_total = max_total
+        # Whatever its own policy says, one tenant leaves room for the others.
+        self._max_of_one = max(1, max_total // 4)
         self._taken: Counter[TenantId] = Counter()
 
     @property
@@ -34,7 +36,7 @@ class Seats:
     @contextmanager
     def one(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
         """Raises Busy: `too_many_requests`, `gateway_full`."""
-        if self._taken[tenant_id] >= max_of_tenant:
+        if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
             raise Busy("too_many_requests", "Too many completions of this tenant are under way.")
         if self._taken.total() >= self._max_total:
             raise Busy("gateway_full", "The gateway is full.", http_status=503)

@@ -25,12 +25,18 @@ def authenticate(authority: Authority, key_text: str | None, *, now_ms: int) -> 
     if key is None:
         raise Unauthenticated("invalid_key", "This is not a valid API key.")
     if not authority.is_fresh():
-        raise Unauthenticated(
-            "snapshots_stale", "The gateway cannot verify keys at the moment.", http_status=503
-        )
+        raise _stale()
     credential, snapshot = _find(authority, key)
+    if not authority.is_trusted(snapshot.tenant_id):
+        raise _stale()
     _check_in_force(credential, snapshot, now_ms)
     return Principal(credential=credential, snapshot=snapshot)
+
+
+def _stale() -> Unauthenticated:
+    return Unauthenticated(
+        "snapshots_stale", "The gateway cannot verify keys at the moment.", http_status=503
+    )
 
 
 def _find(authority: Authority, key: PresentedKey) -> tuple[Credential, TenantSnapshot]:

@@ -4,7 +4,8 @@ Knows nothing of Redis; a feed (`snapshot_feed`) puts snapshots in and confirms 
 Rules:
 1. A snapshot is replaced by a newer one only.
 2. Without a confirmation for `max_age_s` nobody is let in: a revocation might have been missed.
-3. Who holds something on a key's behalf (a connection) can ask to be told when the key ends.
+3. The same holds for one tenant whose newer snapshot cannot be read.
+4. Who holds something on a key's behalf (a connection) can ask to be told when the key ends.
 """
 
 from collections import defaultdict
@@ -16,19 +17,25 @@ from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import KeyId, LookupId, TenantId
+from inference.errors import Busy
 
 
 class Authority:
-    def __init__(self, *, root_secret: bytes, clock: Clock, max_age_s: float) -> None:
+    def __init__(
+        self, *, root_secret: bytes, clock: Clock, max_age_s: float, max_watchers: int = 1_000
+    ) -> None:
+        """`max_watchers` of one key: its connections and completions at one time."""
         self._root_secret = root_secret
         self._clock = clock
         self._max_age_s = max_age_s
+        self._max_watchers = max_watchers
+        self._unreadable_s: dict[TenantId, float] = {}  # since when
         self._confirmed_s: float | None = None  # None: no snapshot was ever read
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
         # Lookup ids are random, not reserved: two tenants may hold the same; the digest decides.
         self._by_lookup: dict[LookupId, tuple[tuple[Credential, TenantSnapshot], ...]] = {}
         self._peppers: dict[int, bytes] = {}
-        self._watchers: defaultdict[KeyId, set[Callable[[], None]]] = defaultdict(set)
+        self._watchers: defaultdict[KeyId, set[Callable[[], object]]] = defaultdict(set)
 
     @property
     def versions(self) -> dict[TenantId, int]:
@@ -40,6 +47,17 @@ class Authority:
             confirmed_s is not None and self._clock.monotonic_s() - confirmed_s <= self._max_age_s
         )
 
+    def is_trusted(self, tenant_id: TenantId) -> bool:
+        """Whether no newer snapshot of the tenant has been unreadable for too long."""
+        since_s = self._unreadable_s.get(tenant_id)
+        return since_s is None or self._clock.monotonic_s() - since_s <= self._max_age_s
+
+    def note_unreadable(self, tenant_id: TenantId) -> bool:
+        """There is a newer snapshot that cannot be read; True when that is news."""
+        is_news = tenant_id not in self._unreadable_s
+        self._unreadable_s.setdefault(tenant_id, self._clock.monotonic_s())
+        return is_news
+
     def confirm(self) -> None:
         """All snapshots were compared with Redis just now."""
         self._confirmed_s = self._clock.monotonic_s()
@@ -50,6 +68,7 @@ class Authority:
         if held is not None and held.version >= snapshot.version:
             return
         self._snapshots[snapshot.tenant_id] = snapshot
+        self._unreadable_s.pop(snapshot.tenant_id, None)
         if held is not None:
             self._forget(held)
         for credential in snapshot.credentials:
@@ -66,9 +85,14 @@ class Authority:
         return self._peppers[version]
 
     @contextmanager
-    def watching(self, key_id: KeyId, on_end: Callable[[], None]) -> Iterator[None]:
-        """Calls `on_end` when the key is revoked or its tenant is no longer active."""
+    def watching(self, key_id: KeyId, on_end: Callable[[], object]) -> Iterator[None]:
+        """Calls `on_end` when the key is revoked or its tenant is no longer active.
+
+        Raises Busy: `too_many_connections`.
+        """
         watchers = self._watchers[key_id]
+        if len(watchers) >= self._max_watchers:
+            raise Busy("too_many_connections", "This key has too many connections.")
         watchers.add(on_end)
         try:
             yield

@@ -5,12 +5,12 @@ Each completion is a task of its own, so that a `cancel` never waits behind one.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from caret.contracts.usage import Finish, OutcomeRecord, UsageRecord
+from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, UsageRecord
 from caret.foundation.clock import Clock
 from caret.foundation.ids import RequestId, new_request_id
 from inference.completion.account import Account
@@ -36,6 +36,14 @@ MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
 MAX_OUTCOME: Final = 2**31 - 1
+# How often each may be told of one completion: accepted word by word, persisted after six spans.
+MAX_REPORTS: Final = {
+    OutcomeEvent.SHOWN: 1,
+    OutcomeEvent.ACCEPTED: 1,
+    OutcomeEvent.REJECTED: 1,
+    OutcomeEvent.PARTIALLY_ACCEPTED: 32,
+    OutcomeEvent.PERSISTED: 8,
+}
 
 Send = Callable[[ServerFrame], Awaitable[None]]
 
@@ -67,6 +75,7 @@ class Exchange:
     send: Send
     state: State = State.UNKNOWN
     task: asyncio.Task[None] | None = None
+    reports: Counter[OutcomeEvent] = field(default_factory=Counter)
 
     def advance(self, event: Event) -> None:
         self.state = advance(self.state, event)
@@ -190,6 +199,9 @@ class Connection:
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
         if not (0 <= frame.chars <= MAX_OUTCOME and 0 <= frame.after_ms <= MAX_OUTCOME):
             raise BadFrame("bad_field", "chars and after_ms must be whole numbers from 0.")
+        if exchange.reports[frame.event] >= MAX_REPORTS[frame.event]:
+            raise BadFrame("duplicate_outcome", "This was reported before.")
+        exchange.reports[frame.event] += 1
         self._backend.keep(
             OutcomeRecord(
                 outcome_id=new_request_id(),

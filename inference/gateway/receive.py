@@ -10,9 +10,9 @@ from inference.gateway.languages import LANGUAGES
 
 # A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
-MAX_FILES: Final = 64
+MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
-MAX_NAME_CHARS: Final = 1024  # paths, repository names
+MAX_NAME_CHARS: Final = 512  # paths, repository names
 MAX_STOPS: Final = 4  # what the engine takes
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = 512

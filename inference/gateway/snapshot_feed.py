@@ -45,31 +45,35 @@ class SnapshotFeed:
         """One look at Redis; raises RedisError when it cannot be reached."""
         changes = await self._redis.get(CHANGES)
         if changes is None or changes != self._seen_changes:
-            await self._read_newer()
-            self._seen_changes = changes
+            has_all = await self._read_newer()
+            self._seen_changes = changes if has_all else None
         else:
             self._authority.confirm()
 
-    async def _read_newer(self) -> None:
+    async def _read_newer(self) -> bool:
+        """False when one of them could not be read, so that it is tried again."""
         hash_ = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(VERSIONS)))
         versions = {
             TenantId(key.decode()): int(value) for key, value in hash_.items() if value.isdigit()
         }
         held = self._authority.versions
         newer = [tenant for tenant, version in versions.items() if version > held.get(tenant, -1)]
-        if newer:
-            for data in await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))):
-                self._take(data)
+        found = await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))) if newer else []
+        taken = [self._take(tenant, data) for tenant, data in zip(newer, found, strict=True)]
         # Redis that has lost its memory confirms nothing, until the control plane publishes anew.
         if held.keys() <= versions.keys():
             self._authority.confirm()
+        return all(taken)
 
-    def _take(self, data: bytes | None) -> None:
+    def _take(self, tenant_id: TenantId, data: bytes | None) -> bool:
         try:
             snapshot = decode_snapshot(data or b"")
         except msgspec.MsgspecError as error:
-            # A newer schema than ours, or damage: the tenant stays as it was, the others go on.
-            log.error("snapshots.unreadable", error=type(error).__name__)
-            return
+            # A newer schema than ours, or damage: the tenant stays as it was until it is too old to
+            # be trusted, the others go on.
+            if self._authority.note_unreadable(tenant_id):
+                log.error("snapshots.unreadable", tenant_id=tenant_id, error=type(error).__name__)
+            return False
         self._authority.replace(snapshot)
         log.info("snapshots.replaced", tenant_id=snapshot.tenant_id, version=snapshot.version)
+        return True

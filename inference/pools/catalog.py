@@ -7,6 +7,7 @@
     tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
+    order = "spm2"                 # psm | spm | spm2; left out: as the model's family has it
 
 One pool for each tier; the same replicas may stand in two pools.
 """
@@ -22,6 +23,7 @@ import msgspec
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
+from inference.context.fim import Order
 
 MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
 
@@ -33,6 +35,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokenizer: str
     max_context_tokens: int
     replicas: tuple[str, ...]
+    order: Order | None = None
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +58,7 @@ class Pool:
     tokenizer: str
     max_context_tokens: int
     replicas: tuple[Replica, ...]  # at least one
+    order: Order | None = None  # of the prompt's parts; None: as the model's family has it
 
 
 def read_catalog(path: Path) -> Mapping[Tier, Pool]:
@@ -90,6 +94,7 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
         replicas=tuple(_replica(url, entry.name) for url in entry.replicas),
+        order=entry.order,
     )
 
 

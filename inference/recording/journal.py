@@ -72,11 +72,14 @@ class FileJournal:
         self._num_segments = 0
         self._current = self._new_segment()
         self._closed: list[Path] = []
+        self._is_closed = False
         self._unwritten: deque[bytes] = deque(maxlen=MAX_UNWRITTEN)
 
     def append(self, record: UsageRecord) -> None:
         data = encode_records([record])
         try:
+            if self._is_closed:  # a completion that ended after the shutdown: for the next gateway
+                self._current, self._is_closed = self._new_segment(), False
             self._current.append(data)
         except OSError as error:
             # A full disk: hold it in memory, and let the completion end as it would.
@@ -118,6 +121,7 @@ class FileJournal:
         """The last attempt; what stays undelivered waits in the folder for the next gateway."""
         await self.ship(shipment)
         self._current.close()
+        self._is_closed = True
         if not self._current.num_bytes:
             await asyncio.to_thread(self._current.path.unlink, missing_ok=True)
 

@@ -6,7 +6,7 @@ from django.conf import settings
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.logs import configure_logging
 from caret.wiring import data_plane_config
-from inference.consumers.http import MAX_BODY_BYTES
+from inference.consumers.openai import MAX_BODY_BYTES
 from inference.gateway.frames import MAX_FRAME_CHARS
 
 
@@ -35,6 +35,6 @@ def main() -> int:
         log_level="warning",  # at INFO it logs paths with their queries
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=3,
     )
     return 0

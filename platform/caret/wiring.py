@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from caret.foundation.clock import SystemClock
 from caret.foundation.crypto import parse_root_secret
 from caret.foundation.environment import env_int, env_list, env_secret, env_text
+from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
@@ -42,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 def data_plane_config() -> DataPlaneConfig:
     """From the environment. Raises BadSetting."""
-    home = Path(env_text("CARET_HOME", ".caret"))
+    home = home_folder()
     return DataPlaneConfig(
         root_secret=parse_root_secret(
             env_secret("CARET_ROOT_SECRET", default_file=home / "secrets" / "root")
@@ -52,6 +53,9 @@ def data_plane_config() -> DataPlaneConfig:
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
+        max_connections_per_key=env_int(
+            "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
+        ),
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
     )
@@ -70,7 +74,10 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     """The plane with its background tasks; on leaving, what was recorded is delivered."""
     clock = SystemClock()
     authority = Authority(
-        root_secret=config.root_secret, clock=clock, max_age_s=config.max_snapshot_age_s
+        root_secret=config.root_secret,
+        clock=clock,
+        max_age_s=config.max_snapshot_age_s,
+        max_watchers=config.max_connections_per_key,
     )
     journal = FileJournal(config.journal_folder)
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
@@ -122,6 +129,7 @@ def _plane(
                 load_tokens(pool.tokenizer),
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
+                order=pool.order,
             )
             for tier, pool in pools.items()
         },

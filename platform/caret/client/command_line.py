@@ -15,6 +15,7 @@ from rich.text import Text
 from caret.client.cursor import CursorOutside, Cut, cut_at
 from caret.client.languages import language_of
 from caret.client.stream import Frame, GatewayRefused, Stream, open_stream
+from caret.foundation.home import home_folder
 
 MODES: Final = ("inline", "fim", "block", "docstring")
 _CONTEXT_LINES: Final = 8
@@ -84,9 +85,8 @@ def _target(tenant: str) -> Target:
 
 
 def _up_file() -> dict[str, Any]:
-    home = os.environ.get("CARET_HOME") or Path(__file__).resolve().parents[3] / ".caret"
     try:
-        described: dict[str, Any] = json.loads((Path(home) / "up.json").read_text())
+        described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # not there, or half written
         raise NotReady(
             "Nothing runs here. Start it with `make up`, or set CARET_GATEWAY_URL and "

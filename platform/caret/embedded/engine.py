@@ -31,6 +31,7 @@ _SHUTDOWN_TIMEOUT_S = 3
 class Model:
     path: str  # a folder, or a name on the model hub
     served_name: str
+    order: str | None = None  # of a prompt's parts; None: as the model's family has it
 
     @property
     def is_folder(self) -> bool:
@@ -105,14 +106,25 @@ _CPU_ARGUMENTS = ("--block-size", "32", "--enforce-eager")
 _GPU_ARGUMENTS = ("--block-size", "16")
 
 
+# An engine runs code that came with its model: it learns nothing of databases and keys. Each also
+# as NAME_FILE.
+_SECRETS = (
+    "CARET_ROOT_SECRET",
+    "DATABASE_URL",
+    "CARET_OWNER_DATABASE_URL",
+    "REDIS_URL",
+    "CARET_API_KEY",
+)
+
+
 def _environment(settings: EngineSettings, *, base: Mapping[str, str]) -> dict[str, str]:
-    """What the person has set already wins over ours."""
+    """What the person has set already wins over ours; secrets of other parts are left out."""
     ours = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
     if settings.model.is_folder:
         ours["HF_HUB_OFFLINE"] = "1"
     if not settings.has_gpu:
         ours |= _cpu_environment()
-    return ours | dict(base)
+    return ours | {name: value for name, value in base.items() if not name.startswith(_SECRETS)}
 
 
 def _cpu_environment() -> dict[str, str]:
@@ -128,7 +140,8 @@ def _cpu_environment() -> dict[str, str]:
 
 def _model(path: str) -> Model:
     if path == str(DEMO_MODEL):
-        return Model(path=path, served_name="demo")
+        # Trained both ways, but it writes far better suffix first (its card has the figures).
+        return Model(path=path, served_name="demo", order="spm2")
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
         raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
     folder = Path(path).expanduser()

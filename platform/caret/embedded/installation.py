@@ -11,7 +11,7 @@ from caret.embedded.mark import end_marked, home_digest, new_mark
 from caret.embedded.part import Part
 from caret.embedded.parts import environment_of_children, make_parts
 from caret.embedded.pools import read_pools
-from caret.embedded.ports import LOOPBACK, require_free
+from caret.embedded.ports import require_free
 from caret.embedded.programs import manage, run_to_end
 from caret.embedded.progress import Progress
 from caret.embedded.settings import UpSettings
@@ -84,8 +84,8 @@ class Installation:
     def describe(self) -> UpEntry:
         ports = self._settings.ports
         return {
-            "console_url": f"http://{LOOPBACK}:{ports.console.number}",
-            "gateway_url": f"http://{LOOPBACK}:{ports.gateway.number}",
+            "console_url": ports.console.url,
+            "gateway_url": ports.gateway.url,
             "pools": self._describe_pools(),
             "tenants": self._tenants,
             "supervisor_pid": os.getpid(),

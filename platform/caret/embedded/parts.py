@@ -8,6 +8,7 @@ from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part
 from caret.embedded.mark import environment_with
 from caret.embedded.part import Part
 from caret.embedded.pools import render_pools, write_pools
+from caret.embedded.ports import Port
 from caret.embedded.postgres import EmbeddedPostgres
 from caret.embedded.programs import beat_part, web_part, worker_part
 from caret.embedded.settings import UpSettings
@@ -41,8 +42,8 @@ def make_parts(settings: UpSettings, *, mark: str) -> Parts:
         postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
         valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
         engine=_engine(settings, environment=environment),
-        gateway=_web("Gateway", settings.ports.gateway.number, settings, environment),
-        console=_web("Console", settings.ports.console.number, settings, environment),
+        gateway=_web("Gateway", settings.ports.gateway, settings, environment),
+        console=_web("Console", settings.ports.console, settings, environment),
         worker=worker_part(paths=paths, environment=environment),
         beat=beat_part(paths=paths, environment=environment),
     )
@@ -72,10 +73,17 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | N
             tokenizer=settings.engine.model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replica=settings.engine.url,
+            order=settings.engine.model.order,
         ),
     )
     return engine_part(settings.engine, paths=settings.paths, environment=environment)
 
 
-def _web(name: str, port: int, settings: UpSettings, environment: Mapping[str, str]) -> Part:
-    return web_part(name, port=port, paths=settings.paths, environment=environment)
+def _web(name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]) -> Part:
+    return web_part(
+        name,
+        port=port.number,
+        host=port.reachable_host,
+        paths=settings.paths,
+        environment=environment,
+    )

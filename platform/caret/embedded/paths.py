@@ -6,12 +6,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from caret.foundation.home import REPOSITORY as REPOSITORY
+from caret.foundation.home import home_folder
 
 
 def home_from_environment() -> "EmbeddedPaths":
-    """CARET_HOME, or `.caret` in the repository; an empty setting is no setting."""
-    return EmbeddedPaths(Path(os.environ.get("CARET_HOME") or REPOSITORY / ".caret").absolute())
+    return EmbeddedPaths(home_folder())
 
 
 @dataclass(frozen=True, slots=True)

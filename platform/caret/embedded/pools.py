@@ -19,19 +19,20 @@ class Pool:
     replicas: tuple[str, ...]  # base addresses
 
 
-def render_pools(*, model: str, tokenizer: str, max_context_tokens: int, replica: str) -> str:
+def render_pools(
+    *, model: str, tokenizer: str, max_context_tokens: int, replica: str, order: str | None = None
+) -> str:
+    """`order` of the prompt's parts; None: as the model's family has it."""
+    shared: dict[str, str | int | list[str]] = {
+        "model": model,
+        "tokenizer": tokenizer,
+        "max_context_tokens": max_context_tokens,
+        "replicas": [replica],
+    }
+    if order is not None:
+        shared["order"] = order
     return "\n".join(
-        _render_pool(
-            {
-                "name": f"{model}-{tier}",
-                "tier": tier,
-                "model": model,
-                "tokenizer": tokenizer,
-                "max_context_tokens": max_context_tokens,
-                "replicas": [replica],
-            }
-        )
-        for tier in _TIERS
+        _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared}) for tier in _TIERS
     )
 
 

@@ -2,7 +2,8 @@
 
 * caret_superuser  only this module logs in as it
 * caret_owner      owns the database and its tables; bound by row-level security all the same
-* caret_app        owns nothing; may read and write rows, never TRUNCATE, never create
+* caret_app        owns nothing, may create nothing; each migration grants it what it may do with a
+                   table, here as in production: there are no default privileges
 """
 
 import psycopg

@@ -26,9 +26,15 @@ def manage(*arguments: str) -> tuple[str, ...]:
 
 
 def web_part(
-    name: str, *, port: int, paths: EmbeddedPaths, environment: Mapping[str, str]
+    name: str,
+    *,
+    port: int,
+    paths: EmbeddedPaths,
+    environment: Mapping[str, str],
+    host: str = LOOPBACK,
 ) -> ProgramPart:
-    """`manage.py gateway` and `manage.py console`."""
+    """`manage.py gateway` and `manage.py console`; `host` is where they are asked whether they are
+    ready."""
     spec = ChildSpec(
         name=name,
         command=dying_with_parent(manage(name.lower())),
@@ -38,7 +44,7 @@ def web_part(
     )
     return ProgramPart(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"http://{LOOPBACK}:{port}/healthz"),
+        question=lambda: answers_ok(f"http://{host}:{port}/healthz"),
         name=name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )

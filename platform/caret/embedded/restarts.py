@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 MAX_DEATHS = 6
 WINDOW_S = 120.0
 _FIRST_DELAY_S = 0.2
-_MAX_DELAY_S = 10.0
 
 
 @dataclass(slots=True)
@@ -22,4 +21,4 @@ class Restarts:
         self._deaths_s.append(now_s)
         if len(self._deaths_s) > MAX_DEATHS:
             return None
-        return float(min(_MAX_DELAY_S, _FIRST_DELAY_S * 2 ** (len(self._deaths_s) - 1)))
+        return float(_FIRST_DELAY_S * 2 ** (len(self._deaths_s) - 1))

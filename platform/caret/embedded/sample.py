@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from caret.embedded.paths import REPOSITORY
 from caret.embedded.programs import manage
 
-EXAMPLE = REPOSITORY / "platform" / "examples" / "inventory.py"
-# The cursor stands behind this text.
-BEFORE_CURSOR = "def remove(self, name, count=1):\n        "
+EXAMPLE = REPOSITORY / "platform" / "examples" / "readings.py"
+# The cursor stands behind the first of this text.
+BEFORE_CURSOR = "with open(self.path, "
 _TIMEOUT_S = 60.0
 
 

@@ -8,7 +8,9 @@ from caret.embedded.engine import (
     Model,
     engine_command,
     engine_from_environment,
+    engine_part,
 )
+from caret.embedded.paths import EmbeddedPaths
 from caret.foundation.environment import BadSetting
 
 
@@ -87,3 +89,18 @@ def test_extra_arguments_are_split_as_a_shell_does(monkeypatch: pytest.MonkeyPat
     extra = engine_from_environment(8402).extra_arguments
 
     assert extra == ("--seed", "7", "--chat-template", "{{ a b }}")
+
+
+def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
+    settings = EngineSettings(
+        model=Model(path="/models/demo", served_name="demo"), port=8402, has_gpu=False
+    )
+    names = ("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "REDIS_URL")
+    secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
+    environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
+
+    part = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
+
+    told = part.make_spec().environment
+    assert "secret" not in told.values()
+    assert (told["PATH"], told["HF_TOKEN"]) == ("/bin", "its own")

@@ -44,3 +44,46 @@ def test_a_port_that_is_none_is_refused_by_name(monkeypatch: pytest.MonkeyPatch,
 
     with pytest.raises(BadSetting, match="CARET_CONSOLE_PORT"):
         ports_from_environment()
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        (None, "http://127.0.0.1:8400"),
+        ("", "http://127.0.0.1:8400"),
+        ("0.0.0.0", "http://127.0.0.1:8400"),  # noqa: S104  # what a person may write
+        ("::", "http://[::1]:8400"),
+        ("127.0.0.2", "http://127.0.0.2:8400"),
+        ("fd00::1", "http://[fd00::1]:8400"),
+    ],
+)
+def test_the_console_is_asked_where_it_listens(
+    monkeypatch: pytest.MonkeyPatch, host: str | None, url: str
+) -> None:
+    if host is not None:
+        monkeypatch.setenv("CARET_CONSOLE_HOST", host)
+
+    assert ports_from_environment().console.url == url
+
+
+def test_a_port_is_looked_at_on_the_host_that_will_be_bound() -> None:
+    with socket.create_server(("127.0.0.2", 0)) as listener:
+        number = listener.getsockname()[1]
+        port = Port(
+            number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway", host="127.0.0.2"
+        )
+
+        with pytest.raises(PortInUse):
+            require_free(port)
+
+        assert is_free(number)
+        assert not is_free(number, "0.0.0.0")  # noqa: S104  # what a person may write
+
+
+def test_a_host_that_is_not_this_machines_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CARET_GATEWAY_HOST", "192.0.2.1")
+
+    with pytest.raises(BadSetting, match="CARET_GATEWAY_HOST"):
+        require_free(ports_from_environment().gateway)

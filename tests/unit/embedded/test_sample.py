@@ -5,7 +5,7 @@ def test_the_spot_is_right_behind_the_text() -> None:
     assert find_spot("a\nbc = \n", before_cursor="bc = ") == (2, 6)
 
 
-def test_the_example_has_the_spot_once() -> None:
-    text = EXAMPLE.read_text()
+def test_the_spot_is_in_the_example_at_the_end_of_its_line() -> None:
+    line, column = find_spot(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
 
-    assert text.count(BEFORE_CURSOR) == 1
+    assert len(EXAMPLE.read_text().splitlines()[line - 1]) == column - 1

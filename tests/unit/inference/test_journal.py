@@ -14,8 +14,7 @@ from resource import RLIMIT_FSIZE, RLIMIT_NOFILE, getrlimit, setrlimit
 import pytest
 from structlog.testing import capture_logs
 
-from caret.contracts.usage import OutcomeEvent, OutcomeRecord, encode_records
-from caret.foundation.ids import RequestId
+from caret.contracts.usage import OutcomeRecord, encode_records
 from inference.recording.journal import (
     FRAMES_PER_BATCH,
     FileJournal,
@@ -24,24 +23,10 @@ from inference.recording.journal import (
     read_frames,
 )
 from tests.fakes.shipment import FakeShipment
-from tests.fakes.tenants import ACME, ADA
+from tests.fakes.usage import make_record
 from tests.fakes.waiting import until
 
-
-def _record(number: int) -> OutcomeRecord:
-    return OutcomeRecord(
-        outcome_id=RequestId(f"outcome-{number}"),
-        request_id=RequestId("request"),
-        tenant_id=ACME,
-        user_id=ADA,
-        occurred_at_ms=1,
-        event=OutcomeEvent.SHOWN,
-        chars=number,
-        after_ms=0,
-    )
-
-
-RECORDS = [_record(number) for number in range(2 * FRAMES_PER_BATCH + 3)]
+RECORDS = [make_record(number) for number in range(2 * FRAMES_PER_BATCH + 3)]
 
 
 def _frame(data: bytes) -> bytes:

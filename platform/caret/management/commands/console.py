@@ -14,10 +14,17 @@ from django.core.management.base import BaseCommand, CommandError
 from caret.foundation.environment import env_int, env_list, env_text
 from caret.foundation.logs import configure_logging
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
-from caret.foundation.web.body_limit import BodyLimit
+from caret.foundation.web.body_limit import Application, BodyLimit
+from caret.foundation.web.health import Health
+from caret.foundation.web.request_limit import Limits, RequestLimit
 
 # Each request in flight holds a thread and a connection to Postgres (facts/asgi.md).
-MAX_REQUESTS_IN_FLIGHT: Final = 64
+LIMITS: Final = Limits(
+    max_requests=64,
+    max_wait_s=10.0,
+    max_transfer_s=15.0,
+    max_held_bytes=64 * 1024 * 1024,
+)
 
 
 class Command(BaseCommand):
@@ -31,14 +38,13 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         proxies = env_list("CARET_TRUSTED_PROXIES")
         uvicorn.run(
-            BodyLimit(get_asgi_application(), max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+            _guarded(get_asgi_application()),
             host=env_text("CARET_CONSOLE_HOST", "127.0.0.1"),
             port=env_int("CARET_CONSOLE_PORT", 8400, low=1, high=65_535),
             loop="uvloop",
             http="httptools",
             ws="none",
             lifespan="off",
-            limit_concurrency=MAX_REQUESTS_IN_FLIGHT,
             proxy_headers=bool(proxies),
             forwarded_allow_ips=proxies,
             log_config=None,
@@ -47,3 +53,8 @@ class Command(BaseCommand):
             server_header=False,
             timeout_graceful_shutdown=5,
         )
+
+
+def _guarded(application: Application) -> Application:
+    limited = RequestLimit(application, LIMITS)
+    return Health(BodyLimit(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE))

@@ -1,0 +1,52 @@
+"""The server's side of ASGI: what a client sends, and what it is answered."""
+
+import asyncio
+import json
+from typing import Any
+
+from inference.consumers.base import Message, Scope
+
+
+class FakeServer:
+    """One exchange. `sends` puts a message before the application, `messages` holds its answers."""
+
+    def __init__(self, scope: Scope, *, breaks_at: str | None = None) -> None:
+        """`breaks_at`: the type of the answer at which the client is found to have left."""
+        self.scope = scope
+        self.messages: list[Message] = []
+        self._incoming: asyncio.Queue[Message] = asyncio.Queue()
+        self._breaks_at = breaks_at
+
+    def sends(self, kind: str, **fields: Any) -> None:
+        self._incoming.put_nowait({"type": kind, **fields})
+
+    async def receive(self) -> Message:
+        return await self._incoming.get()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == self._breaks_at:
+            raise OSError
+        self.messages.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.messages[0]["status"])
+
+    @property
+    def code(self) -> str:
+        body = json.loads(self.messages[1]["body"])
+        return str(body.get("error", body)["code"])
+
+
+def http_scope(path: str, *, key: str | None = None, method: str = "POST") -> Scope:
+    headers = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
+    return {"type": "http", "method": method, "path": path, "headers": headers}
+
+
+def websocket_scope(key: str) -> Scope:
+    return {
+        "type": "websocket",
+        "path": "/v1/stream",
+        "headers": [(b"authorization", f"Bearer {key}".encode())],
+        "subprotocols": ["caret.v1"],
+    }

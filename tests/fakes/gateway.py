@@ -1,0 +1,47 @@
+"""A whole data plane of fakes at its edges: real stages, no network."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.policy import Tier
+from inference.context.assemble import PromptWriter
+from inference.context.tokens import load_tokens
+from inference.gateway.admit import Seats
+from inference.gateway.authority import Authority
+from inference.pipeline import DataPlane
+from inference.pools.health import Health
+from inference.prefix_cache.namespace import Namespaces
+from inference.routing.route import Router
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.journal import FakeJournal
+from tests.fakes.pools import make_pool
+from tests.fakes.tenants import ROOT_SECRET, make_credential, make_snapshot
+
+WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
+KEY: Final = generate_key(KeyKind.DEVELOPER)
+
+
+@dataclass
+class FakeGateway:
+    engine: FakeEngine = field(default_factory=lambda: FakeEngine(chunks_of("b", "c")))
+    clock: FakeClock = field(default_factory=FakeClock)
+    journal: FakeJournal = field(default_factory=FakeJournal)
+
+    def __post_init__(self) -> None:
+        self.authority = Authority(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
+        self.authority.replace(make_snapshot(make_credential(KEY)))
+        self.authority.confirm()
+        writer = PromptWriter(load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192)
+        self.plane = DataPlane(
+            clock=self.clock,
+            authority=self.authority,
+            seats=Seats(max_total=16),
+            writers=dict.fromkeys(Tier, writer),
+            pools={tier: make_pool(tier=tier) for tier in Tier},
+            router=Router(namespaces=Namespaces(ROOT_SECRET), health=Health(self.clock)),
+            engine=self.engine,
+            journal=self.journal,
+        )

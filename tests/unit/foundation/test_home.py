@@ -1,0 +1,49 @@
+"""One home for all processes, wherever they are started."""
+
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.paths import home_from_environment
+from caret.foundation.home import home_folder
+from caret.wiring import data_plane_config
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+def test_without_a_setting_it_is_in_the_repository(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
+) -> None:
+    monkeypatch.delenv("CARET_HOME")
+    if setting is not None:
+        monkeypatch.setenv("CARET_HOME", setting)
+    monkeypatch.chdir(tmp_path)
+
+    assert home_folder() == REPOSITORY / ".caret"
+
+
+def test_a_setting_is_taken_from_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CARET_HOME", "mine")
+    monkeypatch.chdir(tmp_path)
+
+    assert home_folder() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+def test_the_gateway_and_the_supervisor_mean_the_same_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
+) -> None:
+    monkeypatch.delenv("CARET_HOME")
+    if setting is not None:
+        monkeypatch.setenv("CARET_HOME", setting)
+    monkeypatch.setenv("CARET_ROOT_SECRET", "0" * 64)
+    monkeypatch.setenv("REDIS_URL", "redis://localhost")
+    monkeypatch.chdir(tmp_path)
+
+    config = data_plane_config()
+
+    assert config.journal_folder == home_from_environment().journal
+    assert config.pools_file == home_from_environment().pools

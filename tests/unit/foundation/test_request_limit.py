@@ -1,0 +1,181 @@
+"""Only so many requests at once; who is slow to send or to read holds no place."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from caret.foundation.web.body_limit import Application, Receive, Send
+from caret.foundation.web.health import Health
+from caret.foundation.web.request_limit import Limits, RequestLimit
+
+SCOPE = {"type": "http", "method": "GET", "path": "/"}
+
+
+def limits(**changes: Any) -> Limits:
+    given = {"max_requests": 1, "max_wait_s": 0.05, "max_transfer_s": 0.05, "max_held_bytes": 100}
+    return Limits(**(given | changes))
+
+
+class Server:
+    """Plays the ASGI server; after the last chunk it is silent, as a client that waits."""
+
+    def __init__(self, *chunks: bytes, more_follows: bool = False, reads: bool = True) -> None:
+        self._events: list[Mapping[str, Any]] = [
+            {"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks
+        ]
+        if not more_follows:
+            self._events.append({"type": "http.request", "body": b"", "more_body": False})
+        self._reads = reads
+        self.sent: list[Mapping[str, Any]] = []
+
+    async def receive(self) -> Mapping[str, Any]:
+        if not self._events:
+            await asyncio.Event().wait()
+        return self._events.pop(0)
+
+    async def send(self, event: Mapping[str, Any]) -> None:
+        if not self._reads:
+            await asyncio.Event().wait()
+        self.sent.append(event)
+
+    @property
+    def status(self) -> int:
+        status: int = self.sent[0]["status"]
+        return status
+
+
+class Echo:
+    """Answers with the body, once it may."""
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.num_running = 0
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        self.num_running += 1
+        body = b""
+        while True:
+            event = await receive()
+            body += event.get("body", b"")
+            if not event.get("more_body"):
+                break
+        await self.may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+
+async def ask(application: Application, server: Server) -> Server:
+    await application(dict(SCOPE), server.receive, server.send)
+    return server
+
+
+async def test_a_body_arrives_whole() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+
+    server = await ask(RequestLimit(echo, limits()), Server(b"one ", b"two"))
+
+    assert server.sent[-1]["body"] == b"one two"
+
+
+async def test_one_too_many_is_told_to_come_again() -> None:
+    echo = Echo()
+    limited = RequestLimit(echo, limits())
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(ask(limited, Server()))
+        await asyncio.sleep(0)
+        second = await ask(limited, Server())
+        echo.may_answer.set()
+
+    assert (first.result().status, second.status) == (200, 503)
+    assert (b"retry-after", b"5") in second.sent[0]["headers"]
+
+
+async def test_a_place_is_given_on_when_the_first_is_done() -> None:
+    echo = Echo()
+    limited = RequestLimit(echo, limits(max_wait_s=5))
+    async with asyncio.TaskGroup() as group:
+        both = [group.create_task(ask(limited, Server())) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        num_running = echo.num_running
+        echo.may_answer.set()
+
+    assert num_running == 1
+    assert [task.result().status for task in both] == [200, 200]
+
+
+async def test_who_sends_slowly_holds_no_place_and_is_cut_off() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = RequestLimit(echo, limits(max_transfer_s=0.2))
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(ask(limited, Server(b"x", more_follows=True)))
+        await asyncio.sleep(0.01)
+        other = await ask(limited, Server())
+
+    assert (slow.result().status, other.status) == (408, 200)
+
+
+async def test_slow_bodies_together_hold_only_so_many_bytes() -> None:
+    limited = RequestLimit(Echo(), limits(max_transfer_s=0.2))
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(ask(limited, Server(b"x" * 80, more_follows=True)))
+        await asyncio.sleep(0.01)
+        second = await ask(limited, Server(b"x" * 30, more_follows=True))
+
+    assert (first.result().status, second.status) == (408, 503)
+
+
+async def test_what_was_held_is_given_back() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = RequestLimit(echo, limits())
+
+    answers = [(await ask(limited, Server(b"x" * 80))).status for _ in range(3)]
+
+    assert answers == [200, 200, 200]
+
+
+async def test_who_reads_slowly_loses_his_place() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = RequestLimit(echo, limits())
+
+    with pytest.raises(TimeoutError):
+        await ask(limited, Server(reads=False))
+
+    assert (await ask(limited, Server())).status == 200
+
+
+async def test_who_leaves_while_sending_is_not_answered() -> None:
+    echo = Echo()
+    server = Server(b"x", more_follows=True)
+    server._events.append({"type": "http.disconnect"})
+
+    await ask(RequestLimit(echo, limits()), server)
+
+    assert server.sent == []
+    assert echo.num_running == 0
+
+
+@pytest.mark.parametrize(("method", "body"), [("GET", b"ok\n"), ("HEAD", b"")])
+async def test_the_probe_needs_no_place(method: str, body: bytes) -> None:
+    server = Server()
+
+    await Health(Echo())(
+        {"type": "http", "method": method, "path": "/healthz"}, server.receive, server.send
+    )
+
+    assert server.status == 200
+    assert server.sent[-1]["body"] == body
+
+
+async def test_what_is_no_probe_is_passed_on() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+
+    server = await ask(Health(echo), Server(b"a page"))
+
+    assert server.sent[-1]["body"] == b"a page"
