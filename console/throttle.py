@@ -1,11 +1,14 @@
-"""Slows down guessing: so many tries a minute for one e-mail address from one network address."""
+"""Slows down guessing: so many tries a minute for one e-mail address from one network address, and
+so many from one network address in all."""
 
 import hashlib
+import ipaddress
 from typing import Final
 
 from tenants.keyvalue import connect
 
-MAX_TRIES: Final = 5
+MAX_TRIES: Final = 5  # of one e-mail address
+MAX_TRIES_OF_NETWORK: Final = 30  # whomever they name; an office signs in from one address
 WINDOW_S: Final = 60
 
 
@@ -14,18 +17,36 @@ def take_try(*, email: str, address: str) -> bool:
 
     Raises redis.RedisError: who cannot count lets nobody in.
     """
-    name = _name(email, address)
     pipeline = connect().pipeline(transaction=True)
-    pipeline.set(name, 0, ex=WINDOW_S, nx=True)
-    pipeline.incr(name)
-    _, tries = pipeline.execute()
-    return int(tries) <= MAX_TRIES
+    for name in (_name(email, address), _name_of_network(address)):
+        pipeline.set(name, 0, ex=WINDOW_S, nx=True)
+        pipeline.incr(name)
+    _, tries, _, tries_of_network = pipeline.execute()
+    return int(tries) <= MAX_TRIES and int(tries_of_network) <= MAX_TRIES_OF_NETWORK
 
 
 def forget_tries(*, email: str, address: str) -> None:
+    """Those of the network stay: with one password of his own nobody buys more guesses."""
     connect().delete(_name(email, address))
 
 
 def _name(email: str, address: str) -> str:
     who = hashlib.sha256(f"{email.strip().lower()}|{address}".encode()).hexdigest()
     return f"caret:throttle:sign-in:{who}"
+
+
+def _name_of_network(address: str) -> str:
+    return f"caret:throttle:sign-in:network:{_network(address)}"
+
+
+def _network(address: str) -> str:
+    """An IPv6 customer has 2^64 addresses: they count as one."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # a Unix socket's peer has none
+        return hashlib.sha256(address.encode()).hexdigest()
+    if parsed.version == 4:
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed.packed, 64), strict=False))

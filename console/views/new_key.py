@@ -18,7 +18,7 @@ from caret.contracts.credential import KeyKind
 from caret.foundation.ids import UserId
 from console.keys_table import KIND_NAMES, key_line
 from console.member import Member, for_members
-from tenants.errors import Invalid
+from tenants.errors import Conflict, Invalid, Refused
 from tenants.keys.operations import CreatedKey, NewKey, create_key
 from tenants.members.permissions import Permission
 from tenants.members.queries import list_members
@@ -50,12 +50,12 @@ def new_key(request: HttpRequest, member: Member) -> HttpResponse:
         return redirect("console:overview")
     try:
         created = _create(request, member)
-    except Invalid as error:
+    except (Conflict, Invalid) as error:
         return _form(request, member, error)
     return _show_once(request, member, created)
 
 
-def _form(request: HttpRequest, member: Member, error: Invalid | None = None) -> HttpResponse:
+def _form(request: HttpRequest, member: Member, error: Refused | None = None) -> HttpResponse:
     token = secrets.token_urlsafe(12)
     request.session[_SESSION_FORM] = token
     owners = {row.user_id: row.email for row in list_members(tenant_id=member.actor.tenant_id)}
@@ -82,7 +82,7 @@ def _take_form(request: HttpRequest) -> bool:
 
 
 def _create(request: HttpRequest, member: Member) -> CreatedKey:
-    """Raises Invalid."""
+    """Raises Conflict, Invalid."""
     now = timezone.now()
     kind = _chosen(request, "kind", [known.value for known in KeyKind])
     lifetime = _chosen(request, "lifetime", list(LIFETIMES))

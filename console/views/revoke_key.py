@@ -14,6 +14,7 @@ from tenants.errors import NotFound
 from tenants.keys.operations import revoke_key
 from tenants.keys.queries import find_key
 from tenants.members.permissions import Permission
+from tenants.texts import MAX_REASON_CHARS
 
 
 @require_http_methods(["GET", "POST"])
@@ -35,7 +36,7 @@ def _asked(request: HttpRequest, member: Member, lookup_id: LookupId) -> HttpRes
 
 
 def _revoked(request: HttpRequest, member: Member, lookup_id: LookupId) -> HttpResponse:
-    reason = request.POST.get("reason", "")[:1_000]
+    reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
     key = revoke_key(actor=member.actor, lookup_id=lookup_id, reason=reason, now=timezone.now())
     messages.success(request, f"{key.name} is revoked. Gateways refuse it within a second.")
     return redirect("console:overview")

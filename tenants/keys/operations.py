@@ -15,14 +15,17 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.keys.digest import key_digest
-from tenants.keys.queries import KeyView, find_key
+from tenants.keys.queries import KeyView, find_key, require_lookup_id
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import ApiKey
+from tenants.snapshots.compile import KEEP_DEAD_KEYS
 from tenants.snapshots.publish import tenant_changed
+from tenants.texts import read_reason
 
 PEPPER_VERSION: Final = 1
 MAX_NAME_CHARS: Final = 120
+MAX_KEYS: Final = 5_000  # of a tenant, in its snapshot: 1.1 MB to each gateway
 MAX_LIFETIME: Final = timedelta(days=3_660)
 LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
 
@@ -44,13 +47,15 @@ class CreatedKey:
 
 
 def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
-    """Gateways accept the key at once. Raises Forbidden, Invalid."""
+    """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.CREATE_KEYS)
     _check(new, now)
     generated = generate_key(new.kind)
     with tenant(actor.tenant_id):
-        _insert(actor, new, generated, now)
+        # Locks the tenant first, so that two at once cannot both be the last.
         tenant_changed(tenant_id=actor.tenant_id)
+        _require_room(actor, now)
+        _insert(actor, new, generated, now)
         record_change(
             actor=actor,
             action="key.created",
@@ -65,9 +70,11 @@ def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
 def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> KeyView:
     """Gateways refuse the key within a second. Revoking a revoked key changes nothing.
 
-    Raises Forbidden, NotFound.
+    Raises Forbidden, Invalid, NotFound.
     """
     actor.require(Permission.REVOKE_KEYS)
+    reason = read_reason(reason)
+    require_lookup_id(lookup_id)
     with tenant(actor.tenant_id):
         if not ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).exists():
             raise NotFound("There is no such key.")
@@ -105,6 +112,18 @@ def _check(new: NewKey, now: datetime) -> None:
         raise Invalid("owner_id", "A service key has no owner, every other key has one.")
     if new.expires_at is not None and not now < new.expires_at <= now + MAX_LIFETIME:
         raise Invalid("expires_at", "A key expires in the future, at most ten years from now.")
+
+
+def _require_room(actor: Actor, now: datetime) -> None:
+    """Counts what compile_snapshot keeps. Raises Conflict."""
+    alive_since = now - KEEP_DEAD_KEYS
+    is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
+    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
+    if keys.count() >= MAX_KEYS:
+        raise Conflict(
+            f"There are {MAX_KEYS} keys already. A revoked or expired one counts for"
+            f" {KEEP_DEAD_KEYS.days} days more."
+        )
 
 
 def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -> None:

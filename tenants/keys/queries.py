@@ -16,6 +16,7 @@ from tenants.keys.digest import matches
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import ApiKey
+from tenants.texts import is_storable
 
 MAX_PAGE: Final = 200
 
@@ -57,11 +58,18 @@ def list_keys(*, actor: Actor, limit: int, offset: int, now: datetime) -> KeyPag
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
     """Raises Forbidden, NotFound."""
+    require_lookup_id(lookup_id)
     with tenant(actor.tenant_id):
         try:
             return _view(_visible_to(actor).get(lookup_id=lookup_id), now)
         except ApiKey.DoesNotExist as error:
             raise NotFound("There is no such key.") from error
+
+
+def require_lookup_id(lookup_id: LookupId) -> None:
+    """Raises NotFound for a text that Postgres would not even look for."""
+    if not is_storable(lookup_id):
+        raise NotFound("There is no such key.")
 
 
 def holds(*, tenant_id: TenantId, key: PresentedKey, now: datetime) -> bool:

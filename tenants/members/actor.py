@@ -23,6 +23,11 @@ class Actor:
         if not self.may(permission):
             raise Forbidden(f"The role {self.role.value} may not do this ({permission.value}).")
 
+    def require_platform(self) -> None:
+        """Raises Forbidden for a tenant's own people, whatever their role."""
+        if self.user_id is not None:
+            raise Forbidden("Only the platform's operator may do this.")
+
 
 def platform_actor(tenant_id: TenantId) -> Actor:
     """For what an operator does on the command line."""

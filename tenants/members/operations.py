@@ -20,6 +20,7 @@ from tenants.models import Membership, Tenant, User
 from tenants.policies.document import DEFAULT_POLICY
 from tenants.policies.operations import add_version
 from tenants.snapshots.publish import tenant_changed
+from tenants.texts import require_storable
 
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
 
@@ -28,6 +29,7 @@ def create_tenant(*, slug: str, name: str, now: datetime) -> TenantId:
     """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict."""
     if _SLUG.fullmatch(slug) is None:
         raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+    require_storable("name", name)
     with transaction.atomic():
         try:
             with transaction.atomic():
@@ -55,6 +57,7 @@ def create_tenant(*, slug: str, name: str, now: datetime) -> TenantId:
 def create_user(*, email: str, name: str, password: str, now: datetime) -> UserId:
     """A person without a tenant. Raises Invalid, Conflict."""
     email = email.strip().lower()
+    require_storable("name", name)
     user = User(email=email, name=name, created_at=now)
     try:
         validate_email(email)

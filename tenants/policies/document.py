@@ -6,11 +6,13 @@ import msgspec
 
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
 from tenants.errors import Invalid
+from tenants.texts import is_storable
 
 MAX_CONCURRENT_COMPLETIONS: Final = 10_000
-MAX_EXCLUDED_REPOSITORIES: Final = 500
-MAX_EXCLUSIONS: Final = 2_000  # globs in all
-MAX_GLOB_CHARS: Final = 500
+# Gateways match each request's paths against these globs, one by one.
+MAX_EXCLUDED_REPOSITORIES: Final = 200
+MAX_EXCLUSIONS: Final = 200  # globs in all
+MAX_GLOB_CHARS: Final = 200
 
 DEFAULT_POLICY: Final = TenantPolicy(
     features=frozenset(Mode),
@@ -50,7 +52,7 @@ def _check_bounds(policy: TenantPolicy) -> None:
             f"At most {MAX_EXCLUDED_REPOSITORIES} repositories and {MAX_EXCLUSIONS} patterns.",
         )
     for text in (*policy.content_exclusion, *globs):
-        if not 1 <= len(text) <= MAX_GLOB_CHARS or "\0" in text:
+        if not 1 <= len(text) <= MAX_GLOB_CHARS or not is_storable(text):
             raise Invalid(
                 "content_exclusion", f"Names and patterns have 1 to {MAX_GLOB_CHARS} characters."
             )

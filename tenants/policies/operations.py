@@ -1,7 +1,6 @@
 """Writes policies: a change is a new version with a reason, never an edit."""
 
 from datetime import datetime
-from typing import Final
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenancy import tenant
@@ -13,8 +12,7 @@ from tenants.models import PolicyVersion
 from tenants.policies.document import read_policy, write_policy
 from tenants.policies.queries import PolicyInForce, find_policy
 from tenants.snapshots.publish import tenant_changed
-
-MAX_REASON_CHARS: Final = 1_000
+from tenants.texts import MAX_REASON_CHARS, read_reason
 
 
 def set_policy(
@@ -27,7 +25,8 @@ def set_policy(
     """
     actor.require(Permission.WRITE_POLICY)
     policy = read_policy(document)
-    if not 1 <= len(reason.strip()) <= MAX_REASON_CHARS:
+    reason = read_reason(reason)
+    if not reason:
         raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
     with tenant(actor.tenant_id):
         # Locks the tenant first, so that two changes at once are two versions one after the other.
@@ -35,15 +34,13 @@ def set_policy(
         held = find_policy(tenant_id=actor.tenant_id)
         if replaces not in (None, held.version):
             raise Conflict(f"Version {held.version} is in force, not {replaces}.")
-        add_version(
-            actor=actor, policy=policy, version=held.version + 1, reason=reason.strip(), now=now
-        )
+        add_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
         record_change(
             actor=actor,
             action="policy.changed",
             target=f"policy:{held.version + 1}",
             change=(_facts(held.policy), _facts(policy)),
-            reason=reason.strip(),
+            reason=reason,
             now=now,
         )
         return find_policy(tenant_id=actor.tenant_id)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from caret.embedded.errors import ExitCode, Refusal
 from caret.embedded.home_lock import supervisor_pid
@@ -32,11 +33,20 @@ def main(arguments: list[str]) -> int:
 def _stop(pid: int, paths: EmbeddedPaths) -> None:
     began_s = time.monotonic()
     os.kill(pid, signal.SIGTERM)
-    while supervisor_pid(paths) is not None:
+    while supervisor_pid(paths) is not None or _is_living(pid):
         if time.monotonic() - began_s > _TIMEOUT_S:
             raise Refusal(f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s.")
         time.sleep(_POLL_S)
     _say(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
+
+
+def _is_living(pid: int) -> bool:
+    """Between giving the lock back and its end it lives for an instant. A zombie is dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
 
 
 def _end_leftovers(paths: EmbeddedPaths) -> str:

@@ -89,7 +89,7 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
         "--scheduling-policy", "priority",
         # What bounds the time to cancel, and what a long prompt does to its neighbours.
         "--max-num-batched-tokens", "512", "--long-prefill-token-threshold", "128",
-        # A full queue refuses at once; the gateway sheds before this.
+        # A full queue refuses at once, and the gateway tells the client (`engine_busy`).
         "--max-num-queued-reqs", "256", "--max-num-queued-tokens", "262144",
         # Nothing of a prompt in any log.
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
@@ -129,7 +129,7 @@ def _environment(settings: EngineSettings, *, base: Mapping[str, str]) -> dict[s
 
 def _cpu_environment() -> dict[str, str]:
     num_cores = len(os.sched_getaffinity(0))
-    ours = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    ours = {"VLLM_CPU_KVCACHE_SPACE": "1"}
     if num_cores <= 4:  # leave a core to the gateway; larger machines: vLLM's own choice
         ours |= {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",

@@ -161,4 +161,5 @@ STEPS = (
     "Worker",
     "Beat",
     "Engine",
+    "a completion",
 )

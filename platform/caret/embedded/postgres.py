@@ -72,8 +72,9 @@ class EmbeddedPostgres:
             "password_encryption": "scram-sha-256",
             "timezone": "UTC",
             "log_timezone": "UTC",
-            # Statements hold customers' data; errors are logged without them.
+            # Statements and details hold customers' data; errors are logged without them.
             "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
             "shared_buffers": "64MB",
             "max_connections": "100",
         }

@@ -206,3 +206,32 @@ def test_a_user_without_a_tenant_gets_nothing(company: Company) -> None:
 
     assert response.status_code == 403
     assert response.json()["code"] == "no_tenant"
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "x" * 1_001])
+def test_a_reason_that_cannot_be_kept_is_refused_as_such(
+    company: Company, administrator: Client, text: str
+) -> None:
+    created = make_key(company, company.developer)
+    policy = write_policy(DEFAULT_POLICY)
+
+    answers = [
+        post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": text}),
+        put_policy(administrator, {"policy": policy, "reason": text}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [422, 422]
+    assert [answer.json()["field"] for answer in answers] == ["reason", "reason"]
+
+
+def test_a_name_that_cannot_be_kept_is_refused_as_such(
+    company: Company, administrator: Client
+) -> None:
+    wish = {"name": "a\0b", "owner_email": company.developer.email}
+
+    assert post(administrator, "keys", wish).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/api/v1/keys/a%00b/revoke", "/keys/a%00b/revoke"])
+def test_a_key_whose_id_has_a_nul_is_not_found(administrator: Client, path: str) -> None:
+    assert administrator.post(path, content_type="application/json").status_code == 404

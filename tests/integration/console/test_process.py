@@ -6,24 +6,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+from tests.stack.ports import free_ports
 from tests.stack.services import Services
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="module")
-def port(services: Services) -> Iterator[int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-    environment = {**os.environ, **services.mark, "CARET_CONSOLE_PORT": str(number)}
+@contextmanager
+def console(services: Services, **settings: str) -> Iterator[int]:
+    """The port on which one listens that was started with `settings`."""
+    (number,) = free_ports(1)
+    own = {"CARET_CONSOLE_PORT": str(number), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "console"], cwd=ROOT, env=environment, stderr=subprocess.PIPE
+        [sys.executable, "manage.py", "console"],
+        cwd=ROOT,
+        env={**os.environ, **services.mark, **own},
+        stderr=subprocess.PIPE,
     )
     try:
         _wait_for(number)
@@ -31,6 +35,12 @@ def port(services: Services) -> Iterator[int]:
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def port(services: Services) -> Iterator[int]:
+    with console(services) as number:
+        yield number
 
 
 def test_it_answers_the_probe(port: int) -> None:
@@ -47,7 +57,7 @@ def test_its_pages_carry_the_headers_of_production(port: int) -> None:
 
 
 def test_a_body_over_a_mebibyte_is_refused_before_it_is_stored(port: int) -> None:
-    status, headers = _ask(port, "POST", "/sign-in", b"x" * (1024 * 1024 + 1))
+    status, headers = _ask(port, "POST", "/sign-in", body=b"x" * (1024 * 1024 + 1))
 
     assert status == 413
     assert headers["content-type"] == "application/problem+json"
@@ -57,15 +67,67 @@ def test_a_strangers_host_is_refused(port: int) -> None:
     assert _ask(port, "GET", "/sign-in", host="evil.example")[0] == 400
 
 
+def test_idle_connections_do_not_close_it_for_others(port: int) -> None:
+    with ExitStack() as idle:
+        for _ in range(200):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port)))
+
+        answers = [_ask(port, "GET", path)[0] for path in ("/healthz", "/sign-in")]
+
+    assert answers == [200, 200]
+
+
+def test_the_probe_is_answered_under_any_host(services: Services) -> None:
+    with console(services, CARET_ALLOWED_HOSTS="caret.example.com") as number:
+        probe = _ask(number, "GET", "/healthz", host="127.0.0.1")
+        page = _ask(number, "GET", "/sign-in", host="127.0.0.1")
+
+    assert (probe[0], page[0]) == (200, 400)
+
+
+def test_a_stranger_cannot_claim_to_come_over_https(services: Services) -> None:
+    with console(services, CARET_HTTPS="True") as number:
+        status, headers = _ask(number, "GET", "/sign-in", {"X-Forwarded-Proto": "https"})
+
+    assert (status, headers["location"]) == (301, "https://localhost/sign-in")
+
+
+def test_a_trusted_proxy_says_what_its_client_used(services: Services) -> None:
+    with console(services, CARET_HTTPS="True", CARET_TRUSTED_PROXIES="127.0.0.1") as number:
+        by_https = _ask(number, "GET", "/sign-in", {"X-Forwarded-Proto": "https"})
+        by_http = _ask(number, "GET", "/sign-in", {"X-Forwarded-Proto": "http"})
+
+    assert (by_https[0], by_http[0]) == (200, 301)
+
+
+def test_the_settings_of_production_pass_djangos_own_check(services: Services) -> None:
+    checked = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=ROOT,
+        env={**os.environ, "CARET_HTTPS": "True"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert checked.returncode == 0, checked.stderr
+
+
 def _ask(
-    port: int, method: str, path: str, body: bytes = b"", *, host: str = "localhost"
+    port: int,
+    method: str,
+    path: str,
+    headers: dict[str, str] | None = None,
+    *,
+    body: bytes = b"",
+    host: str = "localhost",
 ) -> tuple[int, dict[str, str]]:
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request(method, path, body, headers={"Host": host})
+    connection.request(method, path, body, headers={"Host": host, **(headers or {})})
     response = connection.getresponse()
-    headers = {name.lower(): value for name, value in response.getheaders()}
+    received = {name.lower(): value for name, value in response.getheaders()}
     connection.close()
-    return response.status, headers
+    return response.status, received
 
 
 def _wait_for(port: int) -> None:

@@ -1,8 +1,12 @@
 """Signing in and out, and what guessing gets."""
 
+from contextlib import ExitStack
+
 import pytest
 from django.test import Client, override_settings
 
+from console.password_checks import MAX_CHECKS, checking_place
+from console.throttle import take_try
 from tenants import keyvalue
 from tests.cast import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
@@ -137,3 +141,56 @@ def test_signing_out_by_a_link_does_nothing(cast: Cast, sign_in: SignIn) -> None
 
     assert client.get("/sign-out").status_code == 405
     assert client.get("/").status_code == 200
+
+
+def spend_tries(count: int, *, address: str) -> None:
+    """Each with a name of its own; without the passwords, whose checks are slow by intention."""
+    for number in range(count):
+        assert take_try(email=f"{number}@x.example", address=address)
+
+
+def test_a_new_name_each_try_does_not_get_round_the_limit(cast: Cast) -> None:
+    spend_tries(30, address="198.51.100.5")
+
+    assert try_to(Client(REMOTE_ADDR="198.51.100.5"), cast.acme.developer) == 429
+
+
+def test_signing_in_does_not_forget_what_its_network_has_tried(cast: Cast) -> None:
+    spend_tries(29, address="198.51.100.6")
+
+    answers = [try_to(Client(REMOTE_ADDR="198.51.100.6"), cast.acme.developer) for _ in range(2)]
+
+    assert answers == [302, 429]
+
+
+def test_the_addresses_of_one_ipv6_network_count_as_one(cast: Cast) -> None:
+    spend_tries(30, address="2001:db8:0:1::7")
+
+    same = try_to(Client(REMOTE_ADDR="2001:db8:0:1:ffff::1"), cast.acme.developer)
+    other = try_to(Client(REMOTE_ADDR="2001:db8:0:2::1"), cast.acme.developer)
+
+    assert (same, other) == (429, 302)
+
+
+def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(cast: Cast) -> None:
+    with ExitStack() as others:
+        for _ in range(MAX_CHECKS):
+            others.enter_context(checking_place())
+        client = Client(REMOTE_ADDR="198.51.100.7")
+        response = client.post(
+            "/sign-in", {"email": cast.acme.developer.email, "password": PASSWORD}
+        )
+
+    assert response.status_code == 503
+    assert response["Retry-After"] == "5"
+    assert b"try again" in response.content
+    assert try_to(client, cast.acme.developer) == 302
+
+
+def test_an_address_with_a_nul_is_a_failed_try_as_any_other() -> None:
+    response = Client(REMOTE_ADDR="198.51.100.8").post(
+        "/sign-in", {"email": "a\0@x.example", "password": PASSWORD}
+    )
+
+    assert response.status_code == 400
+    assert b"do not belong together" in response.content

@@ -1,5 +1,6 @@
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import psycopg
@@ -36,10 +37,13 @@ def test_a_stale_process_number_of_another_program_is_no_obstacle(paths: Embedde
         lines = pid_file.read_text().splitlines()
         postgres.child.kill()
     # As after a restart of the machine: the number belongs to somebody else now.
-    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    with subprocess.Popen(["sleep", "600"]) as somebody:
+        pid_file.write_text("\n".join([str(somebody.pid), *lines[1:]]) + "\n")
 
-    with EmbeddedPostgres(paths), _owner(paths) as owner:
-        assert owner.execute("SELECT 1").fetchone() == (1,)
+        with EmbeddedPostgres(paths), _owner(paths) as owner:
+            assert owner.execute("SELECT 1").fetchone() == (1,)
+
+        somebody.kill()
 
 
 def test_an_interrupted_initialisation_is_done_again(paths: EmbeddedPaths) -> None:

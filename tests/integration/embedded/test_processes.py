@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from caret.embedded.mark import end_marked, environment_with, home_digest, marked_pids, new_mark
 from caret.embedded.process import Child, ChildSpec, dying_with_parent
 from caret.embedded.watchdog import Watchdog
+from tests.stack.waiting import wait_until
 
 # A supervisor with one child, which has a stubborn grandchild in a session of its own.
 _SUPERVISOR = """
@@ -57,22 +58,15 @@ def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "started\n"
-    _wait_until(lambda: len(marked_pids(mark)) >= 3)
+    wait_until(lambda: len(marked_pids(mark)) >= 3, timeout_s=10)
     return supervisor
-
-
-def _wait_until(condition: Callable[[], bool], *, timeout_s: float = 10.0) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not come true in time"
-        time.sleep(0.02)
 
 
 def test_everything_ends_when_the_supervisor_is_killed(mark: str, tmp_path: Path) -> None:
     with _start_supervisor(mark, tmp_path, guarded=True) as supervisor:
         supervisor.kill()
 
-    _wait_until(lambda: not marked_pids(mark))
+    wait_until(lambda: not marked_pids(mark), timeout_s=10)
 
 
 def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path: Path) -> None:
@@ -80,7 +74,7 @@ def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path:
     with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
         supervisor.kill()
 
-    _wait_until(lambda: len(marked_pids(mark)) < 3)
+    wait_until(lambda: len(marked_pids(mark)) < 3, timeout_s=10)
     assert marked_pids(mark)
 
 
@@ -95,7 +89,7 @@ def test_an_orderly_end_leaves_no_grandchildren(mark: str, tmp_path: Path) -> No
             )
         )
         child.start()
-        _wait_until(lambda: len(marked_pids(mark)) >= 3)
+        wait_until(lambda: len(marked_pids(mark)) >= 3, timeout_s=10)
         child.stop()
         assert marked_pids(mark)
 
@@ -119,7 +113,8 @@ def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
             os.kill(watchdog.pid, number)
         time.sleep(0.1)
 
-        assert Path(f"/proc/{watchdog.pid}").exists()
+        status = Path(f"/proc/{watchdog.pid}/status").read_text()
+        assert "State:\tS" in status  # it sleeps; the dead would be zombies
 
 
 def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from caret.embedded.http_health import answers_ok
 from tests.stack.running import Engine, Stack
+from tests.stack.waiting import wait_until
 
 
 def test_the_gateway_and_the_console_answer(stack: Stack) -> None:
@@ -19,5 +20,6 @@ def test_the_demonstration_tenants_are_there(stack: Stack) -> None:
 
 @pytest.mark.engine
 def test_the_engine_serves_the_demonstration_model(engine: Engine) -> None:
-    assert answers_ok(f"{engine.url}/v1/models")
+    # Another test may just have killed it, to see that it comes back.
+    wait_until(lambda: answers_ok(f"{engine.url}/v1/models"), timeout_s=120)
     assert Path(f"/proc/{engine.pid}").exists()

@@ -144,3 +144,14 @@ def test_a_new_tenant_s_trail_begins_with_itself(cast: Cast) -> None:
 def test_names_that_nobody_has_are_found_nowhere() -> None:
     assert find_tenant(slug="nobody") is None
     assert find_user(email="nobody@nowhere.example") is None
+
+
+def test_a_name_that_cannot_be_kept_is_refused_as_such() -> None:
+    slug = f"nul-{secrets.token_hex(4)}"
+
+    with pytest.raises(Invalid) as of_tenant:
+        create_tenant(slug=slug, name="a\0b", now=timezone.now())
+    with pytest.raises(Invalid) as of_user:
+        create_user(email=f"{slug}@x.example", name="a\0b", password=PASSWORD, now=timezone.now())
+
+    assert (of_tenant.value.field, of_user.value.field) == ("name", "name")

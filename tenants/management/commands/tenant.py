@@ -1,0 +1,45 @@
+"""`manage.py tenant SLUG --suspend | --activate | --purge-cache`: for the platform's operator."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from tenants.errors import Refused
+from tenants.members.actor import Actor, platform_actor
+from tenants.members.queries import find_tenant
+from tenants.members.status import raise_cache_epoch, set_status
+
+
+class Command(BaseCommand):
+    help = "Suspends a tenant, activates it again, or has all that engines cached for it forgotten."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("slug")
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--suspend", action="store_true", help="its keys are refused")
+        what.add_argument("--activate", action="store_true", help="its keys are taken again")
+        what.add_argument("--purge-cache", action="store_true", help="its prompts are forgotten")
+        parser.add_argument("--reason", default="", help="for the audit trail")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant_id = find_tenant(slug=options["slug"])
+        if tenant_id is None:
+            raise CommandError(f"There is no tenant {options['slug']}.")
+        try:
+            told = _do(platform_actor(tenant_id), options)
+        except Refused as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(told)
+
+
+def _do(actor: Actor, options: dict[str, Any]) -> str:
+    slug, reason, now = options["slug"], options["reason"], timezone.now()
+    if options["purge_cache"]:
+        epoch = raise_cache_epoch(actor=actor, reason=reason, now=now)
+        return f"{slug} begins cache epoch {epoch}; what was cached before is not found again."
+    status = TenantStatus.SUSPENDED if options["suspend"] else TenantStatus.ACTIVE
+    set_status(actor=actor, status=status, reason=reason, now=now)
+    return f"{slug} is {status.value}; gateways act on it within a second."

@@ -1,0 +1,70 @@
+"""What the platform alone does to a tenant: stop it, let it on again, have its cache forgotten.
+
+active <-> suspended        either may be closed; closed is for ever
+"""
+
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_change
+from tenants.errors import Conflict
+from tenants.members.actor import Actor
+from tenants.models import Tenant
+from tenants.snapshots.publish import tenant_changed
+from tenants.texts import read_reason
+
+_LEADS_TO: Final = MappingProxyType(
+    {
+        TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED, TenantStatus.CLOSED}),
+        TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSED}),
+        TenantStatus.CLOSED: frozenset[TenantStatus](),
+    }
+)
+
+
+def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
+    """Gateways act on it within a second. Raises Forbidden, Invalid, NotFound, and Conflict when
+    the tenant's present status does not lead to this one."""
+    actor.require_platform()
+    reason = read_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it
+        row = Tenant.objects.get(id=actor.tenant_id)
+        held = TenantStatus(row.status)
+        if status not in _LEADS_TO[held]:
+            raise Conflict(f"{row.slug} is {held.value} already.")
+        Tenant.objects.filter(id=actor.tenant_id).update(status=status)
+        record_change(
+            actor=actor,
+            action="tenant.status_changed",
+            target=f"tenant:{row.slug}",
+            change=({"status": held.value}, {"status": status.value}),
+            reason=reason,
+            now=now,
+        )
+
+
+def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:
+    """The new epoch: nothing that engines cached for the tenant before is found again.
+
+    Raises Forbidden, Invalid, NotFound.
+    """
+    actor.require_platform()
+    reason = read_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        epoch = row.cache_epoch + 1
+        Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=epoch)
+        record_change(
+            actor=actor,
+            action="tenant.cache_purged",
+            target=f"tenant:{row.slug}",
+            change=({"cache_epoch": row.cache_epoch}, {"cache_epoch": epoch}),
+            reason=reason,
+            now=now,
+        )
+    return epoch

@@ -1,0 +1,112 @@
+"""What the platform's operator does to a tenant, and what gateways learn of it."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
+from caret.foundation.postgres.tenancy import tenant
+from tenants import keyvalue
+from tenants.errors import Conflict, Forbidden, Invalid
+from tenants.members.status import raise_cache_epoch, set_status
+from tenants.models import AuditEntry
+from tests.cast import GLOBEX, Company, make_company
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", GLOBEX)
+
+
+def published(company: Company) -> TenantSnapshot:
+    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+def run(*arguments: str) -> str:
+    told = StringIO()
+    call_command("tenant", *arguments, stdout=told)
+    return told.getvalue()
+
+
+def test_gateways_learn_that_a_tenant_is_suspended_and_active_again(acme: Company) -> None:
+    before = published(acme)
+
+    told = run(acme.slug, "--suspend", "--reason", "unpaid")
+    suspended = published(acme)
+    told_again = run(acme.slug, "--activate")
+
+    assert (before.status, suspended.status) == (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
+    assert published(acme).status is TenantStatus.ACTIVE
+    assert f"{acme.slug} is suspended" in told
+    assert f"{acme.slug} is active" in told_again
+
+
+def test_gateways_learn_that_the_cache_is_to_be_forgotten(acme: Company) -> None:
+    told = run(acme.slug, "--purge-cache")
+
+    assert published(acme).cache_epoch == 1
+    assert "epoch 1" in told
+
+
+def test_each_is_in_the_audit_trail(acme: Company) -> None:
+    run(acme.slug, "--suspend", "--reason", "unpaid")
+    run(acme.slug, "--purge-cache")
+
+    with tenant(acme.tenant_id):
+        status, cache = AuditEntry.objects.filter(target=f"tenant:{acme.slug}").order_by("id")[1:]
+    assert (status.action, status.reason) == ("tenant.status_changed", "unpaid")
+    assert (status.before, status.after) == ({"status": "active"}, {"status": "suspended"})
+    assert (cache.action, cache.before, cache.after) == (
+        "tenant.cache_purged",
+        {"cache_epoch": 0},
+        {"cache_epoch": 1},
+    )
+
+
+def test_the_neighbour_is_left_as_he_is(acme: Company) -> None:
+    globex = make_company("globex", GLOBEX)
+    before = published(globex)
+
+    run(acme.slug, "--suspend")
+    run(acme.slug, "--purge-cache")
+
+    assert published(globex) == before
+
+
+def test_a_change_to_what_it_is_already_is_no_change(acme: Company) -> None:
+    before = published(acme)
+
+    with pytest.raises(CommandError, match="active already"):
+        run(acme.slug, "--activate")
+
+    assert published(acme) == before
+
+
+def test_a_closed_tenant_stays_closed(acme: Company) -> None:
+    set_status(actor=acme.platform, status=TenantStatus.CLOSED, reason="", now=timezone.now())
+
+    with pytest.raises(Conflict, match="closed"):
+        set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())
+
+
+def test_its_own_administrator_may_do_neither(acme: Company) -> None:
+    alice = acme.administrator.actor
+
+    with pytest.raises(Forbidden):
+        set_status(actor=alice, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+    with pytest.raises(Forbidden):
+        raise_cache_epoch(actor=alice, reason="", now=timezone.now())
+
+
+def test_a_reason_that_cannot_be_kept_is_refused(acme: Company) -> None:
+    with pytest.raises(Invalid):
+        raise_cache_epoch(actor=acme.platform, reason="\0", now=timezone.now())
+
+
+def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
+    with pytest.raises(CommandError, match="no tenant"):
+        run("nobody-here", "--suspend")

@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.paths import REPOSITORY, home_from_environment
+from caret.embedded.settings import settings_from_environment
+from caret.foundation.environment import BadSetting
+
+
+def test_a_database_of_ones_own_needs_the_owners_address_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
+
+    with pytest.raises(BadSetting, match="CARET_OWNER_DATABASE_URL"):
+        settings_from_environment()
+
+
+def test_what_is_named_elsewhere_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
+    monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
+    monkeypatch.setenv("REDIS_URL", "redis://cache")
+    monkeypatch.setenv("CARET_POOLS", "/etc/caret/pools.toml")
+
+    settings = settings_from_environment()
+
+    assert settings.has_own_postgres
+    assert settings.has_own_redis
+    assert settings.pools_file == Path("/etc/caret/pools.toml")
+    assert settings.ports.engine not in settings.needed_ports
+
+
+def test_without_settings_everything_is_started() -> None:
+    settings = settings_from_environment()
+
+    assert not settings.has_own_postgres
+    assert not settings.has_own_redis
+    assert settings.pools_file == settings.paths.pools
+    assert settings.ports.engine in settings.needed_ports
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_the_home_is_in_the_repository_unless_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    if text is None:
+        monkeypatch.delenv("CARET_HOME")
+    else:
+        monkeypatch.setenv("CARET_HOME", text)
+
+    assert home_from_environment().home == REPOSITORY / ".caret"
