@@ -10,7 +10,7 @@ from inference.context.layout import lay_out, markers_of, stop_token_ids
 from inference.context.prompt import Parts
 from inference.context.tokens import Tokens
 
-# Vocabularies as the models' own tokenizers have them (facts/fim.md).
+# Vocabularies as the models' own tokenizers have them.
 QWEN = (
     *("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>"),
     *("<|file_sep|>", "<|repo_name|>", "<|endoftext|>"),
