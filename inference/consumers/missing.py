@@ -2,11 +2,12 @@
 
 from inference.consumers.http import HttpConsumer
 from inference.consumers.openai_answers import error_body
+from inference.errors import BadRequest
 
 
 class MissingConsumer(HttpConsumer):
-    async def answer(self, _body: bytes) -> None:
-        await self.refuse(404, "not_found", "There is nothing at this address.")
+    def check(self) -> None:
+        raise BadRequest("not_found", "There is nothing at this address.", http_status=404)
 
     async def refuse(self, status: int, code: str, message: str) -> None:
         body = error_body(status, code=code, message=message)

@@ -1,0 +1,94 @@
+"""Prompts of a wanted length: code of the standard library, cut up and put together anew, so that
+each looks like code and no two begin alike."""
+
+import random
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from caret.contracts.policy import Tier
+from inference.completion.arrival import Arrival, Draft
+from inference.completion.request import Admitted, Principal
+from inference.context.assemble import PromptWriter, assemble
+from inference.context.prompt import Prompt
+from inference.context.tokens import load_tokens
+from inference.gateway.receive import receive
+from inference.pools.catalog import Pool
+from tests.benchmarks.installation import new_tenant
+
+_MODULES: Final = ("argparse", "ast", "configparser", "dataclasses", "inspect", "shutil", "tarfile")
+# The cursor stands in the middle of a line, where the model writes at once and the filter holds
+# nothing back.
+_LAST_LINE: Final = "        self."
+SUFFIX: Final = "\n\n    def close(self) -> None:\n        self.stream.close()\n"
+_MAX_LINE_CHARS: Final = 80
+_CHUNK_LINES: Final = 2
+_MAX_REFUSED: Final = 5  # lines that would be too many, before a prompt is full
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    prefix: str
+    prompt: Prompt  # as the gateway assembles it
+    text: str  # the same as text, markers included
+
+
+class CodeText:
+    """The prompts of one pool's model. The same seed gives the same prompts."""
+
+    def __init__(self, pool: Pool, *, seed: int) -> None:
+        self.pool = pool
+        self._random = random.Random(seed)
+        self._lines = _lines_of_library()
+        tokens = load_tokens(pool.tokenizer)
+        self._tokenizer = tokens._with_markers  # nobody else turns token ids into text
+        self._writer = PromptWriter(
+            tokens,
+            model=pool.model,
+            max_context_tokens=pool.max_context_tokens,
+        )
+        snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
+        self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
+
+    def sample(self, *, mode: str, num_tokens: int, max_tokens: int) -> Sample:
+        """A prompt of about `num_tokens`, never more."""
+        lines = [f"# {self._random.randbytes(12).hex()}"]
+        sample = self._assembled(lines, mode, max_tokens)
+        num_refused = 0
+        while num_refused < _MAX_REFUSED:
+            longer = [*lines, *self._chunk()]
+            candidate = self._assembled(longer, mode, max_tokens)
+            if len(candidate.prompt.token_ids) > num_tokens:
+                num_refused += 1
+            else:
+                lines, sample = longer, candidate
+        return sample
+
+    def _assembled(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
+        prefix = "\n".join([*lines, _LAST_LINE])
+        draft = Draft(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
+        arrival = Arrival("benchmark", None, draft, received_s=0.0, occurred_at_ms=0)
+        admitted = Admitted(principal=self._principal, request=receive(arrival))
+        prompt = assemble(self._writer, admitted)
+        text = self._tokenizer.decode(prompt.token_ids, skip_special_tokens=False)
+        return Sample(prefix, prompt, text)
+
+    def _chunk(self) -> list[str]:
+        start = self._random.randrange(len(self._lines) - _CHUNK_LINES)
+        return self._lines[start : start + _CHUNK_LINES]
+
+
+def tier_of(mode: str) -> Tier:
+    return Tier.QUALITY if mode in ("block", "docstring") else Tier.FAST
+
+
+def _lines_of_library() -> list[str]:
+    folder = Path(sysconfig.get_path("stdlib"))
+    texts = [(folder / f"{name}.py").read_text() for name in _MODULES]
+    return [
+        line
+        for text in texts
+        for line in text.splitlines()
+        if 0 < len(line.strip()) < _MAX_LINE_CHARS
+    ]

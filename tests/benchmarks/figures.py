@@ -1,0 +1,88 @@
+"""Figures: their statistics, and one JSON line on standard output for each."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+_NUM_RESAMPLES: Final = 2_000
+_REPOSITORY: Final = Path(__file__).resolve().parents[2]
+
+
+@dataclass(slots=True)
+class Report:
+    """Prints the figures of one benchmark, and remembers whether all targets were met."""
+
+    benchmark: str
+    has_missed: bool = field(default=False)
+
+    def figure(self, name: str, value: float, unit: str, **more: Any) -> None:
+        line = {"benchmark": self.benchmark, "figure": name, "value": rounded(value), "unit": unit}
+        print(json.dumps(line | more | {"machine": machine(), "commit": commit()}), flush=True)
+
+    def target(self, name: str, value: float, unit: str, *, at_most: float, **more: Any) -> None:
+        passed = value <= at_most
+        self.judged(name, value, unit, passed=passed, target=f"at most {at_most:g}", **more)
+
+    def judged(
+        self, name: str, value: float, unit: str, *, passed: bool, target: str, **more: Any
+    ) -> None:
+        self.has_missed = self.has_missed or not passed
+        say(f"{'pass' if passed else 'FAIL'}: {name} is {value:.4g} {unit}, target {target}")
+        self.figure(name, value, unit, target=target, passed=passed, **more)
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.has_missed else 0
+
+
+def spread(samples: Sequence[float]) -> dict[str, Any]:
+    """p50, p99, n; a p99 of fewer than 100 samples is their maximum, near enough."""
+    p50, p99 = np.percentile(samples, [50, 99])
+    return {"p50": rounded(p50), "p99": rounded(p99), "n": len(samples)}
+
+
+def percentile(samples: Sequence[float], percent: int) -> float:
+    return float(np.percentile(samples, percent))
+
+
+def median(samples: Sequence[float]) -> float:
+    return float(np.median(samples))
+
+
+def interval(samples: Sequence[float]) -> list[float]:
+    """Where the median lies with 95% confidence, by the bootstrap (Efron 1979)."""
+    values = np.asarray(samples)
+    drawn = np.random.default_rng(0).choice(values, size=(_NUM_RESAMPLES, len(values)))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return [rounded(low), rounded(high)]
+
+
+def rounded(value: float) -> float:
+    return float(f"{float(value):.5g}")
+
+
+def say(text: str) -> None:
+    """Progress, for the person who waits."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@cache
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{len(os.sched_getaffinity(0))} x {next(names, 'unknown')}"
+
+
+@cache
+def commit() -> str:
+    """Short hash; `+` says that the tree differs from it."""
+    command = ("git", "-C", str(_REPOSITORY), "describe", "--always", "--dirty=+", "--abbrev=7")
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,147 @@
+"""The time to the first token: what the gateway adds to vLLM's, and what the prefix cache saves.
+
+For each size the same prompts go straight to the engine and through the gateway, interleaved in
+random order: once cold (each route has a namespace of its own), then some times warm. Differences
+are taken prompt by prompt, against the engine asked with token ids (what the gateway sends it) and,
+as information, asked with text (what a client without a gateway would send). HTTP asks in mode fim,
+whose budget is 2,000 tokens: 3,000 tokens go by WebSocket in mode block only.
+
+    python -m tests.benchmarks.first_token [--up .caret/up.json]
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from inference.pools.catalog import read_catalog
+from tests.benchmarks.code_text import CodeText, tier_of
+from tests.benchmarks.figures import Report, interval, median, say, spread
+from tests.benchmarks.installation import Running, installation
+from tests.benchmarks.routes import MAX_TOKENS, Route, routes
+
+MAX_ADDED_MS: Final = 3.0
+MAX_WARM_TO_COLD: Final = 0.1
+_MODES: Final = {512: "fim", 1_500: "fim", 3_000: "block"}
+
+
+@dataclass(slots=True)
+class Samples:
+    """First-token times in ms by (route, "cold" or "warm"), in the order of the prompts."""
+
+    num_tokens: list[int] = field(default_factory=list)
+    # Rounds in which every route showed text; in the others the time is that of the end, on every
+    # route: a small model often finds that nothing is missing, or the filter finds it not worth it.
+    num_by_text: int = 0
+    times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    report = Report("first_token")
+    with installation(options.up) as running:
+        asyncio.run(_measure(running, options, report))
+    return report.exit_status
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--up", type=Path, help="up.json of a running installation")
+    parser.add_argument("--prompts", type=int, default=30, help="of each size")
+    parser.add_argument("--repeats", type=int, default=5, help="of each prompt, warm")
+    return parser.parse_args(arguments)
+
+
+async def _measure(running: Running, options: argparse.Namespace, report: Report) -> None:
+    order = random.Random()
+    pools = read_catalog(running.pools_file)
+    async with routes(
+        running.gateway_url, http_key=running.globex_key, websocket_key=running.acme_key
+    ) as ways:
+        for size, mode in _MODES.items():
+            used = [way for way in ways if mode == "fim" or way.name != "http"]
+            text = CodeText(pools[tier_of(mode)], seed=order.getrandbits(64))
+            await _warm_up(used, text, mode)
+            samples = Samples()
+            for number in range(options.prompts):
+                say(f"{size} tokens, prompt {number + 1} of {options.prompts}")
+                await _one_prompt(used, text, (size, mode, options.repeats), samples)
+            _tell(report, size, [way.name for way in used], samples)
+
+
+async def _warm_up(ways: Sequence[Route], text: CodeText, mode: str) -> None:
+    """Connections are opened, code paths run for the first time."""
+    for way in ways:
+        await way.first_token(
+            text.sample(mode=mode, num_tokens=100, max_tokens=MAX_TOKENS), text.pool, mode
+        )
+
+
+async def _one_prompt(
+    ways: Sequence[Route], text: CodeText, plan: tuple[int, str, int], samples: Samples
+) -> None:
+    size, mode, num_repeats = plan
+    sample = text.sample(mode=mode, num_tokens=size, max_tokens=MAX_TOKENS)
+    rounds = ["cold", *["warm"] * num_repeats]
+    for state in rounds:
+        tokens = {
+            way.name: await way.first_token(sample, text.pool, mode)
+            for way in random.sample(ways, len(ways))
+        }
+        has_text = all(token.text_ms is not None for token in tokens.values())
+        samples.num_by_text += has_text
+        for name, token in tokens.items():
+            time_ms = token.text_ms if has_text else token.end_ms
+            assert time_ms is not None
+            samples.times[name, state].append(time_ms)
+    samples.num_tokens.append(len(sample.prompt.token_ids))
+
+
+def _tell(report: Report, size: int, names: Sequence[str], samples: Samples) -> None:
+    about = {
+        "prompt_tokens": median(samples.num_tokens),
+        "num_by_text": samples.num_by_text,
+    }
+    for state in ("cold", "warm"):
+        for name in names:
+            times = samples.times[name, state]
+            report.figure(f"{name}.{state}.{size}", median(times), "ms", **spread(times), **about)
+        for name in names:
+            if name in ("websocket", "http"):
+                _tell_added(report, f"{name}.added", f"{state}.{size}", (samples, name))
+    for name in names:
+        _tell_ratio(report, f"{name}.warm_to_cold.{size}", size, (samples, name))
+
+
+def _tell_added(report: Report, figure: str, what: str, of: tuple[Samples, str]) -> None:
+    samples, name = of
+    state = what.partition(".")[0]
+    through = samples.times[name, state]
+    for straight, kind in (("direct", ""), ("direct_text", "_to_text")):
+        pairs = list(zip(through, samples.times[straight, state], strict=True))
+        added = [ours - theirs for ours, theirs in pairs]
+        ratio = round(median([ours / theirs for ours, theirs in pairs]), 3)
+        more = spread(added) | {"interval95": interval(added), "ratio": ratio}
+        if state == "warm" and straight == "direct":
+            report.target(f"{figure}.{what}", median(added), "ms", at_most=MAX_ADDED_MS, **more)
+        else:
+            # Cold: two prefills differ by more than what is looked for; the interval says so.
+            report.figure(f"{figure}{kind}.{what}", median(added), "ms", **more)
+
+
+def _tell_ratio(report: Report, figure: str, size: int, of: tuple[Samples, str]) -> None:
+    samples, name = of
+    value = median(samples.times[name, "warm"]) / median(samples.times[name, "cold"])
+    if size == max(_MODES):
+        report.target(figure, value, "ratio", at_most=MAX_WARM_TO_COLD)
+    else:
+        report.figure(figure, value, "ratio")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,237 @@
+"""What a benchmark measures: an installation that runs already, or parts of its own for as long as
+it takes, in a temporary home and on free ports."""
+
+import json
+import os
+import shutil
+import socket
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import redis
+
+from caret.contracts.credential import Credential, KeyKind, digest_key, generate_key
+from caret.contracts.policy import Isolation, Mode, TenantPolicy, Tier
+from caret.contracts.snapshot import (
+    CHANGED,
+    CHANGES,
+    PUBLISH_SCRIPT,
+    SCHEMA,
+    SNAPSHOTS,
+    VERSIONS,
+    TenantSnapshot,
+    TenantStatus,
+    encode_snapshot,
+)
+from caret.embedded.credentials import write_credentials
+from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_part
+from caret.embedded.mark import environment_with, new_mark
+from caret.embedded.part import Part, ProgramPart, await_ready
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.pools import render_pools, write_pools
+from caret.embedded.programs import web_part
+from caret.embedded.valkey import EmbeddedValkey
+from caret.embedded.watchdog import Watchdog
+from caret.foundation.crypto import derive_key, parse_root_secret
+from caret.foundation.ids import KeyId, TenantId, UserId
+from inference.pools.catalog import read_catalog
+from tests.benchmarks.figures import say
+
+SLUGS: Final = ("acme", "globex")
+_PEPPER: Final = "key-pepper/1"
+# A home of ours must not be mixed with what the person's shell says about another.
+_FOREIGN: Final = ("DATABASE_URL", "REDIS_URL", "CARET_OWNER_DATABASE_URL", "CARET_ROOT_SECRET")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    gateway_url: str
+    engine_url: str
+    pools_file: Path  # the gateway's
+    acme_key: str = field(repr=False)
+    globex_key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    paths: EmbeddedPaths
+    environment: dict[str, str] = field(repr=False)
+    mark: str
+
+
+@contextmanager
+def installation(up_file: Path | None) -> Iterator[Running]:
+    """The installation that `up_file` describes, or one of our own: engine, Valkey and gateway."""
+    if up_file is not None:
+        yield _described(up_file)
+        return
+    with (
+        own_home() as home,
+        own_engine(home) as engine_url,
+        own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
+    ):
+        yield running
+
+
+@contextmanager
+def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
+    """Only the engine's address, of the running installation or of one that is started."""
+    if up_file is not None:
+        yield _described(up_file).engine_url
+        return
+    with own_engine(home) as url:
+        yield url
+
+
+@contextmanager
+def own_home() -> Iterator[Home]:
+    """Whatever carries its mark ends with it, also when this process is killed."""
+    paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))
+    mark = new_mark(paths.home)
+    inherited = {name: text for name, text in os.environ.items() if name not in _FOREIGN}
+    environment = inherited | environment_with(mark) | {"CARET_HOME": str(paths.home)}
+    try:
+        write_credentials(paths)
+        with Watchdog(mark):
+            yield Home(paths=paths, environment=environment, mark=mark)
+    finally:
+        for folder in (paths.home, paths.sockets):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def own_engine(home: Home) -> Iterator[str]:
+    settings = engine_from_environment(free_port())
+    part = engine_part(settings, paths=home.paths, environment=home.environment)
+    with _started(part):
+        yield settings.url
+
+
+@contextmanager
+def own_gateway(home: Home, *, engine_url: str, replica: str) -> Iterator[Running]:
+    """With a Valkey that holds two tenants; the gateway reaches its engine at `replica`."""
+    port = free_port()
+    with ExitStack() as stack:
+        stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
+        acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
+        stack.enter_context(_started(gateway_part(home, port=port, replica=replica)))
+        yield Running(
+            gateway_url=f"http://127.0.0.1:{port}",
+            engine_url=engine_url,
+            pools_file=home.paths.pools,
+            acme_key=acme_key,
+            globex_key=globex_key,
+        )
+
+
+def gateway_part(home: Home, *, port: int, replica: str) -> ProgramPart:
+    """Not yet launched; its catalogue of pools is written."""
+    model = engine_from_environment(0).model
+    write_pools(
+        home.paths.pools,
+        render_pools(
+            model=model.served_name,
+            tokenizer=model.path,
+            max_context_tokens=MAX_CONTEXT_TOKENS,
+            replica=replica,
+        ),
+    )
+    environment = home.environment | {
+        "CARET_POOLS": str(home.paths.pools),
+        "CARET_GATEWAY_PORT": str(port),
+    }
+    return web_part("Gateway", port=port, paths=home.paths, environment=environment)
+
+
+def publish_tenant(paths: EmbeddedPaths, slug: str) -> str:
+    """Publishes a new tenant; the text of its one key."""
+    snapshot, key_text = new_tenant(slug, root_secret=root_secret_of(paths))
+    publish(paths, snapshot)
+    return key_text
+
+
+def root_secret_of(paths: EmbeddedPaths) -> bytes:
+    return parse_root_secret(paths.root_secret.read_text().strip())
+
+
+def publish(paths: EmbeddedPaths, snapshot: TenantSnapshot) -> None:
+    """As the control plane does."""
+    arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
+    with redis.Redis.from_url(paths.redis_url.read_text().strip()) as connection:
+        connection.eval(PUBLISH_SCRIPT, 3, SNAPSHOTS, VERSIONS, CHANGES, *arguments)
+
+
+def new_tenant(slug: str, *, root_secret: bytes) -> tuple[TenantSnapshot, str]:
+    """A tenant to which all is allowed, and the text of its one key."""
+    credential, key_text = new_credential(root_secret)
+    policy = TenantPolicy(
+        features=frozenset(Mode),
+        content_exclusion={},
+        max_concurrent_completions=64,
+        isolation=Isolation.SHARED,
+    )
+    snapshot = TenantSnapshot(
+        schema=SCHEMA,
+        tenant_id=TenantId(str(uuid.uuid4())),
+        slug=slug,
+        version=1,
+        status=TenantStatus.ACTIVE,
+        cache_epoch=0,
+        policy=policy,
+        credentials=(credential,),
+    )
+    return snapshot, key_text
+
+
+def new_credential(root_secret: bytes) -> tuple[Credential, str]:
+    """A key in force, and its text."""
+    key = generate_key(KeyKind.DEVELOPER)
+    credential = Credential(
+        key_id=KeyId(str(uuid.uuid4())),
+        lookup_id=key.lookup_id,
+        digest=digest_key(derive_key(root_secret, _PEPPER), key),
+        pepper_version=1,
+        kind=KeyKind.DEVELOPER,
+        user_id=UserId(str(uuid.uuid4())),
+        expires_at_ms=None,
+        revoked_at_ms=None,
+    )
+    return credential, key.text
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        number: int = listener.getsockname()[1]
+        return number
+
+
+@contextmanager
+def _started(part: Part) -> Iterator[None]:
+    say(f"{part.name} starts")
+    part.launch()
+    await_ready(part)
+    try:
+        yield
+    finally:
+        part.child.stop()
+
+
+def _described(up_file: Path) -> Running:
+    entry = json.loads(up_file.read_text())
+    keys = {tenant["slug"]: tenant["api_key"] for tenant in entry["tenants"]}
+    acme_key, globex_key = (keys[slug] for slug in SLUGS)
+    # Where the person has named a catalogue of their own, the gateway reads that one.
+    pools_file = Path(os.environ.get("CARET_POOLS") or up_file.with_name("pools.toml"))
+    return Running(
+        gateway_url=entry["gateway_url"],
+        engine_url=read_catalog(pools_file)[Tier.FAST].replicas[0].url,
+        pools_file=pools_file,
+        acme_key=acme_key,
+        globex_key=globex_key,
+    )

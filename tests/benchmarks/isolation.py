@@ -1,0 +1,170 @@
+"""Isolation: whether one tenant can tell what another has asked.
+
+acme warms a prompt; globex then asks for it, and for one that nobody has asked, in random order and
+interleaved. The engine must report no cached tokens to globex, and the first-token times of the two
+kinds must be one distribution to a two-sample Kolmogorov-Smirnov test (two kinds that are equal
+fail it once in twenty runs). The control is the same test inside acme, warm against cold, which
+must find the difference: else the test sees nothing.
+
+    python -m tests.benchmarks.isolation [--up .caret/up.json]
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from scipy.stats import ks_2samp
+
+from caret.client.stream import Stream, open_stream
+from inference.pools.catalog import read_catalog
+from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
+from tests.benchmarks.figures import Report, median, rounded, say
+from tests.benchmarks.installation import Running, installation
+
+MIN_P: Final = 0.05
+_CONTROL_P: Final = 0.001
+_MODE: Final = "fim"
+_PROMPT_TOKENS: Final = 320  # ten of the engine's blocks
+_ROUND: Final = 10  # prompts of each kind, asked in random order
+_CLOCKS: Final = ("client", "gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    cached_tokens: int
+    client_ms: float  # until the first frame, by the client's clock
+    gateway_ms: float  # as the answer's own numbers say
+
+
+class Tenant:
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._num_asked = 0
+
+    async def ask(self, prefix: str) -> Answer:
+        self._num_asked += 1
+        frame = {"id": str(self._num_asked), "mode": _MODE, "prefix": prefix, "suffix": SUFFIX}
+        began_s = time.perf_counter()
+        first_ms: float | None = None
+        meta: dict[str, Any] = {}
+        async for answer in self._stream.complete({**frame, "max_tokens": 1}):
+            first_ms = first_ms or (time.perf_counter() - began_s) * 1000
+            meta = answer.get("meta", meta)
+        assert first_ms is not None
+        return Answer(
+            cached_tokens=meta["cached_tokens"],
+            client_ms=first_ms,
+            # Where the model wrote nothing, the engine's first token counts.
+            gateway_ms=meta["first_token_ms"] or meta["queue_ms"] + meta["engine_ms"],
+        )
+
+
+@dataclass(slots=True)
+class Answers:
+    by_kind: dict[str, list[Answer]] = field(default_factory=lambda: defaultdict(list))
+
+    def times(self, kind: str, clock: str) -> list[float]:
+        return [
+            answer.client_ms if clock == "client" else answer.gateway_ms
+            for answer in self.by_kind[kind]
+        ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    report = Report("isolation")
+    with installation(options.up) as running:
+        answers = asyncio.run(_measure(running, options.prompts))
+    _tell(report, answers)
+    return report.exit_status
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--up", type=Path, help="up.json of a running installation")
+    parser.add_argument("--prompts", type=int, default=200, help="of each kind")
+    return parser.parse_args(arguments)
+
+
+async def _measure(running: Running, num_prompts: int) -> Answers:
+    pool = read_catalog(running.pools_file)[tier_of(_MODE)]
+    text = CodeText(pool, seed=random.getrandbits(64))
+    answers = Answers()
+    async with AsyncExitStack() as stack:
+        acme, globex = [
+            Tenant(await stack.enter_async_context(open_stream(running.gateway_url, key)))
+            for key in (running.acme_key, running.globex_key)
+        ]
+        for tenant in (acme, globex):
+            await tenant.ask(_prompts(text, 1)[0])
+        for number in range(0, num_prompts, _ROUND):
+            say(f"prompts of each kind: {number} of {num_prompts}")
+            await _one_round(acme, globex, text, answers)
+    return answers
+
+
+async def _one_round(acme: Tenant, globex: Tenant, text: CodeText, answers: Answers) -> None:
+    warmed = _prompts(text, _ROUND)
+    for prefix in warmed:
+        await acme.ask(prefix)
+    plan = [
+        *((globex, "foreign", prefix) for prefix in warmed),
+        *((globex, "nobodys", prefix) for prefix in _prompts(text, _ROUND)),
+        *((acme, "own", prefix) for prefix in warmed),
+        *((acme, "new", prefix) for prefix in _prompts(text, _ROUND)),
+    ]
+    for tenant, kind, prefix in random.sample(plan, len(plan)):
+        answers.by_kind[kind].append(await tenant.ask(prefix))
+
+
+def _prompts(text: CodeText, count: int) -> list[str]:
+    return [
+        text.sample(mode=_MODE, num_tokens=_PROMPT_TOKENS, max_tokens=1).prefix
+        for _ in range(count)
+    ]
+
+
+def _tell(report: Report, answers: Answers) -> None:
+    foreign, own = answers.by_kind["foreign"], answers.by_kind["own"]
+    num_leaks = sum(answer.cached_tokens > 0 for answer in foreign)
+    num_hits = sum(answer.cached_tokens > 0 for answer in own)
+    report.target("cached_across_tenants", num_leaks, "prompts", at_most=0, n=len(foreign))
+    report.judged(
+        "control.cached_within_tenant",
+        num_hits,
+        "prompts",
+        passed=num_hits == len(own),
+        target="all",
+        n=len(own),
+    )
+    for clock in _CLOCKS:
+        p, more = _compare(answers, clock, ("foreign", "nobodys"))
+        report.judged(f"ks_p.{clock}", p, "p", passed=p > MIN_P, target="over 0.05", **more)
+        p, more = _compare(answers, clock, ("own", "new"))
+        passed = p < _CONTROL_P
+        report.judged(f"control.ks_p.{clock}", p, "p", passed=passed, target="under 0.001", **more)
+
+
+def _compare(
+    answers: Answers, clock: str, kinds: tuple[str, str]
+) -> tuple[float, dict[str, float]]:
+    """The test's p, and what else there is to tell of it."""
+    first, second = (answers.times(kind, clock) for kind in kinds)
+    result = ks_2samp(first, second)
+    medians = {
+        f"p50_{kind}_ms": rounded(median(times))
+        for kind, times in zip(kinds, (first, second), strict=True)
+    }
+    return float(result.pvalue), {"ks": rounded(result.statistic), "n": len(first), **medians}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

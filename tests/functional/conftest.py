@@ -1,0 +1,108 @@
+"""Installations of their own: a home, ports, and `manage.py` as a person runs it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.engine import DEMO_MODEL
+from caret.embedded.mark import end_marked, home_digest, marked_pids
+from caret.embedded.paths import REPOSITORY, EmbeddedPaths
+from caret.embedded.pools import render_pools
+from caret.embedded.ports import LOOPBACK
+from caret.embedded.up_file import UpEntry, read_up_file
+from tests.stack.commands import environment_for, manage
+from tests.stack.ports import free_ports
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an installation is, running or not."""
+
+    paths: EmbeddedPaths
+    environment: dict[str, str]
+
+    @property
+    def entry(self) -> UpEntry:
+        entry = read_up_file(self.paths.up_file)
+        assert entry is not None, "nothing runs"
+        return entry
+
+    @property
+    def pids(self) -> list[int]:
+        """Every process of this installation that carries its mark."""
+        return marked_pids(home_digest(self.paths.home))
+
+    @property
+    def family(self) -> set[int]:
+        """The supervisor and all that descends from it, marked or not."""
+        parents = _parents()
+        family = {self.entry["supervisor_pid"]}
+        while children := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= children
+        return family
+
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return manage(*arguments, environment=self.environment)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(REPOSITORY / "manage.py"), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+        )
+
+
+def living(pids: set[int]) -> set[int]:
+    """Zombies do not count: their end has only not been noticed yet."""
+    return pids & _parents().keys()
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every living process."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            # After the name in parentheses, which may hold anything: state, parent.
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents[int(folder.name)] = int(parent)
+    return parents
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    # Not pytest's folders: their paths are long, and one module's installation is one folder.
+    with tempfile.TemporaryDirectory(prefix="caret-up-") as folder:
+        home = Path(folder) / "home"
+        place = Place(EmbeddedPaths(home), environment_for(home, ports=free_ports(3)))
+        try:
+            yield place
+        finally:
+            place.manage("down")
+            end_marked(home_digest(home), grace_s=1.0)
+
+
+@pytest.fixture(scope="module")
+def place_without_engine(place: Place) -> Place:
+    """Its catalogue names an engine that nobody answers at: what is looked at needs none."""
+    catalogue = place.paths.home.parent / "pools.toml"
+    catalogue.write_text(
+        render_pools(
+            model="absent",
+            tokenizer=str(DEMO_MODEL),
+            max_context_tokens=4608,
+            replica=f"http://{LOOPBACK}:{place.environment['CARET_ENGINE_PORT']}",
+        )
+    )
+    place.environment["CARET_POOLS"] = os.fspath(catalogue)
+    return place

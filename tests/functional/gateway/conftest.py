@@ -1,0 +1,47 @@
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from inference.pools.catalog import read_catalog
+from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Frame, Site, ask, own_site
+from tests.stack.running import Engine
+
+_LONG_TOKENS = 40
+_MAX_TRIES = 200
+
+
+@pytest.fixture(scope="session")
+def site(engine: Engine) -> Iterator[Site]:
+    """For tests that leave it as it is."""
+    with own_home() as home, own_site(home, engine.url) as made:
+        yield made
+
+
+@pytest.fixture
+def fragile_site(engine: Engine) -> Iterator[Site]:
+    """For tests that kill parts of it."""
+    with own_home() as home, own_site(home, engine.url) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def code(site: Site) -> CodeText:
+    """Prompts of which no two begin alike."""
+    pool = read_catalog(site.home.paths.pools)[tier_of("fim")]
+    return CodeText(pool, seed=20261120)
+
+
+@pytest.fixture(scope="session")
+async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
+    """A request to which the model has much to say: without sampling it says it each time."""
+    async with site.stream() as stream:
+        for _ in range(_MAX_TRIES):
+            prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
+            frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
+            _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": 64})
+            if done["meta"]["generated_tokens"] >= _LONG_TOKENS:
+                yield frame
+                return
+    raise AssertionError("the model never says much")

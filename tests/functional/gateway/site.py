@@ -1,0 +1,201 @@
+"""A gateway of the tests' own, at the session's real engine: a real process with its own Valkey and
+journal, so that a test may kill them, and read every usage record (no worker takes them away)."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import aiohttp
+import redis
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from caret.client.stream import Stream
+from caret.contracts.usage import (
+    USAGE_FIELD,
+    USAGE_STREAM,
+    CompletionRecord,
+    UsageRecord,
+    decode_records,
+)
+from caret.embedded.mark import environment_with
+from caret.embedded.part import ProgramPart, await_ready
+from caret.embedded.valkey import EmbeddedValkey
+from inference.recording.journal import SHIP_EVERY_S
+from tests.benchmarks.engine_metrics import num_running
+from tests.benchmarks.installation import SLUGS, Home, free_port, gateway_part, publish_tenant
+
+Frame = dict[str, Any]
+Entries = list[tuple[bytes, dict[bytes, bytes]]]  # of a Redis stream
+PATIENCE_S: Final = 5.0
+_POLL_S: Final = 0.02
+
+
+class PatientStream(Stream):
+    """Waits for each frame, but not for ever."""
+
+    async def receive(self) -> Frame:
+        async with asyncio.timeout(PATIENCE_S):
+            return await super().receive()
+
+
+@dataclass(slots=True)
+class Site:
+    url: str
+    engine_url: str
+    home: Home
+    valkey: EmbeddedValkey
+    gateway: ProgramPart
+    acme: str = field(repr=False)  # keys
+    globex: str = field(repr=False)
+    num_ids: int = 0
+
+    @asynccontextmanager
+    async def stream(self, key: str | None = None) -> AsyncIterator[Stream]:
+        async with self.raw(key) as socket:
+            yield PatientStream(socket)
+
+    def dial(
+        self, headers: dict[str, str], subprotocols: Sequence[str] = ("caret.v1",), **more: Any
+    ) -> connect:
+        return dial(self.url, headers, subprotocols, **more)
+
+    def raw(self, key: str | None = None) -> connect:
+        return self.dial({"Authorization": f"Bearer {key or self.acme}"})
+
+    @asynccontextmanager
+    async def http(self, key: str | None = None) -> AsyncIterator[aiohttp.ClientSession]:
+        headers = {"Authorization": f"Bearer {self.acme if key is None else key}"}
+        async with aiohttp.ClientSession(self.url, headers=headers) as session:
+            yield session
+
+    def new_id(self) -> str:
+        self.num_ids += 1
+        return f"id-{self.num_ids}"
+
+    async def num_running(self) -> int:
+        return await num_running(self.engine_url)
+
+    async def idle(self) -> bool:
+        """Whether the engine has nothing to do, now or long before a completion would end."""
+        return await until(self._is_idle, patience_s=1.0)
+
+    async def _is_idle(self) -> bool:
+        return await self.num_running() == 0
+
+    def records(self) -> list[UsageRecord]:
+        """All that was ever delivered, duplicates included, in the order of delivery."""
+        with redis.Redis.from_url(self.home.paths.redis_url.read_text().strip()) as connection:
+            entries = cast(Entries, connection.xrange(USAGE_STREAM))
+        batches = (fields[USAGE_FIELD.encode()] for _, fields in entries)
+        return [record for batch in batches for record in decode_records(batch)]
+
+    async def record_of(self, request_id: str) -> CompletionRecord:
+        """The one record of this completion, once it is delivered."""
+        found: list[CompletionRecord] = []
+
+        async def is_there() -> bool:
+            found[:] = [
+                record
+                for record in self.records()
+                if isinstance(record, CompletionRecord) and record.request_id == request_id
+            ]
+            return bool(found)
+
+        assert await until(is_there), "no record was delivered"
+        (record,) = found
+        return record
+
+    async def num_records(self) -> int:
+        """Once all that has ended is delivered."""
+        await asyncio.sleep(4 * SHIP_EVERY_S)
+        return len(self.records())
+
+    async def records_after(self, before: int, *, count: int = 1) -> list[CompletionRecord]:
+        """The `count` records that are delivered beyond the first `before`."""
+
+        async def are_there() -> bool:
+            return len(self.records()) >= before + count
+
+        assert await until(are_there), "not all records were delivered"
+        found = self.records()[before:]
+        assert len(found) == count
+        return [record for record in found if isinstance(record, CompletionRecord)]
+
+    def launch_gateway(self) -> None:
+        self.gateway.launch()
+        await_ready(self.gateway)
+
+
+@contextmanager
+def own_site(home: Home, engine_url: str) -> Iterator[Site]:
+    port = free_port()
+    with EmbeddedValkey(home.paths, mark=environment_with(home.mark)) as valkey:
+        acme, globex = (publish_tenant(home.paths, slug) for slug in SLUGS)
+        site = Site(
+            url=f"http://127.0.0.1:{port}",
+            engine_url=engine_url,
+            home=home,
+            valkey=valkey,
+            gateway=gateway_part(home, port=port, replica=engine_url),
+            acme=acme,
+            globex=globex,
+        )
+        site.launch_gateway()
+        try:
+            yield site
+        finally:
+            site.gateway.child.stop()
+
+
+def dial(
+    gateway_url: str,
+    headers: dict[str, str],
+    subprotocols: Sequence[str] = ("caret.v1",),
+    *,
+    path: str = "/v1/stream",
+    **options: Any,
+) -> connect:
+    """A WebSocket as somebody else's client opens it. Entering it raises InvalidStatus."""
+    return connect(
+        gateway_url.replace("http", "ws", 1) + path,
+        subprotocols=[Subprotocol(name) for name in subprotocols] or None,
+        additional_headers=headers,
+        compression=None,
+        max_size=None,
+        proxy=None,
+        # A test that leaves in mid-stream has not read all: the gateway's close stands behind it.
+        close_timeout=0.5,
+        **options,
+    )
+
+
+async def until(question: Any, *, patience_s: float = PATIENCE_S) -> bool:
+    """Asks again and again, and says whether the answer became yes in time."""
+    deadline_s = time.monotonic() + patience_s
+    while not await question():
+        if time.monotonic() > deadline_s:
+            return False
+        await asyncio.sleep(_POLL_S)
+    return True
+
+
+async def ask(stream: Stream, frame: Frame) -> tuple[str, Frame]:
+    """The text and the `done` of one completion."""
+    text, done = "", {}
+    async for answer in stream.complete(frame):
+        if answer["type"] == "delta":
+            text += answer["text"]
+        else:
+            done = answer
+    return text, done
+
+
+async def receive(socket: ClientConnection) -> Frame:
+    async with asyncio.timeout(PATIENCE_S):
+        frame: Frame = json.loads(await socket.recv())
+    return frame

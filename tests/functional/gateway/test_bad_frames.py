@@ -1,0 +1,138 @@
+"""Frames that make no sense: a stable code for each, the connection and the neighbours unharmed."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.functional.gateway.site import Frame, Site, ask, receive
+
+pytestmark = pytest.mark.engine
+
+COMPLETE = {"type": "complete", "id": "7", "prefix": "x = "}
+MB = 1024 * 1024
+BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
+    "no JSON": ("{nonsense", "", "bad_json"),
+    "an empty frame": ("", "", "bad_json"),
+    "half a frame": ('{"type":"complete","id":"7","pre', "", "bad_json"),
+    "a list": ("[1, 2]", "", "bad_field"),
+    "a number": ("7", "", "bad_field"),
+    "a null": ("null", "", "bad_field"),
+    "a lone surrogate": ('{"type":"complete","id":"7","prefix":"\\ud800"}', "", "bad_json"),
+    "deep nesting": ('{"type":"complete","x":' + "[" * 100_000, "", "bad_json"),
+    "an unknown type": ('{"type":"chat","id":"7"}', "7", "unknown_type"),
+    "no type": ('{"id":"7"}', "7", "unknown_type"),
+    "a type that is no text": ('{"type":7,"id":"7"}', "", "bad_field"),
+    "no id": ('{"type":"complete","prefix":"x"}', "", "bad_field"),
+    "an empty id": (json.dumps({**COMPLETE, "id": ""}), "", "bad_field"),
+    "a long id": (json.dumps({**COMPLETE, "id": "7" * 65}), "", "bad_field"),
+    "no prefix": ('{"type":"complete","id":"7"}', "7", "bad_field"),
+    "a prefix of the wrong type": ('{"type":"complete","id":"7","prefix":1}', "7", "bad_field"),
+    "an unknown mode": (json.dumps({**COMPLETE, "mode": "chat"}), "7", "unknown_mode"),
+    "an unknown language": (json.dumps({**COMPLETE, "language": "p"}), "7", "unknown_language"),
+    "no tokens": (json.dumps({**COMPLETE, "max_tokens": 0}), "7", "bad_field"),
+    "fewer than no tokens": (json.dumps({**COMPLETE, "max_tokens": -1}), "7", "bad_field"),
+    "half a token": (json.dumps({**COMPLETE, "max_tokens": 0.5}), "7", "bad_field"),
+    "files that are none": (json.dumps({**COMPLETE, "files": [1]}), "7", "bad_field"),
+    "a prefix of a megabyte": (json.dumps({**COMPLETE, "prefix": "x" * MB}), "7", "too_large"),
+    "a suffix of a megabyte": (json.dumps({**COMPLETE, "suffix": "x" * MB}), "7", "too_large"),
+    "a long path": (json.dumps({**COMPLETE, "path": "x" * 1025}), "7", "too_large"),
+    "many files": (
+        json.dumps({**COMPLETE, "files": [{"path": "a", "text": ""}] * 65}),
+        "7",
+        "too_large",
+    ),
+    "large files": (
+        json.dumps({**COMPLETE, "files": [{"path": "a", "text": "x" * MB}] * 5}),
+        "7",
+        "too_large",
+    ),
+    "a frame of ten megabytes": (
+        json.dumps({**COMPLETE, "prefix": "x" * 10 * MB}),
+        "",
+        "too_large",
+    ),
+    "a binary frame": (json.dumps(COMPLETE).encode(), "", "binary_frame"),
+    "an outcome of nothing": ('{"type":"outcome","id":"9","event":"shown"}', "9", "unknown_id"),
+    "an unknown outcome": ('{"type":"outcome","id":"7","event":"loved"}', "7", "bad_field"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FRAMES)
+async def test_a_bad_frame_is_answered_by_its_code_and_the_connection_goes_on(
+    site: Site, name: str
+) -> None:
+    frame, identifier, code = BAD_FRAMES[name]
+
+    async with site.raw() as socket, site.stream(site.globex) as neighbour:
+        await socket.send(frame)
+        error = await receive(socket)
+        _, neighbours_done = await ask(neighbour, _small("1"))
+        await socket.send(json.dumps({"type": "complete", **_small("after")}))
+        while (answer := await receive(socket))["type"] == "delta":
+            pass
+
+    assert (error["type"], error["id"], error["code"]) == ("error", identifier, code)
+    assert error["message"].endswith(".")
+    assert (answer["type"], answer["id"]) == ("done", "after")
+    assert neighbours_done["finish"] in ("stop", "length", "filtered")
+
+
+@pytest.mark.parametrize(
+    ("frame", "close_code"),
+    [(b"\xff\xfe broken", 1007), ("x" * 30 * MB, 1009)],
+    ids=["text that is not UTF-8", "a frame of thirty megabytes"],
+)
+async def test_what_no_connection_survives_ends_only_its_own(
+    site: Site, frame: str | bytes, close_code: int
+) -> None:
+    async with site.raw() as socket, site.stream(site.globex) as neighbour:
+        with pytest.raises(ConnectionClosed) as closed:
+            await asyncio.gather(socket.send(frame, text=True), receive(socket))
+        _, done = await ask(neighbour, _small("1"))
+
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == close_code
+    assert done["finish"] in ("stop", "length", "filtered")
+
+
+async def test_an_id_is_used_once(site: Site) -> None:
+    async with site.raw() as socket:
+        await socket.send(json.dumps({"type": "complete", **_small("1")}))
+        while (await receive(socket))["type"] == "delta":
+            pass
+        await socket.send(json.dumps({"type": "complete", **_small("1")}))
+        error = await receive(socket)
+
+    assert (error["id"], error["code"]) == ("1", "duplicate_id")
+
+
+@pytest.mark.parametrize("identifier", ["ended", "unheard-of"])
+async def test_a_cancel_that_comes_too_late_is_harmless(site: Site, identifier: str) -> None:
+    async with site.stream() as stream:
+        await ask(stream, _small("ended"))
+        await stream.send({"type": "cancel", "id": identifier})
+        _, done = await ask(stream, _small("next"))
+
+    assert done["id"] == "next"
+
+
+async def test_more_tokens_than_there_are_count_as_the_most(site: Site) -> None:
+    async with site.stream() as stream:
+        _, done = await ask(stream, {**_small("1"), "max_tokens": 10**30})
+
+    assert done["finish"] in ("stop", "length", "filtered")
+
+
+async def test_unknown_fields_are_ignored(site: Site) -> None:
+    async with site.stream() as stream:
+        _, done = await ask(stream, {**_small("1"), "temperature": 7, "cache_salt": "other"})
+
+    assert done["finish"] in ("stop", "length", "filtered")
+
+
+def _small(identifier: str) -> Frame:
+    frame: dict[str, Any] = {"id": identifier, "prefix": "import ", "max_tokens": 2}
+    return frame

@@ -1,0 +1,106 @@
+"""HTTP requests that make no sense: a stable code and status for each."""
+
+import asyncio
+import json
+from io import BytesIO
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.functional.gateway.site import Site, ask
+
+pytestmark = pytest.mark.engine
+
+MB = 1024 * 1024
+BAD_BODIES = {
+    "no body": (b"", 400, "bad_json"),
+    "no JSON": (b"prompt=x", 400, "bad_json"),
+    "half a body": (b'{"prompt": "x', 400, "bad_json"),
+    "text that is not UTF-8": (b'{"prompt": "\xff\xfe"}', 400, "bad_json"),
+    "binary": (bytes(range(256)), 400, "bad_json"),
+    "deep nesting": (b'{"x":' + b"[" * 100_000, 400, "bad_json"),
+    "a list": (b"[]", 400, "bad_field"),
+    "no prompt": (b"{}", 400, "bad_field"),
+    "a prompt that is no text": (b'{"prompt": 7}', 400, "bad_field"),
+    "token ids": (b'{"prompt": [1, 2, 3]}', 400, "bad_field"),
+    "two prompts": (b'{"prompt": ["x", "y"]}', 400, "bad_field"),
+    "two answers": (b'{"prompt": "x", "n": 2}', 400, "bad_field"),
+    "no tokens": (b'{"prompt": "x", "max_tokens": 0}', 400, "bad_field"),
+    "five stops": (b'{"prompt": "x", "stop": ["1", "2", "3", "4", "5"]}', 400, "bad_field"),
+    "an empty stop": (b'{"prompt": "x", "stop": ""}', 400, "bad_field"),
+    "a long raw prompt": (b'{"prompt": "' + b"x y " * 4000 + b'"}', 400, "prompt_too_long"),
+    "a prompt of a megabyte": (b'{"prompt": "' + b"x" * MB + b'"}', 413, "too_large"),
+    "a body of ten megabytes": (b'{"prompt": "' + b"x" * 10 * MB + b'"}', 413, "too_large"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+async def test_a_bad_body_is_answered_by_its_code(site: Site, name: str) -> None:
+    body, status, code = BAD_BODIES[name]
+
+    async with site.http() as session:
+        async with session.post("/v1/completions", data=BytesIO(body)) as response:
+            error = (await response.json())["error"]
+        async with session.post("/v1/completions", json={"prompt": "x", "max_tokens": 1}) as after:
+            answer = await after.json()
+
+    assert (response.status, error["code"]) == (status, code)
+    assert error["message"].endswith(".")
+    assert error["type"] == "invalid_request_error"
+    assert answer["object"] == "text_completion"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
+async def test_only_post_asks_for_completions(site: Site, method: str) -> None:
+    async with site.http() as session, session.request(method, "/v1/completions") as response:
+        body = await response.text()
+
+    assert response.status == 405
+    assert method == "HEAD" or json.loads(body)["error"]["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/models", "/v1/completions/", "/v1/stream", "/metrics", "/admin/"]
+)
+async def test_nothing_is_at_other_addresses(site: Site, path: str) -> None:
+    async with site.http() as session, session.get(path) as response:
+        error = (await response.json())["error"]
+
+    assert (response.status, error["code"]) == (404, "not_found")
+
+
+async def test_anybody_may_ask_whether_the_gateway_is_well(site: Site) -> None:
+    async with site.http("") as session, session.get("/healthz") as response:
+        assert (response.status, await response.json()) == (200, {"status": "ok"})
+
+
+async def test_strangers_get_no_body_parsed(site: Site) -> None:
+    async with (
+        site.http("nonsense") as session,
+        session.post("/v1/completions", data=b"{nonsense") as response,
+    ):
+        error = (await response.json())["error"]
+
+    assert (response.status, error["code"]) == (401, "invalid_key")
+
+
+async def test_a_body_that_trickles_is_refused_and_holds_nobody_up(site: Site) -> None:
+    parts = urlsplit(site.url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    head = (
+        f"POST /v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        f"Authorization: Bearer {site.acme}\r\nContent-Length: 1000\r\n\r\n"
+    )
+    try:
+        writer.write(head.encode() + b'{"prompt"')
+        async with site.stream(site.globex) as neighbour:
+            await ask(neighbour, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        async with asyncio.timeout(15):
+            answer = await reader.readuntil(b"}}")
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+    status_line, _, rest = answer.partition(b"\r\n")
+    assert b" 408 " in status_line
+    assert json.loads(rest.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_slow"

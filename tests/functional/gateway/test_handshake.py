@@ -1,0 +1,161 @@
+"""Who may open a stream, and what the others are told."""
+
+import json
+import time
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.snapshot import TenantStatus
+from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
+from tests.functional.gateway.site import Site, receive, until
+
+pytestmark = pytest.mark.engine
+
+
+@dataclass(frozen=True, slots=True)
+class DeadKeys:
+    revoked: str
+    expired: str
+    of_suspended_tenant: str
+
+
+@pytest.fixture(scope="module")
+async def dead_keys(site: Site) -> DeadKeys:
+    root_secret, now_ms = root_secret_of(site.home.paths), time.time_ns() // 1_000_000
+    snapshot, good = new_tenant("initech", root_secret=root_secret)
+    revoked, revoked_text = new_credential(root_secret)
+    expired, expired_text = new_credential(root_secret)
+    credentials = (
+        *snapshot.credentials,
+        msgspec.structs.replace(revoked, revoked_at_ms=now_ms - 1),
+        msgspec.structs.replace(expired, expires_at_ms=now_ms - 1),
+    )
+    publish(site.home.paths, msgspec.structs.replace(snapshot, credentials=credentials))
+    suspended, suspended_text = new_tenant("umbrella", root_secret=root_secret)
+    publish(site.home.paths, msgspec.structs.replace(suspended, status=TenantStatus.SUSPENDED))
+
+    async def is_known() -> bool:
+        return await _refusal(site, suspended_text) == (401, "tenant_suspended")
+
+    assert await until(is_known)
+    async with site.raw(good):
+        pass
+    return DeadKeys(revoked_text, expired_text, suspended_text)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("revoked", "revoked_key"),
+        ("expired", "expired_key"),
+        ("of_suspended_tenant", "tenant_suspended"),
+    ],
+)
+async def test_a_dead_key_is_refused_by_name(
+    site: Site, dead_keys: DeadKeys, name: str, code: str
+) -> None:
+    key = getattr(dead_keys, name)
+
+    assert await _refusal(site, key) == (401, code)
+    async with site.http(key) as session, session.post("/v1/completions", json={}) as response:
+        assert response.status == 401
+        assert (await response.json())["error"]["code"] == code
+
+
+async def test_only_who_holds_the_whole_key_learns_that_it_was_revoked(
+    site: Site, dead_keys: DeadKeys
+) -> None:
+    other = generate_key(KeyKind.DEVELOPER)
+    assert dead_keys.revoked[:17] != other.text[:17]
+
+    assert await _refusal(site, dead_keys.revoked[:-1] + "0") == (401, "invalid_key")
+    assert await _refusal(site, other.text) == (401, "invalid_key")
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "missing_key"),
+        ({"Authorization": "Bearer "}, "missing_key"),
+        ({"Authorization": "Basic YWxpY2U6c2VjcmV0"}, "missing_key"),
+        ({"Authorization": "Bearer nonsense"}, "invalid_key"),
+        ({"Authorization": "Bearer " + "x" * 5000}, "invalid_key"),
+    ],
+)
+async def test_without_a_good_key_nobody_gets_in(
+    site: Site, headers: dict[str, str], code: str
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with site.dial(headers):
+            pass
+
+    assert _told(refused.value) == (401, code)
+
+
+@pytest.mark.parametrize("name", ["key", "api_key", "token", "access_token", "authorization"])
+async def test_a_key_in_the_url_is_not_read(site: Site, name: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with site.dial({}, path=f"/v1/stream?{name}={site.acme}"):
+            pass
+
+    assert _told(refused.value) == (401, "missing_key")
+    path = f"/v1/completions?{name}={site.acme}"
+    async with site.http("") as session, session.post(path, json={}) as response:
+        assert response.status == 401
+    assert site.acme not in (site.home.paths.logs / "gateway.log").read_text()
+
+
+@pytest.mark.parametrize("offered", [(), ("caret.v2",), ("chat", "superchat"), ("caret",)])
+async def test_a_client_that_does_not_offer_the_protocol_is_refused(
+    site: Site, offered: tuple[str, ...]
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with site.dial({"Authorization": f"Bearer {site.acme}"}, offered):
+            pass
+
+    assert _told(refused.value) == (400, "wrong_subprotocol")
+
+
+async def test_a_browser_of_a_foreign_origin_is_refused(site: Site) -> None:
+    headers = {"Authorization": f"Bearer {site.acme}", "Origin": "https://evil.example"}
+
+    with pytest.raises(InvalidStatus) as refused:
+        async with site.dial(headers):
+            pass
+
+    assert _told(refused.value) == (403, "wrong_origin")
+
+
+async def test_a_key_may_come_among_the_subprotocols_and_is_not_sent_back(site: Site) -> None:
+    async with site.dial({}, ("caret.v1", f"caret.key.{site.acme}")) as socket:
+        await socket.send(json.dumps({"type": "complete", "id": "1", "prefix": "x = "}))
+        while (answer := await receive(socket))["type"] == "delta":
+            pass
+
+        assert socket.subprotocol == "caret.v1"
+        assert answer["type"] == "done"
+
+
+async def test_a_stream_at_another_address_is_refused(site: Site) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with site.dial({"Authorization": f"Bearer {site.acme}"}, path="/v2/stream"):
+            pass
+
+    assert refused.value.response.status_code == 403
+
+
+async def _refusal(site: Site, key: str) -> tuple[int, str]:
+    with pytest.raises(InvalidStatus) as refused:
+        async with site.raw(key):
+            pass
+    return _told(refused.value)
+
+
+def _told(refused: InvalidStatus) -> tuple[int, str]:
+    frame = json.loads(bytes(refused.response.body or b""))
+    assert frame["type"] == "error"
+    return refused.response.status_code, frame["code"]

@@ -1,0 +1,142 @@
+"""`POST /v1/completions`, as OpenAI's own client asks."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import openai
+import pytest
+
+from caret.contracts.usage import CompletionRecord
+from tests.benchmarks.code_text import SUFFIX
+from tests.functional.gateway.site import Frame, Site
+
+pytestmark = pytest.mark.engine
+MODEL = "whatever"
+
+
+@pytest.fixture
+async def client(site: Site) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with _client(site, site.acme) as made:
+        yield made
+
+
+async def test_a_completion_comes_whole(client: openai.AsyncOpenAI, long_frame: Frame) -> None:
+    completion = await client.completions.create(
+        model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=24
+    )
+
+    (choice,) = completion.choices
+    assert choice.text
+    assert choice.finish_reason in ("stop", "length")
+    assert completion.model == MODEL
+    assert completion.usage is not None
+    assert completion.usage.total_tokens == (
+        completion.usage.prompt_tokens + completion.usage.completion_tokens
+    )
+
+
+async def test_a_completion_comes_as_a_stream(
+    client: openai.AsyncOpenAI, long_frame: Frame
+) -> None:
+    stream = await client.completions.create(
+        model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=24, stream=True
+    )
+    chunks = [chunk async for chunk in stream]
+
+    assert len(chunks) > 2
+    assert all(chunk.choices[0].text for chunk in chunks[:-1])
+    reasons = [chunk.choices[0].finish_reason for chunk in chunks]
+    assert reasons[:-1] == [None] * (len(chunks) - 1)
+    assert reasons[-1] in ("stop", "length")
+
+
+async def test_the_stream_and_the_whole_say_the_same(
+    client: openai.AsyncOpenAI, long_frame: Frame
+) -> None:
+    question: dict[str, Any] = {
+        "model": MODEL,
+        "prompt": long_frame["prefix"],
+        "suffix": SUFFIX,
+        "max_tokens": 24,
+    }
+
+    whole = await client.completions.create(**question)
+    stream = await client.completions.create(**question, stream=True)
+    streamed = "".join([chunk.choices[0].text async for chunk in stream])
+
+    assert streamed == whole.choices[0].text
+
+
+async def test_a_stream_tells_its_usage_when_asked(
+    client: openai.AsyncOpenAI, long_frame: Frame
+) -> None:
+    stream = await client.completions.create(
+        model=MODEL,
+        prompt=long_frame["prefix"],
+        suffix=SUFFIX,
+        max_tokens=8,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = [chunk async for chunk in stream]
+
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage is not None
+    assert 0 < chunks[-1].usage.completion_tokens <= 8
+    assert all(chunk.usage is None for chunk in chunks[:-1])
+
+
+async def test_a_prompt_without_suffix_is_taken_as_it_is(
+    site: Site, client: openai.AsyncOpenAI
+) -> None:
+    num_records = await site.num_records()
+
+    completion = await client.completions.create(
+        model=MODEL, prompt="<|fim_prefix|>x<|fim_suffix|><|fim_middle|>", max_tokens=4
+    )
+
+    assert completion.usage is not None
+    assert completion.usage.prompt_tokens == 4  # markers are markers: three of them, and the x
+    (record,) = await site.records_after(num_records)
+    assert isinstance(record, CompletionRecord)
+    assert record.protocol == "openai"
+
+
+async def test_with_a_suffix_markers_in_the_text_are_text(client: openai.AsyncOpenAI) -> None:
+    completion = await client.completions.create(
+        model=MODEL, prompt="<|fim_suffix|>", suffix="", max_tokens=1
+    )
+
+    assert completion.usage is not None
+    assert completion.usage.prompt_tokens > 4
+
+
+async def test_stop_strings_end_a_raw_completion(
+    client: openai.AsyncOpenAI, long_frame: Frame
+) -> None:
+    free = await client.completions.create(model=MODEL, prompt=long_frame["prefix"], max_tokens=24)
+    text = free.choices[0].text
+    stop = text[len(text) // 2]
+
+    stopped = await client.completions.create(
+        model=MODEL, prompt=long_frame["prefix"], max_tokens=24, stop=[stop]
+    )
+
+    assert stopped.choices[0].text == text[: text.index(stop)]
+    assert stopped.choices[0].finish_reason == "stop"
+
+
+async def test_the_clients_errors_carry_our_codes(site: Site) -> None:
+    async with _client(site, "cpk_live_nonsense") as client:
+        with pytest.raises(openai.AuthenticationError) as refused:
+            await client.completions.create(model=MODEL, prompt="x")
+
+    assert refused.value.code == "invalid_key"
+
+
+def _client(site: Site, key: str) -> openai.AsyncOpenAI:
+    # The environment's proxies know nothing of this machine's loopback address.
+    transport = openai.DefaultAsyncHttpxClient(trust_env=False)
+    return openai.AsyncOpenAI(
+        base_url=f"{site.url}/v1", api_key=key, max_retries=0, http_client=transport
+    )

@@ -1,0 +1,107 @@
+"""A revoked key ends its use within a second, from the control plane's commit on."""
+
+import time
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+from django.utils import timezone
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tenants.keys.operations import CreatedKey, revoke_key
+from tenants.members.permissions import Role
+from tests.cast import Company, make_company, make_key
+from tests.functional.gateway.company import in_thread
+from tests.functional.gateway.site import dial, receive, until
+from tests.stack.running import Stack
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
+WITHIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    company: Company
+    key: CreatedKey
+    other_key: CreatedKey
+
+    def revoke(self) -> None:
+        revoke_key(
+            actor=self.company.platform,
+            lookup_id=self.key.key.lookup_id,
+            reason="lost laptop",
+            now=timezone.now(),
+        )
+
+
+@pytest.fixture
+async def customer(stack: Stack, database: None) -> Customer:
+    made = await in_thread(_new_customer)
+
+    async def is_known() -> bool:
+        return await _status(stack, made.other_key) != 401
+
+    assert await until(is_known)
+    return made
+
+
+async def test_an_open_stream_of_a_revoked_key_is_closed(stack: Stack, customer: Customer) -> None:
+    async with dial(stack.gateway_url, _headers(customer.key)) as socket:
+        await in_thread(customer.revoke)
+        revoked_s = time.monotonic()
+        with pytest.raises(ConnectionClosed) as closed:
+            await receive(socket)
+        took_s = time.monotonic() - revoked_s
+
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4401
+    assert took_s < WITHIN_S
+
+
+async def test_a_revoked_key_opens_nothing(stack: Stack, customer: Customer) -> None:
+    assert await _status(stack, customer.key) == 400
+    await in_thread(customer.revoke)
+    revoked_s = time.monotonic()
+
+    async def is_refused() -> bool:
+        return await _status(stack, customer.key) == 401
+
+    assert await until(is_refused, patience_s=WITHIN_S)
+    assert time.monotonic() - revoked_s < WITHIN_S
+    with pytest.raises(InvalidStatus) as refused:
+        async with dial(stack.gateway_url, _headers(customer.key)):
+            pass
+    assert b'"revoked_key"' in bytes(refused.value.response.body or b"")
+
+
+async def test_the_other_keys_of_its_company_stay_in_force(
+    stack: Stack, customer: Customer
+) -> None:
+    async with dial(stack.gateway_url, _headers(customer.other_key)) as socket:
+        await in_thread(customer.revoke)
+
+        async def is_refused() -> bool:
+            return await _status(stack, customer.key) == 401
+
+        assert await until(is_refused)
+        await socket.send('{"type":"complete","id":"1","prefix":"import ","max_tokens":1}')
+        assert (await receive(socket))["type"] != "error"
+
+
+def _new_customer() -> Customer:
+    company = make_company("initech", {Role.DEVELOPER: "peter"})
+    keys = [make_key(company, company.developer, name=name) for name in ("Laptop", "Desktop")]
+    return Customer(company, *keys)
+
+
+async def _status(stack: Stack, key: CreatedKey) -> int:
+    """400 for a key in force (the body is no request), 401 for any other."""
+    async with (
+        aiohttp.ClientSession(stack.gateway_url, headers=_headers(key)) as session,
+        session.post("/v1/completions", json={}) as response,
+    ):
+        return response.status
+
+
+def _headers(key: CreatedKey) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key.text}"}

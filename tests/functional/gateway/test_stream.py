@@ -1,0 +1,115 @@
+"""A completion over the WebSocket, through the real gateway and the real engine."""
+
+import asyncio
+
+import pytest
+
+from caret.contracts.usage import OutcomeRecord
+from tests.benchmarks.code_text import SUFFIX, CodeText
+from tests.functional.gateway.site import Frame, Site, ask, until
+
+pytestmark = pytest.mark.engine
+
+
+async def test_a_completion_streams_its_text_and_ends_with_its_numbers(
+    site: Site, long_frame: Frame
+) -> None:
+    async with site.stream() as stream:
+        frame = {**long_frame, "id": "numbers", "max_tokens": 32}
+        answers = [answer async for answer in stream.complete(frame)]
+
+    *deltas, done = answers
+    assert len(deltas) > 1
+    assert all(delta["type"] == "delta" and delta["text"] for delta in deltas)
+    assert done["finish"] in ("stop", "length")
+    meta = done["meta"]
+    assert 0 < meta["queue_ms"] <= meta["queue_ms"] + meta["engine_ms"] <= meta["first_token_ms"]
+    assert meta["first_token_ms"] < meta["total_ms"]
+    assert 0 < meta["prompt_tokens"] < 200
+    assert 0 <= meta["cached_tokens"] < meta["prompt_tokens"]
+    assert 1 < meta["generated_tokens"] <= 32
+    assert (meta["tier"], meta["pool"]) == ("fast", "demo-fast")
+    assert site.engine_url.endswith(meta["replica"])
+
+
+async def test_the_record_tells_what_the_client_was_told(site: Site, long_frame: Frame) -> None:
+    async with site.stream() as stream:
+        _, done = await ask(stream, {**long_frame, "id": "1", "language": "Python"})
+
+    meta = done["meta"]
+    record = await site.record_of(meta["request_id"])
+    told = {name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")}
+    recorded = {name: getattr(record, name) for name in told}
+    assert recorded == told
+    assert (record.mode, record.language, record.protocol) == ("fim", "python", "stream")
+    assert record.finish == done["finish"]
+
+
+@pytest.mark.parametrize("mode", ["block", "docstring"])
+async def test_long_modes_go_to_the_quality_tier(site: Site, code: CodeText, mode: str) -> None:
+    prefix = code.sample(mode=mode, num_tokens=80, max_tokens=4).prefix
+    async with site.stream() as stream:
+        _, done = await ask(stream, {"id": "1", "mode": mode, "prefix": prefix, "max_tokens": 4})
+
+    assert (done["meta"]["tier"], done["meta"]["pool"]) == ("quality", "demo-quality")
+
+
+async def test_the_same_prompt_again_is_served_from_the_cache(site: Site, code: CodeText) -> None:
+    frame = _frame(code)
+
+    async with site.stream() as stream:
+        _, first = await ask(stream, {**frame, "id": "1"})
+        _, second = await ask(stream, {**frame, "id": "2"})
+
+    assert first["meta"]["cached_tokens"] == 0
+    assert second["meta"]["cached_tokens"] > 100
+
+
+async def test_the_neighbour_finds_nothing_of_it_in_the_cache(site: Site, code: CodeText) -> None:
+    frame = _frame(code)
+
+    async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
+        await ask(acme, {**frame, "id": "1"})
+        _, done = await ask(globex, {**frame, "id": "1"})
+
+    assert done["meta"]["cached_tokens"] == 0
+
+
+async def test_completions_for_two_files_run_side_by_side(site: Site, long_frame: Frame) -> None:
+    async with site.stream() as stream:
+        frame = {"type": "complete", **long_frame}
+        both = [{**frame, "id": name, "path": f"{name}.py"} for name in ("a", "b")]
+        await asyncio.gather(*(stream.send(frame) for frame in both))
+        answers: list[Frame] = []
+        async with asyncio.timeout(10):
+            while sum(answer["type"] == "done" for answer in answers) < 2:
+                answers.append(await stream.receive())
+
+    ends = {answer["id"]: answer["finish"] for answer in answers if answer["type"] == "done"}
+    assert ends.keys() == {"a", "b"}
+    assert "superseded" not in ends.values()
+    first_end = next(i for i, answer in enumerate(answers) if answer["type"] == "done")
+    assert {answer["id"] for answer in answers[:first_end]} == {"a", "b"}
+
+
+async def test_what_became_of_a_suggestion_is_recorded(site: Site, code: CodeText) -> None:
+    async with site.stream() as stream:
+        _, done = await ask(stream, {**_frame(code), "id": "1"})
+        await stream.send(
+            {"type": "outcome", "id": "1", "event": "accepted", "chars": 42, "after_ms": 900}
+        )
+        request_id = done["meta"]["request_id"]
+
+        async def is_recorded() -> bool:
+            return any(
+                isinstance(record, OutcomeRecord)
+                and (record.request_id, record.event, record.chars) == (request_id, "accepted", 42)
+                for record in site.records()
+            )
+
+        assert await until(is_recorded)
+
+
+def _frame(code: CodeText) -> Frame:
+    prefix = code.sample(mode="fim", num_tokens=200, max_tokens=4).prefix
+    return {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 4}
