@@ -13,7 +13,8 @@ from caret.foundation.clock import Clock
 from caret.foundation.logs import describe
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client
-from inference.context.assemble import PromptWriter, assemble
+from inference.context.assemble import assemble
+from inference.context.writer import PromptWriter
 from inference.filtering.filter import filter
 from inference.gateway.admit import Seats, admit
 from inference.gateway.authenticate import authenticate

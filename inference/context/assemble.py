@@ -6,40 +6,20 @@ from caret.contracts.policy import Mode
 from inference.completion.request import Admitted, CompletionRequest
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
 from inference.context.files import encode_files
-from inference.context.fim import Order, recognise
-from inference.context.layout import lay_out, markers_of, stop_token_ids
+from inference.context.layout import lay_out
 from inference.context.prompt import Parts, Prompt
-from inference.context.tokens import Tokens
-from inference.context.window import head, tail
+from inference.context.writer import Encoder, PromptWriter
 from inference.errors import BadRequest
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
 _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
-# Ordinary code, to learn how many characters a token of this tokenizer holds.
-_SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-
-
-class PromptWriter:
-    """All that is known of one model's prompts; made once, at start."""
-
-    def __init__(
-        self, tokens: Tokens, *, model: str, max_context_tokens: int, order: Order | None = None
-    ) -> None:
-        """`order`: in place of the family's own."""
-        self.tokens = tokens
-        self.family = recognise(tokens.token_id, model=model)
-        self.order = order or self.family.order
-        self.markers = markers_of(self.family, tokens)
-        self.stop_token_ids = stop_token_ids(self.family, tokens)
-        self.max_context_tokens = max_context_tokens
-        self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
 
 
 def assemble(writer: PromptWriter, admitted: Admitted) -> Prompt:
     """Raises BadRequest (`prompt_too_long`) for a raw prompt beyond the budget."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
-    token_ids = _raw(writer, request, total) if request.is_raw else _fim(writer, request, total)
+    token_ids = _raw(writer, request, total) if request.is_raw else _fim(writer, admitted, total)
     return Prompt(
         token_ids=token_ids,
         stop_token_ids=writer.stop_token_ids,
@@ -56,25 +36,21 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> list[i
     raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
 
 
-def _fim(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
+def _fim(writer: PromptWriter, admitted: Admitted, total: int) -> list[int]:
+    request = admitted.request
+    encode = Encoder(writer, holder=writer.lines.holder_of(admitted.principal))
     room = total - _MARKER_TOKENS
     budget = _budget(writer, request, room)
     # What nobody is estimated to need is there for whoever turns out denser than estimated.
     spare = room - budget.files_tokens - budget.suffix_tokens - budget.prefix_tokens
     files = encode_files(
-        writer.tokens,
-        writer.family,
-        request.files,
-        current_path=request.path,
-        max_tokens=budget.files_tokens + spare,
-        chars_per_token=writer.chars_per_token,
+        encode, request.files, current_path=request.path, max_tokens=budget.files_tokens + spare
     )
     room -= len(files)
     max_suffix = min(budget.suffix_tokens + spare, room - budget.prefix_tokens)
-    suffix = _encode_head(writer, request.suffix, max_tokens=max_suffix)
-    prefix = _encode_tail(writer, request.prefix, max_tokens=room - len(suffix))
-    parts = Parts(files=files, suffix=suffix, prefix=prefix)
-    return lay_out(writer.order, writer.markers, parts)
+    suffix = encode.head(request.suffix, max_tokens=max_suffix)
+    prefix = encode.tail(request.prefix, max_tokens=room - len(suffix))
+    return lay_out(writer.order, writer.markers, Parts(files=files, suffix=suffix, prefix=prefix))
 
 
 def _budget(writer: PromptWriter, request: CompletionRequest, total: int) -> Budget:
@@ -92,21 +68,6 @@ def _budget(writer: PromptWriter, request: CompletionRequest, total: int) -> Bud
         suffix=estimate(len(request.suffix)),
         prefix=estimate(len(request.prefix)),
     )
-
-
-def _encode_tail(writer: PromptWriter, text: str, *, max_tokens: int) -> list[int]:
-    """The end of `text` in at most `max_tokens`; where it is cut it begins at an anchor line."""
-    max_chars = int(max_tokens * writer.chars_per_token)
-    token_ids = writer.tokens.encode(tail(text, max_chars=max_chars))
-    if len(token_ids) > max_tokens:
-        # Denser than the sample: half the text, so that the window still begins at an anchor.
-        token_ids = writer.tokens.encode(tail(text, max_chars=max_chars // 2))
-    return token_ids[-max_tokens:] if max_tokens > 0 else []
-
-
-def _encode_head(writer: PromptWriter, text: str, *, max_tokens: int) -> list[int]:
-    max_chars = int(max_tokens * writer.chars_per_token)
-    return writer.tokens.encode(head(text, max_chars=max_chars))[:max_tokens]
 
 
 def _is_single_line(request: CompletionRequest) -> bool:

@@ -19,8 +19,8 @@ from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
-from inference.context.assemble import PromptWriter
 from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
 from inference.gateway.admit import Seats
 from inference.gateway.authority import Authority
 from inference.gateway.snapshot_feed import SnapshotFeed
@@ -129,6 +129,7 @@ def _plane(
                 load_tokens(pool.tokenizer),
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
+                clock=clock,
                 order=pool.order,
             )
             for tier, pool in pools.items()

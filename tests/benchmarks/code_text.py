@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Tier
+from caret.foundation.clock import SystemClock
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import Admitted, Principal
-from inference.context.assemble import PromptWriter, assemble
+from inference.context.assemble import assemble
 from inference.context.prompt import Prompt
 from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
 from inference.gateway.receive import receive
 from inference.pools.catalog import Pool
 from tests.benchmarks.installation import new_tenant
@@ -47,6 +49,8 @@ class CodeText:
             tokens,
             model=pool.model,
             max_context_tokens=pool.max_context_tokens,
+            clock=SystemClock(),
+            order=pool.order,
         )
         snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)

@@ -6,8 +6,8 @@ from typing import Final
 
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Tier
-from inference.context.assemble import PromptWriter
 from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
 from inference.gateway.admit import Seats
 from inference.gateway.authority import Authority
 from inference.pipeline import DataPlane
@@ -34,7 +34,9 @@ class FakeGateway:
         self.authority = Authority(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
         self.authority.replace(make_snapshot(make_credential(KEY)))
         self.authority.confirm()
-        writer = PromptWriter(load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192)
+        writer = PromptWriter(
+            load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192, clock=FakeClock()
+        )
         self.plane = DataPlane(
             clock=self.clock,
             authority=self.authority,

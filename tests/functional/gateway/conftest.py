@@ -41,7 +41,14 @@ async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
             frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
             _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": 64})
-            if done["meta"]["generated_tokens"] >= _LONG_TOKENS:
+            if _says_much(done["meta"]):
                 yield frame
                 return
     raise AssertionError("the model never says much")
+
+
+def _says_much(meta: Frame) -> bool:
+    """And begins early: text that is held back, such as white space, is no sign of life."""
+    first_ms = meta["first_token_ms"]
+    is_early = first_ms is not None and first_ms < meta["total_ms"] / 2
+    return is_early and bool(meta["generated_tokens"] >= _LONG_TOKENS)

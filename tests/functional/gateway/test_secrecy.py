@@ -16,7 +16,7 @@ import pytest
 import redis
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from caret.client.stream import Stream, open_stream
+from caret.client.stream import GatewayRefused, Stream, open_stream
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import CreatedKey
@@ -82,6 +82,7 @@ async def test_nothing_of_a_customers_code_and_no_key_is_kept(
     company, key = await in_thread(_new_customer)
     plants = Plants()
     plants.places[key.text] = "key"
+    assert await until(lambda: _is_known(stack, key.text)), "the gateway never heard of the key"
     await _ask_well(stack, key.text, plants)
     await _ask_badly(stack, key.text, plants)
 
@@ -95,6 +96,14 @@ async def test_nothing_of_a_customers_code_and_no_key_is_kept(
     assert haystack.holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
     kept = {place: haystack.holders(text) for text, place in plants.places.items()}
     assert {place: holders for place, holders in kept.items() if holders} == {}
+
+
+async def _is_known(stack: Stack, key: str) -> bool:
+    try:
+        async with open_stream(stack.gateway_url, key):
+            return True
+    except GatewayRefused:
+        return False
 
 
 async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:

@@ -12,17 +12,19 @@ from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
 from inference.completion.arrival import DraftFile
 from inference.completion.request import Admitted
-from inference.context.assemble import PromptWriter, assemble
+from inference.context.assemble import assemble
 from inference.context.budget import PROMPT_TOKENS
 from inference.context.prompt import Prompt
 from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
+from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_request
 from tests.fakes.tenants import make_principal
 
 WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 TOKENS = load_tokens(str(WEIGHTS))
-WRITER = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192)
+WRITER = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
 MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>")
 PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.token_id(each) for each in MARKERS[:4])
 PRINCIPAL = make_principal()
@@ -108,7 +110,7 @@ def test_no_text_ever_exceeds_the_budget(
 @settings(max_examples=40, deadline=None)
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
 def test_prompt_and_completion_fit_the_models_context(text: str, max_context: int) -> None:
-    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=max_context)
+    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=max_context, clock=FakeClock())
 
     prompt = _assemble(writer, prefix=text, suffix=text, max_tokens=512)
 

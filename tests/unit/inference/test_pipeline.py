@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.usage import Finish
-from inference.context.assemble import PromptWriter
 from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
 from inference.gateway.admit import Seats
 from inference.gateway.authority import Authority
@@ -30,7 +30,9 @@ from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_
 from tests.fakes.waiting import until
 
 WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
-WRITER = PromptWriter(load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192)
+WRITER = PromptWriter(
+    load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192, clock=FakeClock()
+)
 KEY = generate_key(KeyKind.DEVELOPER)
 SECRET = "hunter2"
 

@@ -1,59 +1,77 @@
-"""Long texts are encoded in parts, and nobody can tell."""
+"""Texts are encoded line by line where nobody can tell."""
 
 import inspect
-import os
 from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from caret.foundation.environment import BadSetting
 from inference.context.tokens import Tokens, load_tokens
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
+TOKENS = load_tokens(str(DEMO_WEIGHTS))
 CODE = inspect.getsource(ArgumentParser)
 
 
-@pytest.fixture
-def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+def encode_by_line(tokens: Tokens, text: str) -> list[int]:
+    return [token for ids in tokens.encode_each(tokens.lines(text)) for token in ids]
 
 
-@pytest.mark.usefixtures("four_cores")
-@pytest.mark.parametrize("num_chars", [10, 3_999, 4_000, 9_001, 20_000])
-def test_parts_give_the_same_tokens_as_the_whole(num_chars: int) -> None:
-    tokens = load_tokens(str(DEMO_WEIGHTS))
-    plain = Tokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
-    text = CODE[:num_chars]
-
-    token_ids = tokens.encode(text)
-
-    assert token_ids == plain.encode(text, add_special_tokens=False).ids
+def test_lines_give_the_same_tokens_as_the_whole() -> None:
+    assert len(TOKENS.lines(CODE)) > 100
+    assert encode_by_line(TOKENS, CODE) == TOKENS.encode(CODE)
 
 
-@pytest.mark.usefixtures("four_cores")
-def test_a_text_without_seams_is_encoded_whole() -> None:
-    tokens = load_tokens(str(DEMO_WEIGHTS))
-    text = "x" * 10_000
-
-    token_ids = tokens.encode(text)
-
-    assert len(token_ids) > 0
+@given(st.text(alphabet="ab1 .:;)\n\t\r'#é", max_size=60))
+def test_lines_of_any_text_give_the_same_tokens(text: str) -> None:
+    assert encode_by_line(TOKENS, text) == TOKENS.encode(text)
 
 
-@pytest.mark.usefixtures("four_cores")
-def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_parts() -> None:
-    words = Tokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "▁▁word": 2}, unk_token="[UNK]"))
-    words.normalizer = normalizers.Sequence(
-        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+def test_lines_are_the_text() -> None:
+    assert "".join(TOKENS.lines(CODE)) == CODE
+
+
+# Qwen's and GPT-4's: punctuation takes the line break after it, so lines are cut behind it.
+_QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def byte_level(pattern: str) -> Tokenizer:
+    """Trained on nothing: each byte of each piece is a token, so pieces must be told apart."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate(alphabet)}
+    newline, colon = "Ċ", ":"
+    vocabulary[colon + newline] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocabulary, [(colon, newline)]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
-    words.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
-    text = " ".join(["word"] * 2_000)
+    return tokenizer
 
-    token_ids = Tokens(words).encode(text)
 
-    assert token_ids == words.encode(text, add_special_tokens=False).ids
+def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() -> None:
+    tokens = Tokens(byte_level(_QWEN))
+
+    lines = tokens.lines("if a:\n    b\n")
+
+    assert lines == ["if a:\n", "    b\n"]
+    assert encode_by_line(tokens, CODE) == tokens.encode(CODE)
+
+
+def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -> None:
+    words = Tokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "word": 2}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+
+    assert Tokens(words).lines("word\nword\n") == ["word\nword\n"]
 
 
 def test_a_folder_without_a_tokenizer_is_named() -> None:

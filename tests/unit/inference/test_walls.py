@@ -13,9 +13,10 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import KeyId
 from inference.completion.request import Admitted
-from inference.context.assemble import PromptWriter, assemble
+from inference.context.assemble import assemble
 from inference.context.fim import Order
 from inference.context.tokens import Tokens, load_tokens
+from inference.context.writer import PromptWriter
 from inference.errors import BadRequest, Busy, Unauthenticated
 from inference.filtering.surroundings import surroundings_of
 from inference.gateway.admit import Seats
@@ -121,7 +122,7 @@ def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tokens = load_tokens(str(WEIGHTS))
-    writer = PromptWriter(tokens, model="demo", max_context_tokens=8_192)
+    writer = PromptWriter(tokens, model="demo", max_context_tokens=8_192, clock=FakeClock())
     counted: list[str] = []
     monkeypatch.setattr(tokens, "encode_raw", counted.append)
     request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
@@ -145,7 +146,9 @@ def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_
 
 def test_a_pool_may_turn_the_order_of_a_family() -> None:
     tokens = load_tokens(str(WEIGHTS))
-    writer = PromptWriter(tokens, model="demo", max_context_tokens=8_192, order=Order.SPM_VARIANT_2)
+    writer = PromptWriter(
+        tokens, model="demo", max_context_tokens=8_192, clock=FakeClock(), order=Order.SPM_VARIANT_2
+    )
     request = make_request(prefix="a = ", suffix="\nb\n")
 
     prompt = assemble(writer, Admitted(principal=make_principal(), request=request))
