@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from caret.contracts.credential import Credential
-from caret.contracts.policy import Mode, Tier
+from caret.contracts.policy import Isolation, Mode, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from inference.completion.arrival import DraftFile
 
@@ -34,6 +34,15 @@ class Principal:
 
     credential: Credential
     snapshot: TenantSnapshot
+
+    @property
+    def namespace(self) -> str:
+        """Who may hit what this principal has left in a cache: its tenant in this epoch, and in
+        strict isolation the user, or service key, alone."""
+        holder = ""
+        if self.snapshot.policy.isolation is Isolation.STRICT:
+            holder = self.credential.user_id or f"key:{self.credential.key_id}"
+        return f"{self.snapshot.tenant_id}|{holder}|{self.snapshot.cache_epoch}"
 
 
 @dataclass(frozen=True, slots=True)

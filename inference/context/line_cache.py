@@ -15,7 +15,6 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from caret.contracts.policy import Isolation
 from caret.foundation.clock import Clock
 from inference.completion.request import Principal
 from inference.context.tokens import Tokens
@@ -50,12 +49,8 @@ class LineCache:
         return token_ids
 
     def holder_of(self, principal: Principal) -> bytes:
-        snapshot, credential = principal.snapshot, principal.credential
-        user = ""
-        if snapshot.policy.isolation is Isolation.STRICT:
-            user = credential.user_id or f"key:{credential.key_id}"
-        name = f"{snapshot.tenant_id}|{user}|{snapshot.cache_epoch}"
-        return hashlib.blake2b(name.encode(), key=self._secret, digest_size=32).digest()
+        name = principal.namespace.encode()
+        return hashlib.blake2b(name, key=self._secret, digest_size=32).digest()
 
     def _learn(self, keys: Sequence[bytes], lines: Sequence[str]) -> None:
         """Afterwards all of `keys` are in the young generation."""

@@ -8,7 +8,6 @@ secret. Raising the tenant's epoch leaves all that was cached behind.
 import hashlib
 import hmac
 
-from caret.contracts.policy import Isolation
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import CacheSalt, TenantId
 from inference.completion.request import Principal
@@ -20,14 +19,10 @@ class Namespaces:
         self._tenant_secrets: dict[TenantId, bytes] = {}
 
     def salt(self, principal: Principal) -> CacheSalt:
-        """64 hex digits. In strict isolation each user, or service key, has one of its own."""
-        snapshot, credential = principal.snapshot, principal.credential
-        holder = ""
-        if snapshot.policy.isolation is Isolation.STRICT:
-            holder = credential.user_id or f"key:{credential.key_id}"
-        name = f"{snapshot.tenant_id}|{holder}|{snapshot.cache_epoch}"
-        secret = self._secret(snapshot.tenant_id)
-        return CacheSalt(hmac.digest(secret, name.encode(), hashlib.sha256).hex())
+        """64 hex digits."""
+        secret = self._secret(principal.snapshot.tenant_id)
+        name = principal.namespace.encode()
+        return CacheSalt(hmac.digest(secret, name, hashlib.sha256).hex())
 
     def _secret(self, tenant_id: TenantId) -> bytes:
         if tenant_id not in self._tenant_secrets:
