@@ -12,6 +12,7 @@ class DataPlaneConfig:
     redis_url: str
     pools_file: Path
     journal_folder: Path
+    experiments_file: Path | None  # None: no experiments
     allowed_origins: frozenset[str]  # of browsers, e.g. https://caret.example.com
     max_completions: int  # under way at once on this gateway
     max_connections_per_key: int  # and HTTP completions, on this gateway

@@ -8,23 +8,22 @@ from dataclasses import dataclass
 
 import structlog
 
-from caret.contracts.policy import Tier
 from caret.foundation.clock import Clock
 from caret.foundation.logs import describe
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client
 from inference.context.assemble import assemble
+from inference.context.snippets import Snippets
 from inference.context.writer import PromptWriter
 from inference.filtering.filter import filter
-from inference.gateway.admit import Seats, admit
+from inference.gateway.admit import Admission, admit
 from inference.gateway.authenticate import authenticate
 from inference.gateway.authority import Authority
 from inference.gateway.receive import receive
 from inference.gateway.stream import stream
-from inference.pools.catalog import Pool
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
-from inference.recording.record import Journal, record
+from inference.recording.record import Recorder, record
 from inference.routing.route import Router, route
 
 
@@ -34,12 +33,12 @@ class DataPlane:
 
     clock: Clock
     authority: Authority
-    seats: Seats
-    writers: Mapping[Tier, PromptWriter]
-    pools: Mapping[Tier, Pool]
+    admission: Admission
+    writers: Mapping[str, PromptWriter]  # by the pool's name
+    snippets: Snippets
     router: Router
     engine: Engine
-    journal: Journal
+    recorder: Recorder
 
 
 log = structlog.get_logger(__name__)
@@ -62,19 +61,21 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
     Raises only CancelledError and what is a defect of ours. Cancel its task with a Finish as the
     message to have the client told; without one it is taken to have left.
     """
-    with record(plane.journal, arrival, plane.clock) as account:
+    with record(plane.recorder, arrival) as account:
         async with stream(client, account) as send:
-            request = account.request = receive(arrival)
-            principal = account.principal = authenticate(
-                plane.authority, arrival.key_text, now_ms=plane.clock.now_ms()
+            request = account.receives(receive(arrival))
+            principal = account.authenticates(
+                authenticate(plane.authority, arrival.key_text, now_ms=plane.clock.now_ms())
             )
-            with admit(plane.seats, principal, request) as admitted:
-                prompt = assemble(plane.writers[request.tier], admitted)
-                account.assembled()
-                asked = route(plane.router, plane.pools[request.tier], admitted, prompt)
-                async with (
-                    generate(plane.engine, asked, plane.router.health, account) as chunks,
-                    filter(chunks, request, prompt, account) as texts,
-                ):
-                    async for text in texts:
-                        await send(text)
+            async with admit(plane.admission, principal, request) as admitted:
+                account.admits(admitted)
+                writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
+                prompt = account.assembles(assemble(writer, admitted, snippets))
+                with route(plane.router, admitted, prompt) as asked:
+                    account.routes(asked)
+                    async with (
+                        generate(plane.engine, asked, plane.router.health, account) as chunks,
+                        filter(chunks, admitted, prompt, account) as texts,
+                    ):
+                        async for text in texts:
+                            await send(text)

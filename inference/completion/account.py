@@ -1,22 +1,41 @@
 """The running account of one completion: filled along the sentence, closed by `record`."""
 
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
-from caret.contracts.policy import Tier
 from caret.contracts.usage import Finish
 from caret.foundation.clock import Clock
 from inference.completion.arrival import Arrival
-from inference.completion.request import CompletionRequest, Principal
+from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import CompletionError
+
+
+class _Assembled(Protocol):
+    @property
+    def token_ids(self) -> list[int]: ...
+    @property
+    def num_files(self) -> int: ...
+    @property
+    def num_snippets(self) -> int: ...
+
+
+class _Asked(Protocol):
+    @property
+    def replica_name(self) -> str: ...
+    @property
+    def num_at_replica(self) -> int: ...
+
+
+Assembled = TypeVar("Assembled", bound=_Assembled)
 
 
 @dataclass(slots=True)
 class Account:
     arrival: Arrival
     clock: Clock
-    principal: Principal | None = None  # None: not authenticated; such requests are not recorded
     request: CompletionRequest | None = None
-    tier: Tier | None = None
+    principal: Principal | None = None  # None: not authenticated; such requests are not recorded
+    admitted: Admitted | None = None
     pool: str = ""
     replica: str = ""
     prompt_tokens: int = 0
@@ -24,19 +43,45 @@ class Account:
     generated_tokens: int = 0
     ending: Finish | None = None  # None: under way
     error_code: str = ""
+    cut_reason: str = ""  # why the filter ended or withheld it; "": it did not
+    num_files: int = 0  # of the prompt's other files
+    num_snippets: int = 0
+    num_at_replica: int | None = None  # requests of this gateway there, this one not counted
     # Monotonic seconds; None: not reached.
+    authenticated_s: float | None = None
+    admitted_s: float | None = None
     assembled_s: float | None = None
+    routed_s: float | None = None
     asked_engine_s: float | None = None
     engine_first_s: float | None = None
     sent_first_s: float | None = None
     closed_s: float | None = None
     num_sent_chars: int = field(default=0)
 
-    def assembled(self) -> None:
-        self.assembled_s = self.clock.monotonic_s()
+    def receives(self, request: CompletionRequest) -> CompletionRequest:
+        self.request = request
+        return request
 
-    def asks(self, *, pool: str, replica: str, prompt_tokens: int) -> None:
-        self.pool, self.replica, self.prompt_tokens = pool, replica, prompt_tokens
+    def authenticates(self, principal: Principal) -> Principal:
+        self.principal = principal
+        self.authenticated_s = self.clock.monotonic_s()
+        return principal
+
+    def admits(self, admitted: Admitted) -> None:
+        self.admitted, self.pool = admitted, admitted.pool
+        self.admitted_s = self.clock.monotonic_s()
+
+    def assembles(self, prompt: Assembled) -> Assembled:
+        self.prompt_tokens = len(prompt.token_ids)
+        self.num_files, self.num_snippets = prompt.num_files, prompt.num_snippets
+        self.assembled_s = self.clock.monotonic_s()
+        return prompt
+
+    def routes(self, asked: _Asked) -> None:
+        self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
+        self.routed_s = self.clock.monotonic_s()
+
+    def asks(self) -> None:
         self.asked_engine_s = self.clock.monotonic_s()
 
     def heard(self, *, generated_tokens: int, cached_tokens: int | None) -> None:

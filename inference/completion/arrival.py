@@ -15,6 +15,14 @@ class DraftFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: str  # system | user | assistant
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A completion as a client asks for it; `receive` decides whether it makes sense."""
 
@@ -28,6 +36,9 @@ class Draft:
     max_tokens: int | None = None  # None: the mode's default
     stop: tuple[str, ...] = ()
     is_raw: bool = False  # `prefix` is a whole prompt, markers included
+    messages: tuple[Message, ...] = ()  # of a chat; prefix and suffix are empty then
+    trigger: str = "automatic"
+    is_warm_up: bool = False  # only the prompt's stable part is wanted in the prefix cache
 
 
 @dataclass(frozen=True, slots=True)

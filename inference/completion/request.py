@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from caret.contracts.credential import Credential
-from caret.contracts.policy import Isolation, Mode, Tier
+from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
-from inference.completion.arrival import DraftFile
+from inference.completion.arrival import DraftFile, Message
+from inference.completion.variant import Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,9 @@ class CompletionRequest:
     max_tokens: int
     stop: tuple[str, ...]
     is_raw: bool
+    messages: tuple[Message, ...] = ()  # of a chat, oldest first
+    trigger: Trigger = Trigger.AUTOMATIC
+    is_warm_up: bool = False
 
     @property
     def tier(self) -> Tier:
@@ -51,3 +55,5 @@ class Admitted:
 
     principal: Principal
     request: CompletionRequest  # without what the policy excludes
+    pool: str  # the name of the pool that serves it
+    variant: Variant

@@ -44,7 +44,7 @@ class StreamConsumer(DataPlaneConsumer):
             return
         backend = Backend(
             serve=partial(serve, self._plane),
-            keep=self._plane.journal.append,
+            keep=self._plane.recorder.journal.append,
             clock=self._plane.clock,
         )
         self._connection = Connection(backend, Caller(principal, key_text), self._send_frame)

@@ -4,6 +4,7 @@ from typing import Final
 
 from caret.contracts.policy import Mode
 from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.retrieved import Snippet
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
 from inference.context.files import encode_files
 from inference.context.layout import lay_out
@@ -15,7 +16,9 @@ _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
 _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 
 
-def assemble(writer: PromptWriter, admitted: Admitted) -> Prompt:
+def assemble(
+    writer: PromptWriter, admitted: Admitted, _snippets: tuple[Snippet, ...] = ()
+) -> Prompt:
     """Raises BadRequest (`prompt_too_long`) for a raw prompt beyond the budget."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)

@@ -8,6 +8,8 @@ class Prompt:
     token_ids: list[int]
     stop_token_ids: list[int]  # the family's markers and ends: any of them ends the completion
     is_single_line: bool  # the completion ends with the line
+    num_files: int = 0  # other files that are in it, whole or in part
+    num_snippets: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from caret.contracts.usage import Finish
 from inference.completion.account import Account
-from inference.completion.request import CompletionRequest
+from inference.completion.request import Admitted
 from inference.context.prompt import Prompt
 from inference.filtering.cut import Cutter
 from inference.filtering.surroundings import surroundings_of
@@ -15,7 +15,7 @@ from inference.pools.engine import Chunk, EngineStop
 @asynccontextmanager
 async def filter(
     chunks: AsyncIterator[Chunk],
-    request: CompletionRequest,
+    admitted: Admitted,
     prompt: Prompt,
     account: Account,
 ) -> AsyncIterator[AsyncIterator[str]]:
@@ -24,6 +24,7 @@ async def filter(
     The account gets the ending: `stop` or `length` by the engine, `stop` where the filter cut,
     `filtered` when the engine wrote something and nothing of it was worth showing.
     """
+    request = admitted.request
     texts = (
         _unfiltered(chunks, account)
         if request.is_raw

@@ -6,16 +6,18 @@ the whole gateway. Without one the client is refused at once: waiting is for eng
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from caret.contracts.policy import TenantPolicy
+from caret.contracts.policy import TenantPolicy, Tier
+from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.ids import TenantId
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import Busy, Forbidden
+from inference.gateway.experiments import Experiments
 
 _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 
@@ -49,8 +51,19 @@ class Seats:
                 del self._taken[tenant_id]
 
 
-@contextmanager
-def admit(seats: Seats, principal: Principal, request: CompletionRequest) -> Iterator[Admitted]:
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What admission looks at besides the request."""
+
+    seats: Seats
+    pool_of: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
+    experiments: Experiments
+
+
+@asynccontextmanager
+async def admit(
+    admission: Admission, principal: Principal, request: CompletionRequest
+) -> AsyncIterator[Admitted]:
     """Raises Forbidden (`feature_disabled`, `path_excluded`) and what Seats.one raises.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
@@ -66,8 +79,13 @@ def admit(seats: Seats, principal: Principal, request: CompletionRequest) -> Ite
         if not is_excluded(policy, repository=request.repository, path=file.path)
     )
     max_of_tenant = policy.max_concurrent_completions
-    with seats.one(principal.snapshot.tenant_id, max_of_tenant=max_of_tenant):
-        yield Admitted(principal=principal, request=replace(request, files=allowed))
+    with admission.seats.one(principal.snapshot.tenant_id, max_of_tenant=max_of_tenant):
+        yield Admitted(
+            principal=principal,
+            request=replace(request, files=allowed),
+            pool=admission.pool_of(principal.snapshot, request.tier),
+            variant=admission.experiments.assign(principal),
+        )
 
 
 def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from caret.contracts.policy import Mode
+from caret.contracts.policy import Mode, Trigger
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
@@ -17,7 +17,13 @@ MAX_STOPS: Final = 4  # what the engine takes
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = 512
 
-DEFAULT_MAX_TOKENS: Final = {Mode.INLINE: 64, Mode.FIM: 128, Mode.BLOCK: 256, Mode.DOCSTRING: 256}
+DEFAULT_MAX_TOKENS: Final = {
+    Mode.INLINE: 64,
+    Mode.FIM: 128,
+    Mode.BLOCK: 256,
+    Mode.DOCSTRING: 256,
+    Mode.CHAT: 512,
+}
 
 
 def receive(arrival: Arrival) -> CompletionRequest:
@@ -36,6 +42,9 @@ def receive(arrival: Arrival) -> CompletionRequest:
         max_tokens=_max_tokens(draft.max_tokens, mode),
         stop=draft.stop,
         is_raw=draft.is_raw,
+        messages=draft.messages,
+        trigger=_trigger(draft.trigger),
+        is_warm_up=draft.is_warm_up,
     )
 
 
@@ -45,6 +54,14 @@ def _mode(text: str) -> Mode:
     except ValueError:
         known = ", ".join(Mode)
         raise BadRequest("unknown_mode", f"The mode is not one of {known}.") from None
+
+
+def _trigger(text: str) -> Trigger:
+    try:
+        return Trigger(text)
+    except ValueError:
+        known = ", ".join(Trigger)
+        raise BadRequest("bad_field", f"The trigger is not one of {known}.") from None
 
 
 def _language(text: str) -> str:

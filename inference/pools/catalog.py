@@ -9,11 +9,13 @@
     replicas = ["http://10.0.0.1:8000"]
     order = "spm2"                 # psm | spm | spm2; left out: as the model's family has it
 
-One pool for each tier; the same replicas may stand in two pools.
+    tenants = ["acme"]             # slugs: a pool of theirs alone; left out: for all others
+
+One shared pool for each tier; the same replicas may stand in two pools.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from caret.contracts.policy import Tier
+from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.environment import BadSetting
 from inference.context.fim import Order
 
@@ -36,6 +39,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_context_tokens: int
     replicas: tuple[str, ...]
     order: Order | None = None
+    tenants: tuple[str, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,9 +63,27 @@ class Pool:
     max_context_tokens: int
     replicas: tuple[Replica, ...]  # at least one
     order: Order | None = None  # of the prompt's parts; None: as the model's family has it
+    tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
 
 
-def read_catalog(path: Path) -> Mapping[Tier, Pool]:
+class Pools:
+    """All pools, by name and by whom they serve."""
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        """There is a shared pool for each tier."""
+        self.by_name: Final[Mapping[str, Pool]] = {pool.name: pool for pool in pools}
+        every = self.by_name.values()
+        self._shared = {pool.tier: pool for pool in every if not pool.tenants}
+        self._dedicated = {(slug, pool.tier): pool for pool in every for slug in pool.tenants}
+
+    def of(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
+        return self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]
+
+    def shared(self, tier: Tier) -> Pool:
+        return self._shared[tier]
+
+
+def read_catalog(path: Path) -> Pools:
     """Raises BadSetting, by the file's name and the entry's place."""
     try:
         parsed = msgspec.convert(tomllib.loads(path.read_text()), _File)
@@ -69,14 +91,31 @@ def read_catalog(path: Path) -> Mapping[Tier, Pool]:
         raise BadSetting(f"CARET_POOLS: {path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeError, msgspec.ValidationError) as error:
         raise BadSetting(f"CARET_POOLS: {path}: {error}.") from error
-    pools: dict[Tier, Pool] = {}
-    for entry in parsed.pools:
-        if entry.tier in pools:
-            raise BadSetting(f"CARET_POOLS: {path}: two pools for the tier {entry.tier}.")
-        pools[entry.tier] = _pool(entry, path)
-    if missing := set(Tier) - pools.keys():
+    _check_shares(parsed.pools, path)
+    return Pools(_pool(entry, path) for entry in parsed.pools)
+
+
+def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
+    """Each name once, each tier one shared pool, each tenant one of its own for a tier at most."""
+    if twice := _twice(entry.name for entry in entries):
+        raise BadSetting(f"CARET_POOLS: {path}: two pools of the name {twice}.")
+    shared = [entry.tier for entry in entries if not entry.tenants]
+    if twice := _twice(shared):
+        raise BadSetting(f"CARET_POOLS: {path}: two pools for the tier {twice}.")
+    if missing := set(Tier) - set(shared):
         raise BadSetting(f"CARET_POOLS: {path}: no pool for the tier {min(missing)}.")
-    return pools
+    if twice := _twice(f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants):
+        raise BadSetting(f"CARET_POOLS: {path}: two pools of the tenant {twice}.")
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _pool(entry: PoolEntry, path: Path) -> Pool:
@@ -95,6 +134,7 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         max_context_tokens=entry.max_context_tokens,
         replicas=tuple(_replica(url, entry.name) for url in entry.replicas),
         order=entry.order,
+        tenants=frozenset(entry.tenants),
     )
 
 

@@ -27,6 +27,11 @@ class EngineRequest:
     max_tokens: int
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
+    num_at_replica: int = 0  # requests of this gateway under way there, this one not counted
+
+    @property
+    def replica_name(self) -> str:
+        return self.replica.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,7 @@ async def generate(
     engine: Engine, request: EngineRequest, health: Health, account: Account
 ) -> AsyncIterator[AsyncIterator[Chunk]]:
     """Raises EngineFailed; leaving the context stops the engine at once, whatever the reason."""
-    account.asks(
-        pool=request.pool.name,
-        replica=request.replica.name,
-        prompt_tokens=len(request.token_ids),
-    )
+    account.asks()
     try:
         async with (
             asyncio.timeout(MAX_COMPLETION_S),

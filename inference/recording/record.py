@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
@@ -17,13 +18,25 @@ class Journal(Protocol):
         """Keeps the record until it is delivered; survives the end of the process."""
 
 
+class Observer(Protocol):
+    def ended(self, account: Account) -> None:
+        """Takes note of a completion that has ended, whoever asked; in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    journal: Journal
+    clock: Clock
+    observers: tuple[Observer, ...] = ()  # load, metrics, traces
+
+
 @contextmanager
-def record(journal: Journal, arrival: Arrival, clock: Clock) -> Iterator[Account]:
+def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
     """Opens the account of a completion; on leaving closes and journals it.
 
     Requests that never were a tenant's (no valid key, no valid request) leave no record.
     """
-    account = Account(arrival=arrival, clock=clock)
+    account = Account(arrival=arrival, clock=recorder.clock)
     try:
         yield account
     except Exception:
@@ -32,7 +45,9 @@ def record(journal: Journal, arrival: Arrival, clock: Clock) -> Iterator[Account
     finally:
         account.finish(Finish.CANCELLED)
         if account.principal is not None and account.request is not None:
-            journal.append(_record_of(account, account.principal, account.request))
+            recorder.journal.append(_record_of(account, account.principal, account.request))
+        for observer in recorder.observers:
+            observer.ended(account)
 
 
 def _record_of(
@@ -59,4 +74,13 @@ def _record_of(
         first_token_ms=account.first_token_ms,
         engine_ms=account.engine_ms,
         total_ms=account.total_ms,
+        trigger=request.trigger,
+        variant=account.admitted.variant.name if account.admitted else "",
+        cut_reason=account.cut_reason,
+        num_files=account.num_files,
+        num_snippets=account.num_snippets,
+        authenticated_ms=account.ms_since_arrival(account.authenticated_s),
+        admitted_ms=account.ms_since_arrival(account.admitted_s),
+        routed_ms=account.ms_since_arrival(account.routed_s),
+        num_at_replica=account.num_at_replica,
     )

@@ -19,10 +19,12 @@ from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
+from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
-from inference.gateway.admit import Seats
+from inference.gateway.admit import Admission, Seats
 from inference.gateway.authority import Authority
+from inference.gateway.experiments import Experiments, read_experiments
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.pipeline import DataPlane
 from inference.pools.catalog import read_catalog
@@ -30,6 +32,7 @@ from inference.pools.health import Health
 from inference.pools.vllm import VllmEngine
 from inference.prefix_cache.namespace import Namespaces
 from inference.recording.journal import FileJournal
+from inference.recording.record import Recorder
 from inference.recording.redis_shipment import RedisShipment
 from inference.routing.route import Router
 
@@ -52,6 +55,7 @@ def data_plane_config() -> DataPlaneConfig:
         pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
+        experiments_file=_optional_path("CARET_EXPERIMENTS"),
         max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
         max_connections_per_key=env_int(
             "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
@@ -59,6 +63,11 @@ def data_plane_config() -> DataPlaneConfig:
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
     )
+
+
+def _optional_path(name: str) -> Path | None:
+    text = env_text(name, "")
+    return Path(text) if text else None
 
 
 def gateway_application() -> GatewayApplication:
@@ -123,19 +132,27 @@ def _plane(
     return DataPlane(
         clock=clock,
         authority=authority,
-        seats=Seats(max_total=config.max_completions),
+        admission=Admission(
+            seats=Seats(max_total=config.max_completions),
+            pool_of=lambda snapshot, tier: pools.of(snapshot, tier).name,
+            experiments=_experiments(config),
+        ),
         writers={
-            tier: PromptWriter(
+            name: PromptWriter(
                 load_tokens(pool.tokenizer),
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
                 order=pool.order,
             )
-            for tier, pool in pools.items()
+            for name, pool in pools.by_name.items()
         },
-        pools=pools,
-        router=Router(namespaces=Namespaces(config.root_secret), health=Health(clock)),
+        snippets=NoSnippets(),
+        router=Router(pools=pools, namespaces=Namespaces(config.root_secret), health=Health(clock)),
         engine=VllmEngine(session, max_stall_s=config.max_engine_stall_s),
-        journal=journal,
+        recorder=Recorder(journal=journal, clock=clock),
     )
+
+
+def _experiments(config: DataPlaneConfig) -> Experiments:
+    return read_experiments(config.experiments_file) if config.experiments_file else Experiments()

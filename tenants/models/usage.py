@@ -37,6 +37,16 @@ class UsageRecord(models.Model):
     first_token_ms = models.FloatField(null=True)
     engine_ms = models.FloatField(null=True)
     total_ms = models.FloatField()
+    # From here on null: recorded before there was such a field.
+    trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text would say something else
+    variant = models.TextField(null=True)  # noqa: DJ001
+    cut_reason = models.TextField(null=True)  # noqa: DJ001
+    num_files = models.IntegerField(null=True)
+    num_snippets = models.IntegerField(null=True)
+    authenticated_ms = models.FloatField(null=True)
+    admitted_ms = models.FloatField(null=True)
+    routed_ms = models.FloatField(null=True)
+    num_at_replica = models.IntegerField(null=True)
 
     class Meta:
         db_table = "tenants_usage_record"

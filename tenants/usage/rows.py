@@ -20,6 +20,8 @@ _PLAIN_FIELDS: Final = (
     *("protocol", "mode", "language", "tier", "pool", "replica", "finish", "error_code"),
     *("prompt_tokens", "cached_tokens", "generated_tokens"),
     *("assembled_ms", "first_token_ms", "engine_ms", "total_ms"),
+    *("trigger", "variant", "cut_reason", "num_files", "num_snippets", "num_at_replica"),
+    *("authenticated_ms", "admitted_ms", "routed_ms"),
 )
 
 Row = UsageRecord | Outcome

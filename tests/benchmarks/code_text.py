@@ -11,6 +11,7 @@ from caret.contracts.policy import Tier
 from caret.foundation.clock import SystemClock
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import Admitted, Principal
+from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
 from inference.context.prompt import Prompt
 from inference.context.tokens import load_tokens
@@ -73,7 +74,7 @@ class CodeText:
         prefix = "\n".join([*lines, _LAST_LINE])
         draft = Draft(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
         arrival = Arrival("benchmark", None, draft, received_s=0.0, occurred_at_ms=0)
-        admitted = Admitted(principal=self._principal, request=receive(arrival))
+        admitted = Admitted(self._principal, receive(arrival), pool="", variant=NO_VARIANT)
         prompt = assemble(self._writer, admitted)
         text = self._tokenizer.decode(prompt.token_ids, skip_special_tokens=False)
         return Sample(prefix, prompt, text)

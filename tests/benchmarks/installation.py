@@ -230,7 +230,7 @@ def _described(up_file: Path) -> Running:
     pools_file = Path(os.environ.get("CARET_POOLS") or up_file.with_name("pools.toml"))
     return Running(
         gateway_url=entry["gateway_url"],
-        engine_url=read_catalog(pools_file)[Tier.FAST].replicas[0].url,
+        engine_url=read_catalog(pools_file).shared(Tier.FAST).replicas[0].url,
         pools_file=pools_file,
         acme_key=acme_key,
         globex_key=globex_key,

@@ -6,18 +6,16 @@ from typing import Final
 
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Tier
+from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
-from inference.gateway.admit import Seats
 from inference.gateway.authority import Authority
 from inference.pipeline import DataPlane
-from inference.pools.health import Health
-from inference.prefix_cache.namespace import Namespaces
-from inference.routing.route import Router
+from inference.recording.record import Recorder
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
-from tests.fakes.pools import make_pool
+from tests.fakes.pools import make_admission, make_pool, make_router
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_snapshot
 
 WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
@@ -37,13 +35,14 @@ class FakeGateway:
         writer = PromptWriter(
             load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192, clock=FakeClock()
         )
+        writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(
             clock=self.clock,
             authority=self.authority,
-            seats=Seats(max_total=16),
-            writers=dict.fromkeys(Tier, writer),
-            pools={tier: make_pool(tier=tier) for tier in Tier},
-            router=Router(namespaces=Namespaces(ROOT_SECRET), health=Health(self.clock)),
+            admission=make_admission(),
+            writers=writers,
+            snippets=NoSnippets(),
+            router=make_router(clock=self.clock),
             engine=self.engine,
-            journal=self.journal,
+            recorder=Recorder(journal=self.journal, clock=self.clock),
         )

@@ -4,8 +4,15 @@ from typing import Any
 
 from caret.contracts.policy import Tier
 from caret.foundation.ids import CacheSalt
-from inference.pools.catalog import Pool, Replica
+from inference.gateway.admit import Admission, Seats
+from inference.gateway.experiments import Experiments
+from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.engine import EngineRequest
+from inference.pools.health import Health
+from inference.prefix_cache.namespace import Namespaces
+from inference.routing.route import Router
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import ROOT_SECRET
 
 
 def make_pool(*urls: str, tier: Tier = Tier.FAST) -> Pool:
@@ -19,6 +26,27 @@ def make_pool(*urls: str, tier: Tier = Tier.FAST) -> Pool:
             Replica(name=url.removeprefix("http://"), url=url)
             for url in urls or ("http://engine-1:8000",)
         ),
+    )
+
+
+def make_pools(*pools: Pool) -> Pools:
+    return Pools(pools or [make_pool(tier=tier) for tier in Tier])
+
+
+def make_router(*pools: Pool, clock: FakeClock | None = None) -> Router:
+    return Router(
+        pools=make_pools(*pools),
+        namespaces=Namespaces(ROOT_SECRET),
+        health=Health(clock or FakeClock()),
+    )
+
+
+def make_admission(*pools: Pool, seats: Seats | None = None) -> Admission:
+    catalog = make_pools(*pools)
+    return Admission(
+        seats=seats or Seats(max_total=16),
+        pool_of=lambda snapshot, tier: catalog.of(snapshot, tier).name,
+        experiments=Experiments(),
     )
 
 

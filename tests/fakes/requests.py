@@ -5,9 +5,11 @@ from typing import Any
 from caret.contracts.policy import Mode
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft
-from inference.completion.request import CompletionRequest
+from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.variant import NO_VARIANT, Variant
 from inference.context.prompt import Prompt
 from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import make_principal
 
 
 def make_arrival(
@@ -37,6 +39,21 @@ def make_request(**fields: Any) -> CompletionRequest:
         "is_raw": False,
     }
     return CompletionRequest(**{**defaults, **fields})
+
+
+def make_admitted(
+    principal: Principal | None = None,
+    *,
+    pool: str = "demo-fast",
+    variant: Variant = NO_VARIANT,
+    **fields: Any,
+) -> Admitted:
+    return Admitted(
+        principal=principal or make_principal(),
+        request=make_request(**fields),
+        pool=pool,
+        variant=variant,
+    )
 
 
 def make_account(clock: FakeClock | None = None) -> Account:

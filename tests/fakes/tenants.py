@@ -1,6 +1,6 @@
 """Tenants as the data plane sees them, without a database: acme, and globex next door."""
 
-from typing import Final
+from typing import Any, Final
 
 from caret.contracts.credential import Credential, KeyKind, PresentedKey, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
@@ -24,12 +24,14 @@ def make_policy(
     content_exclusion: dict[str, tuple[str, ...]] | None = None,
     max_concurrent_completions: int = 100,
     isolation: Isolation = Isolation.SHARED,
+    **later: Any,
 ) -> TenantPolicy:
     return TenantPolicy(
         features=features,
         content_exclusion=content_exclusion or {},
         max_concurrent_completions=max_concurrent_completions,
         isolation=isolation,
+        **later,
     )
 
 

@@ -12,6 +12,15 @@ class Mode(StrEnum):
     FIM = "fim"  # explicit fill-in-the-middle, as HTTP clients ask for
     BLOCK = "block"  # a whole block or function body
     DOCSTRING = "docstring"
+    CHAT = "chat"
+
+
+class Trigger(StrEnum):
+    """What made the client ask; under load the first is dropped first."""
+
+    PREFETCH = "prefetch"  # nobody waits for it yet
+    AUTOMATIC = "automatic"  # a pause in typing
+    MANUAL = "manual"  # somebody pressed a key for it
 
 
 class Tier(StrEnum):
@@ -24,9 +33,33 @@ class Isolation(StrEnum):
     STRICT = "strict"  # one for each user
 
 
+class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    per_minute: int  # requests, sustained; at least 1
+    burst: int  # requests at once, beyond the sustained rate; at least 1
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """None: no limit of this kind."""
+
+    tenant: RateLimit | None = None  # all of the tenant's requests, on all gateways
+    user: RateLimit | None = None  # of each user
+    key: RateLimit | None = None  # of each key
+    # Prompt and generated tokens of the tenant in a UTC day, on all gateways.
+    tokens_per_day: dict[Tier, int] = {}
+
+
 class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Fields with a default came later: a policy that was stored without them means the default."""
+
     features: frozenset[Mode]  # a mode that is not here is refused
     # repository name (or "*" for all) -> fnmatch globs of paths that may not be sent
     content_exclusion: dict[str, tuple[str, ...]]
     max_concurrent_completions: int  # of the whole tenant, on one gateway; at least 1
     isolation: Isolation
+    limits: Limits = Limits()
+    # Globs of repository names whose files may be indexed for retrieval, and kept, encrypted, while
+    # they are in here; none by default.
+    retrieval: tuple[str, ...] = ()
+    takes_part_in_experiments: bool = True  # of prompt layouts and filters, never of data
+    withholds_secrets: bool = True  # completions that look like credentials
+    withholds_public_code: bool = False  # completions found in the operator's index of public code

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.policy import Mode, Tier
+from caret.contracts.policy import Mode, Tier, Trigger
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 
 USAGE_STREAM: Final = "caret:usage"
@@ -62,6 +62,16 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     first_token_ms: float | None
     engine_ms: float | None  # from the call of the engine to its first token
     total_ms: float
+    # Came later: records written before mean the default.
+    trigger: Trigger = Trigger.AUTOMATIC
+    variant: str = ""  # of an experiment; "": none
+    cut_reason: str = ""  # why the filter ended or withheld it; "": it did not
+    num_files: int = 0  # of the prompt's other files
+    num_snippets: int = 0  # of the prompt's retrieved snippets
+    authenticated_ms: float | None = None
+    admitted_ms: float | None = None
+    routed_ms: float | None = None
+    num_at_replica: int | None = None  # requests of this gateway there when it was asked
 
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):

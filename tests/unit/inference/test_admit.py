@@ -7,7 +7,8 @@ import pytest
 from caret.contracts.policy import Mode, TenantPolicy
 from inference.completion.arrival import DraftFile
 from inference.errors import Busy, Forbidden
-from inference.gateway.admit import Seats, admit, is_excluded
+from inference.gateway.admit import Admission, Seats, admit, is_excluded
+from tests.fakes.pools import make_admission
 from tests.fakes.requests import make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
 
@@ -16,38 +17,42 @@ def _excluding(*globs: str, repository: str = "*") -> TenantPolicy:
     return make_policy(content_exclusion={repository: globs})
 
 
+def _one_seat() -> Admission:
+    return make_admission(seats=Seats(max_total=1))
+
+
 def _is_excluded(glob: str, path: str) -> bool:
     return is_excluded(_excluding(glob), repository="shop", path=path)
 
 
-def test_what_the_policy_allows_is_admitted() -> None:
+async def test_what_the_policy_allows_is_admitted() -> None:
     principal, request = make_principal(), make_request()
 
-    with admit(Seats(max_total=1), principal, request) as admitted:
+    async with admit(_one_seat(), principal, request) as admitted:
         assert (admitted.principal, admitted.request) == (principal, request)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_mode_that_the_policy_does_not_name_is_refused(mode: Mode) -> None:
+async def test_a_mode_that_the_policy_does_not_name_is_refused(mode: Mode) -> None:
     principal = make_principal(policy=make_policy(features=ALL_MODES - {mode}))
 
-    with (
-        pytest.raises(Forbidden) as refused,
-        admit(Seats(max_total=1), principal, make_request(mode=mode)),
-    ):
-        pass
+    with pytest.raises(Forbidden) as refused:
+        async with admit(_one_seat(), principal, make_request(mode=mode)):
+            pass
 
     assert (refused.value.code, refused.value.http_status) == ("feature_disabled", 403)
 
 
-def test_an_excluded_path_is_refused_without_repeating_it() -> None:
+async def test_an_excluded_path_is_refused_without_repeating_it() -> None:
     principal = make_principal(policy=_excluding("secrets/*"))
 
-    with (
-        pytest.raises(Forbidden) as refused,
-        admit(Seats(max_total=1), principal, make_request(path="secrets/keys.py")),
-    ):
-        pass
+    with pytest.raises(Forbidden) as refused:
+        async with admit(
+            _one_seat(),
+            principal,
+            make_request(path="secrets/keys.py"),
+        ):
+            pass
 
     assert refused.value.code == "path_excluded"
     assert "keys.py" not in refused.value.message
@@ -106,11 +111,11 @@ def test_an_exclusion_for_a_repository_concerns_this_one_only() -> None:
     assert not is_excluded(policy, repository="blog", path="secrets/a.py")
 
 
-def test_excluded_files_leave_the_request() -> None:
+async def test_excluded_files_leave_the_request() -> None:
     principal = make_principal(policy=_excluding("**/.env"))
     kept, dropped = DraftFile("b.py", "", 0), DraftFile(".env", "PASSWORD=1", 0)
 
-    with admit(Seats(max_total=1), principal, make_request(files=(dropped, kept))) as admitted:
+    async with admit(_one_seat(), principal, make_request(files=(dropped, kept))) as admitted:
         assert admitted.request.files == (kept,)
 
 
@@ -159,20 +164,22 @@ def test_a_refused_completion_takes_no_seat() -> None:
 
 
 @pytest.mark.parametrize("leaving", [RuntimeError, asyncio.CancelledError, GeneratorExit])
-def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseException]) -> None:
+async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseException]) -> None:
     seats = Seats(max_total=1)
 
-    with pytest.raises(leaving), admit(seats, make_principal(), make_request()):
-        raise leaving
+    with pytest.raises(leaving):
+        async with admit(make_admission(seats=seats), make_principal(), make_request()):
+            raise leaving
 
     assert seats.num_taken == 0
 
 
-def test_a_forbidden_request_takes_no_seat() -> None:
+async def test_a_forbidden_request_takes_no_seat() -> None:
     seats = Seats(max_total=1)
     principal = make_principal(policy=_excluding("*"))
 
-    with pytest.raises(Forbidden), admit(seats, principal, make_request()):
-        pass
+    with pytest.raises(Forbidden):
+        async with admit(make_admission(seats=seats), principal, make_request()):
+            pass
 
     assert seats.num_taken == 0

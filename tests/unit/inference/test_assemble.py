@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
 from inference.completion.arrival import DraftFile
-from inference.completion.request import Admitted
 from inference.context.assemble import assemble
 from inference.context.budget import PROMPT_TOKENS
 from inference.context.prompt import Prompt
@@ -19,7 +18,7 @@ from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
 from tests.fakes.clock import FakeClock
-from tests.fakes.requests import make_request
+from tests.fakes.requests import make_admitted, make_request
 from tests.fakes.tenants import make_principal
 
 WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
@@ -32,7 +31,7 @@ CODE = "".join(f"def method_{n}(self):\n    return self.field_{n}\n\n" for n in 
 
 
 def _assemble(writer: PromptWriter = WRITER, **fields: Any) -> Prompt:
-    return assemble(writer, Admitted(principal=PRINCIPAL, request=make_request(**fields)))
+    return assemble(writer, make_admitted(PRINCIPAL, **fields))
 
 
 def test_a_short_request_is_in_the_prompt_whole() -> None:

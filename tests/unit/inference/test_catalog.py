@@ -7,6 +7,7 @@ import pytest
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
 from inference.pools.catalog import Replica, read_catalog
+from tests.fakes.tenants import GLOBEX, make_snapshot
 
 FAST = """
 [[pools]]
@@ -29,16 +30,25 @@ def _write(folder: Path, text: str) -> Path:
 def test_a_good_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
-    assert {tier: pool.name for tier, pool in pools.items()} == {
-        Tier.FAST: "quick",
-        Tier.QUALITY: "thorough",
-    }
+    assert pools.shared(Tier.FAST).name == "quick"
+    assert pools.shared(Tier.QUALITY).name == "thorough"
+
+
+def test_a_tenants_own_pool_goes_before_the_shared_one(tmp_path: Path) -> None:
+    own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
+
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY + own))
+
+    acme, globex = make_snapshot(), make_snapshot(tenant_id=GLOBEX)
+    assert pools.of(acme, Tier.FAST).name == "own"
+    assert pools.of(acme, Tier.QUALITY).name == "thorough"
+    assert pools.of(globex, Tier.FAST).name == "quick"
 
 
 def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
-    assert pools[Tier.FAST].replicas == (
+    assert pools.shared(Tier.FAST).replicas == (
         Replica(name="10.0.0.1:8000", url="http://10.0.0.1:8000"),
         Replica(name="engine.example.com", url="https://engine.example.com"),
     )
@@ -53,7 +63,12 @@ BAD_FILES = {
     "an unknown tier": (FAST.replace('"fast"', '"slow"'), "tier"),
     "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
     "no room": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
-    "two pools for a tier": (FAST + FAST, "two pools for the tier fast"),
+    "two pools for a tier": (FAST + FAST.replace("quick", "other"), "two pools for the tier fast"),
+    "two of a name": (FAST + FAST, "two pools of the name quick"),
+    "two of a tenant": (
+        FAST + QUALITY + "".join(FAST.replace("quick", n) + 'tenants = ["acme"]\n' for n in "ab"),
+        "two pools of the tenant acme",
+    ),
     "no pool for a tier": (FAST, "no pool for the tier quality"),
     "no replicas": (
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,

@@ -13,16 +13,16 @@ from inference.filtering.filter import filter
 from inference.pools.engine import Chunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
-from tests.fakes.requests import make_account, make_prompt, make_request
+from tests.fakes.requests import make_account, make_admitted, make_prompt
 
 
 async def _filtered(
     engine: FakeEngine, account: Account, *, is_single_line: bool = False, **fields: Any
 ) -> list[str]:
-    prompt, request = make_prompt(is_single_line=is_single_line), make_request(**fields)
+    prompt, admitted = make_prompt(is_single_line=is_single_line), make_admitted(**fields)
     async with (
         engine.complete(make_engine_request()) as chunks,
-        filter(chunks, request, prompt, account) as texts,
+        filter(chunks, admitted, prompt, account) as texts,
     ):
         return [text async for text in texts]
 
@@ -128,7 +128,7 @@ async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
     account = make_account()
     watched = _Watched(chunks_of("b", stop=None))
 
-    async with filter(watched.say(), make_request(is_raw=is_raw), make_prompt(), account) as texts:
+    async with filter(watched.say(), make_admitted(is_raw=is_raw), make_prompt(), account) as texts:
         async for _ in texts:
             break
 

@@ -24,13 +24,12 @@ async def _drain(engine: FakeEngine, account: Account, health: Health) -> list[s
         return [chunk.text async for chunk in chunks]
 
 
-async def test_the_account_says_who_was_asked_for_what() -> None:
+async def test_the_account_says_when_the_engine_was_asked() -> None:
     account = make_account()
 
     await _drain(FakeEngine(chunks_of("a")), account, Health(FakeClock()))
 
-    assert (account.pool, account.replica) == ("demo-fast", "engine-1:8000")
-    assert account.prompt_tokens == len(REQUEST.token_ids)
+    assert account.asked_engine_s == account.clock.monotonic_s()
 
 
 async def test_the_account_says_what_was_generated() -> None:

@@ -11,20 +11,19 @@ from structlog.testing import capture_logs
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.usage import Finish
+from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
 from inference.gateway.admit import Seats
 from inference.gateway.authority import Authority
 from inference.pipeline import DataPlane, complete, serve
-from inference.pools.health import Health
-from inference.prefix_cache.namespace import Namespaces
-from inference.routing.route import Router
+from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
-from tests.fakes.pools import make_pool
+from tests.fakes.pools import make_admission, make_pool, make_router
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
 from tests.fakes.waiting import until
@@ -52,12 +51,12 @@ class Gateway:
         return DataPlane(
             clock=self.clock,
             authority=authority,
-            seats=self.seats,
-            writers=dict.fromkeys(Tier, WRITER),
-            pools={tier: make_pool(tier=tier) for tier in Tier},
-            router=Router(namespaces=Namespaces(ROOT_SECRET), health=Health(self.clock)),
+            admission=make_admission(seats=self.seats),
+            writers={make_pool(tier=tier).name: WRITER for tier in Tier},
+            snippets=NoSnippets(),
+            router=make_router(clock=self.clock),
             engine=self.engine,
-            journal=self.journal,
+            recorder=Recorder(journal=self.journal, clock=self.clock),
         )
 
     async def serves(

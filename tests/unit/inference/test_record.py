@@ -9,11 +9,13 @@ import pytest
 from caret.contracts.policy import Tier
 from caret.contracts.usage import CompletionRecord, Finish
 from inference.completion.account import Account
+from inference.context.prompt import Prompt
 from inference.errors import EngineFailed
-from inference.recording.record import record
+from inference.recording.record import Recorder, record
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
-from tests.fakes.requests import make_account, make_arrival, make_request
+from tests.fakes.pools import make_engine_request
+from tests.fakes.requests import make_account, make_admitted, make_arrival, make_request
 from tests.fakes.tenants import ACME, ADA, make_principal
 
 
@@ -26,7 +28,7 @@ def _recorded(*, ends: BaseException | None = None, finish: Finish | None = None
     expected: AbstractContextManager[Any] = (
         nullcontext() if ends is None else pytest.raises(type(ends))
     )
-    with expected, record(journal, make_arrival(clock=clock), clock) as account:
+    with expected, record(Recorder(journal, clock), make_arrival(clock=clock)) as account:
         _known(account)
         if finish is not None:
             account.finish(finish)
@@ -71,7 +73,7 @@ def test_a_defect_goes_on() -> None:
 
     with (
         pytest.raises(ValueError, match="planted"),
-        record(FakeJournal(), make_arrival(), clock),
+        record(Recorder(FakeJournal(), clock), make_arrival()),
     ):
         raise ValueError("planted")
 
@@ -79,7 +81,7 @@ def test_a_defect_goes_on() -> None:
 def test_a_stranger_leaves_no_record() -> None:
     journal = FakeJournal()
 
-    with record(journal, make_arrival(), FakeClock()) as account:
+    with record(Recorder(journal, FakeClock()), make_arrival()) as account:
         account.request = make_request()
 
     assert journal.records == []
@@ -88,7 +90,7 @@ def test_a_stranger_leaves_no_record() -> None:
 def test_what_is_no_request_leaves_no_record() -> None:
     journal = FakeJournal()
 
-    with record(journal, make_arrival(), FakeClock()) as account:
+    with record(Recorder(journal, FakeClock()), make_arrival()) as account:
         account.principal = make_principal()
 
     assert journal.records == []
@@ -98,11 +100,13 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
     journal, clock = FakeJournal(), FakeClock()
     arrival = make_arrival(clock=clock)
 
-    with record(journal, arrival, clock) as account:
+    with record(Recorder(journal, clock), arrival) as account:
         _known(account)
         clock.pass_s(0.001)
-        account.assembled()
-        account.asks(pool="demo", replica="r:1", prompt_tokens=30)
+        account.admits(make_admitted(pool="demo"))
+        account.assembles(Prompt(token_ids=[1] * 30, stop_token_ids=[], is_single_line=False))
+        account.routes(make_engine_request("http://r:1"))
+        account.asks()
         clock.pass_s(0.010)
         account.heard(generated_tokens=1, cached_tokens=None)
         clock.pass_s(0.001)
@@ -134,6 +138,9 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
             first_token_ms=12.0,
             engine_ms=10.0,
             total_ms=32.0,
+            admitted_ms=1.0,
+            routed_ms=1.0,
+            num_at_replica=0,
         )
     ]
 
@@ -141,7 +148,7 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
 def test_a_record_never_contains_code() -> None:
     journal, secret = FakeJournal(), "hunter2"
 
-    with record(journal, make_arrival(prefix=secret), FakeClock()) as account:
+    with record(Recorder(journal, FakeClock()), make_arrival(prefix=secret)) as account:
         account.principal = make_principal()
         account.request = make_request(prefix=secret, suffix=secret, path=secret)
         account.sent(secret)
@@ -197,7 +204,7 @@ def test_cached_tokens_once_told_are_kept() -> None:
 def test_a_completion_that_was_just_left_is_closed() -> None:
     clock = FakeClock()
 
-    with record(FakeJournal(), make_arrival(clock=clock), clock) as account:
+    with record(Recorder(FakeJournal(), clock), make_arrival(clock=clock)) as account:
         clock.pass_s(1)
     clock.pass_s(1)
 

@@ -4,15 +4,13 @@ from collections import Counter
 from typing import Any
 
 from caret.contracts.policy import Mode
-from inference.completion.request import Admitted
 from inference.pools.engine import EngineRequest
-from inference.pools.health import REST_S, Health
-from inference.prefix_cache.namespace import Namespaces
+from inference.pools.health import REST_S
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
-from tests.fakes.pools import make_pool
-from tests.fakes.requests import make_prompt, make_request
-from tests.fakes.tenants import GLOBEX, ROOT_SECRET, make_principal
+from tests.fakes.pools import make_pool, make_router
+from tests.fakes.requests import make_admitted, make_prompt
+from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = make_pool("http://one:1", "http://two:1", "http://three:1")
 PATHS = [f"src/module_{n}.py" for n in range(300)]
@@ -21,12 +19,13 @@ GLOBEX_GUS = make_principal(tenant_id=GLOBEX)
 
 
 def _router(clock: FakeClock | None = None) -> Router:
-    return Router(namespaces=Namespaces(ROOT_SECRET), health=Health(clock or FakeClock()))
+    return make_router(POOL, clock=clock)
 
 
 def _route(router: Router, *, is_single_line: bool = False, **fields: Any) -> EngineRequest:
-    admitted = Admitted(principal=ACME_ADA, request=make_request(**fields))
-    return route(router, POOL, admitted, make_prompt(is_single_line=is_single_line))
+    admitted = make_admitted(ACME_ADA, **fields)
+    with route(router, admitted, make_prompt(is_single_line=is_single_line)) as asked:
+        return asked
 
 
 def _shares(router: Router) -> dict[str, str]:
@@ -79,10 +78,11 @@ def test_a_pool_of_which_no_replica_is_well_is_asked_all_the_same() -> None:
 
 
 def test_the_neighbour_has_a_salt_of_its_own() -> None:
-    request = make_request()
-
-    ours = route(_router(), POOL, Admitted(ACME_ADA, request), make_prompt())
-    theirs = route(_router(), POOL, Admitted(GLOBEX_GUS, request), make_prompt())
+    with (
+        route(_router(), make_admitted(ACME_ADA), make_prompt()) as ours,
+        route(_router(), make_admitted(GLOBEX_GUS), make_prompt()) as theirs,
+    ):
+        pass
 
     assert ours.salt != theirs.salt
 
@@ -100,7 +100,7 @@ def test_the_engine_does_not_end_other_completions_with_the_line() -> None:
 def test_what_is_typed_leaves_the_queue_before_what_is_asked_for() -> None:
     priorities = [_route(_router(), mode=mode).priority for mode in Mode]
 
-    assert priorities == [0, 1, 2, 2]
+    assert priorities == [0, 1, 2, 2, 3]
 
 
 def test_half_a_surrogate_pair_does_no_harm() -> None:

@@ -12,7 +12,8 @@ from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Mode
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import KeyId
-from inference.completion.request import Admitted
+from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
 from inference.context.fim import Order
 from inference.context.tokens import Tokens, load_tokens
@@ -102,6 +103,10 @@ def test_a_key_has_so_many_connections() -> None:
         pass
 
 
+def _admitted(request: CompletionRequest) -> Admitted:
+    return Admitted(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
+
+
 @pytest.mark.parametrize(
     ("event", "num_counted"),
     [(OutcomeEvent.SHOWN, 1), (OutcomeEvent.ACCEPTED, 1), (OutcomeEvent.PERSISTED, 8)],
@@ -128,7 +133,7 @@ def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
     request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
 
     with pytest.raises(BadRequest, match="prompt_too_long"):
-        assemble(writer, Admitted(principal=make_principal(), request=request))
+        assemble(writer, _admitted(request))
 
     assert counted == []
 
@@ -151,7 +156,9 @@ def test_a_pool_may_turn_the_order_of_a_family() -> None:
     )
     request = make_request(prefix="a = ", suffix="\nb\n")
 
-    prompt = assemble(writer, Admitted(principal=make_principal(), request=request))
+    prompt = assemble(
+        writer, Admitted(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
+    )
 
     prefix, suffix, middle = (tokens.token_id(f"<|fim_{part}|>") for part in _PARTS)
     assert prompt.token_ids == [

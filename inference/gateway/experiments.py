@@ -1,0 +1,132 @@
+"""Experiments: variants of layout, budget, ranking and filter, tried on part of the users.
+
+The operator's file (TOML), which CARET_EXPERIMENTS names:
+
+    [[experiments]]
+    name = "suffix-share"
+    tenants = ["acme"]             # slugs; left out: all tenants whose policy takes part
+    variants = [
+        { name = "control", weight = 1 },
+        { name = "wide", weight = 1, suffix_share = 0.35 },
+    ]
+
+A user (or service key) stays in its variant: it is a hash of experiment, tenant and user. Of
+several experiments a tenant is in the first that names it or everybody.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import msgspec
+
+from caret.foundation.environment import BadSetting
+from inference.completion.request import Principal
+from inference.completion.variant import NO_VARIANT, Variant
+
+
+class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    weight: int = 1
+    layout: str | None = None
+    ranking: str | None = None
+    files_share: float | None = None
+    suffix_share: float | None = None
+    filter: str | None = None
+
+
+class ExperimentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    variants: tuple[VariantEntry, ...]
+    tenants: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    experiments: tuple[ExperimentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    name: str
+    tenants: frozenset[str]  # slugs; empty: all
+    variants: tuple[Variant, ...]
+    thresholds: tuple[int, ...]  # cumulated weights, ascending
+
+    def is_open_to(self, slug: str) -> bool:
+        return not self.tenants or slug in self.tenants
+
+    def variant_of(self, subject: str) -> Variant:
+        digest = hashlib.blake2b(f"{self.name}|{subject}".encode(), digest_size=8).digest()
+        place = int.from_bytes(digest) % self.thresholds[-1]
+        return next(
+            variant
+            for variant, threshold in zip(self.variants, self.thresholds, strict=True)
+            if place < threshold
+        )
+
+
+class Experiments:
+    def __init__(self, experiments: Iterable[Experiment] = ()) -> None:
+        self._experiments = tuple(experiments)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(variant for each in self._experiments for variant in each.variants)
+
+    def assign(self, principal: Principal) -> Variant:
+        snapshot, credential = principal.snapshot, principal.credential
+        if not snapshot.policy.takes_part_in_experiments:
+            return NO_VARIANT
+        for experiment in self._experiments:
+            if experiment.is_open_to(snapshot.slug):
+                holder = credential.user_id or credential.key_id
+                return experiment.variant_of(f"{snapshot.tenant_id}|{holder}")
+        return NO_VARIANT
+
+
+def read_experiments(path: Path) -> Experiments:
+    """Raises BadSetting, by the file's name and the entry's place."""
+    try:
+        parsed = msgspec.convert(tomllib.loads(path.read_text()), _File)
+    except OSError as error:
+        raise BadSetting(f"CARET_EXPERIMENTS: {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeError, msgspec.ValidationError) as error:
+        raise BadSetting(f"CARET_EXPERIMENTS: {path}: {error}.") from error
+    names = [entry.name for entry in parsed.experiments]
+    if len(set(names)) < len(names):
+        raise BadSetting(f"CARET_EXPERIMENTS: {path}: two experiments of one name.")
+    return Experiments(_experiment(entry, path) for entry in parsed.experiments)
+
+
+def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:
+    names = [variant.name for variant in entry.variants]
+    if not names or len(set(names)) < len(names):
+        raise BadSetting(
+            f"CARET_EXPERIMENTS: {path}: {entry.name} needs variants, each with a name of its own."
+        )
+    if any(variant.weight < 1 for variant in entry.variants):
+        raise BadSetting(f"CARET_EXPERIMENTS: {path}: {entry.name}: weights are at least 1.")
+    return Experiment(
+        name=entry.name,
+        tenants=frozenset(entry.tenants),
+        variants=tuple(_variant(entry.name, variant, path) for variant in entry.variants),
+        thresholds=tuple(accumulate(variant.weight for variant in entry.variants)),
+    )
+
+
+def _variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
+    for name in ("files_share", "suffix_share"):
+        share = getattr(entry, name)
+        if share is not None and not 0 <= share <= 1:
+            raise BadSetting(f"CARET_EXPERIMENTS: {path}: {experiment}: {name} is from 0 to 1.")
+    return Variant(
+        name=f"{experiment}/{entry.name}",
+        layout=entry.layout,
+        ranking=entry.ranking,
+        files_share=entry.files_share,
+        suffix_share=entry.suffix_share,
+        filter=entry.filter,
+    )

@@ -1,0 +1,93 @@
+"""Experiments: who is in which variant, and files that are refused."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.foundation.ids import UserId
+from inference.completion.variant import NO_VARIANT
+from inference.gateway.experiments import Experiments, read_experiments
+from tests.fakes.tenants import GLOBEX, make_policy, make_principal
+
+HALVES = """
+[[experiments]]
+name = "suffix"
+variants = [{ name = "control" }, { name = "wide", weight = 3, suffix_share = 0.35 }]
+"""
+
+
+def _read(folder: Path, text: str) -> Experiments:
+    path = folder / "experiments.toml"
+    path.write_text(text)
+    return read_experiments(path)
+
+
+def test_users_are_spread_by_weight_and_stay(tmp_path: Path) -> None:
+    experiments = _read(tmp_path, HALVES)
+    users = [make_principal(user_id=UserId(f"user-{n}")) for n in range(400)]
+
+    first = [experiments.assign(user).name for user in users]
+    again = [experiments.assign(user).name for user in users]
+
+    counts = Counter(first)
+    assert first == again
+    assert set(counts) == {"suffix/control", "suffix/wide"}
+    assert 60 < counts["suffix/control"] < 140
+
+
+def test_equal_users_of_two_tenants_are_assigned_apart(tmp_path: Path) -> None:
+    experiments = _read(tmp_path, HALVES)
+
+    ours, theirs = (
+        [
+            experiments.assign(make_principal(tenant_id=tenant, user_id=UserId(f"user-{n}"))).name
+            for n in range(50)
+        ]
+        for tenant in (make_principal().snapshot.tenant_id, GLOBEX)
+    )
+
+    assert ours != theirs
+
+
+def test_a_tenant_that_takes_no_part_has_no_variant(tmp_path: Path) -> None:
+    policy = make_policy(takes_part_in_experiments=False)
+
+    assert _read(tmp_path, HALVES).assign(make_principal(policy=policy)) is NO_VARIANT
+
+
+def test_an_experiment_for_one_tenant_leaves_the_neighbour_alone(tmp_path: Path) -> None:
+    experiments = _read(tmp_path, HALVES + 'tenants = ["acme"]\n')
+
+    assert experiments.assign(make_principal()).name
+    assert experiments.assign(make_principal(tenant_id=GLOBEX)) is NO_VARIANT
+
+
+def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
+    experiments = _read(tmp_path, HALVES)
+
+    names = {
+        experiments.assign(make_principal(user_id=None, key_id=f"key-{n}")).name for n in range(50)
+    }
+
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("experiments = [", "Invalid value"),
+        ("[[experiments]]\nname = 'a'\nvariants = []", "needs variants"),
+        ("[[experiments]]\nname = 'a'\nvariants = [{name='x'}, {name='x'}]", "name of its own"),
+        ("[[experiments]]\nname = 'a'\nvariants = [{name='x', weight=0}]", "weights"),
+        ("[[experiments]]\nname = 'a'\nvariants = [{name='x', files_share=2.0}]", "files_share"),
+        ("[[experiments]]\nname = 'a'\nvariants = [{name='x', colour='red'}]", "colour"),
+        (HALVES + HALVES, "two experiments"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, part: str) -> None:
+    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS") as refused:
+        _read(tmp_path, text)
+
+    assert part in str(refused.value)
