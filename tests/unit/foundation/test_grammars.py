@@ -1,0 +1,58 @@
+"""Which grammar a file is parsed with."""
+
+import pytest
+from tree_sitter import Parser
+
+from caret.foundation.grammars import Grammar, grammar_of, load
+
+TEXTS = {
+    Grammar.BASH: "for a in b; do\n  echo $a\ndone\n",
+    Grammar.C: "int f(int a) {\n  return a;\n}\n",
+    Grammar.CPP: "class A {\n public:\n  int b;\n};\n",
+    Grammar.CSHARP: "class A { int B() => 1; }\n",
+    Grammar.CSS: "a { color: red; }\n",
+    Grammar.GO: "package a\n\nfunc f() int { return 1 }\n",
+    Grammar.HTML: "<p>a <b>c</b></p>\n",
+    Grammar.JAVA: "class A { int b() { return 1; } }\n",
+    Grammar.JAVASCRIPT: "const a = (b) => <c>{b}</c>;\n",
+    Grammar.JSON: '{"a": [1, 2]}\n',
+    Grammar.PHP: "<?php\nfunction f($a) { return $a; }\n",
+    Grammar.PYTHON: "def f(a: int) -> int:\n    return a\n",
+    Grammar.RUBY: "def f(a)\n  a\nend\n",
+    Grammar.RUST: "fn f(a: u8) -> u8 { a }\n",
+    Grammar.SQL: "SELECT a FROM b WHERE c = 1;\n",
+    Grammar.TSX: "const a = (b: string) => <c>{b}</c>;\n",
+    Grammar.TYPESCRIPT: "function f<T>(a: T): T { return a; }\n",
+    Grammar.YAML: "a:\n  - b: c\n",
+}
+
+
+@pytest.mark.parametrize("grammar", Grammar)
+def test_each_grammar_reads_its_language(grammar: Grammar) -> None:
+    tree = Parser(load(grammar)).parse(TEXTS[grammar].encode())
+
+    assert not tree.root_node.has_error
+
+
+@pytest.mark.parametrize(
+    ("language", "path", "grammar"),
+    [
+        ("python", "", Grammar.PYTHON),
+        ("C#", "", Grammar.CSHARP),
+        ("shellscript", "", Grammar.BASH),
+        ("typescriptreact", "a.ts", Grammar.TSX),
+        ("", "src/A.TS", Grammar.TYPESCRIPT),
+        ("", "include/a.h", Grammar.CPP),
+        ("", "Makefile", None),
+        ("", "", None),
+        ("kotlin", "", None),
+    ],
+)
+def test_a_file_has_the_grammar_of_its_language_or_name(
+    language: str, path: str, grammar: Grammar | None
+) -> None:
+    assert grammar_of(language, path) is grammar
+
+
+def test_a_language_without_a_grammar_is_believed() -> None:
+    assert grammar_of("markdown", "a.py") is None
