@@ -10,6 +10,7 @@ from inference.gateway.languages import LANGUAGES
 
 # A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
+MAX_MESSAGES: Final = 256  # of a chat
 MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
 MAX_NAME_CHARS: Final = 512  # paths, repository names
@@ -30,6 +31,8 @@ def receive(arrival: Arrival) -> CompletionRequest:
     """Raises BadRequest: `unknown_mode`, `unknown_language`, `bad_field`, `too_large`."""
     draft = arrival.draft
     mode = _mode(draft.mode)
+    if (mode is Mode.CHAT) != bool(draft.messages):
+        raise BadRequest("bad_field", "A chat has messages; the other modes have none.")
     _check_sizes(draft)
     return CompletionRequest(
         mode=mode,
@@ -84,6 +87,10 @@ def _max_tokens(asked: int | None, mode: Mode) -> int:
 def _check_sizes(draft: Draft) -> None:
     if max(len(draft.prefix), len(draft.suffix)) > MAX_TEXT_CHARS:
         raise _too_large(f"prefix and suffix may have {MAX_TEXT_CHARS} characters each.")
+    if len(draft.messages) > MAX_MESSAGES:
+        raise _too_large(f"messages may have {MAX_MESSAGES} entries.")
+    if sum(len(message.text) for message in draft.messages) > MAX_TEXT_CHARS:
+        raise _too_large(f"messages may have {MAX_TEXT_CHARS} characters together.")
     if len(draft.files) > MAX_FILES:
         raise _too_large(f"files may have {MAX_FILES} entries.")
     if sum(len(file.text) for file in draft.files) > MAX_FILES_CHARS:

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode, Tier
-from inference.completion.arrival import DraftFile
+from inference.completion.arrival import DraftFile, Message
 from inference.errors import BadRequest
 from inference.gateway.receive import (
     DEFAULT_MAX_TOKENS,
     MAX_FILES,
     MAX_FILES_CHARS,
+    MAX_MESSAGES,
     MAX_NAME_CHARS,
     MAX_STOP_CHARS,
     MAX_STOPS,
@@ -21,6 +22,7 @@ from inference.gateway.receive import (
 from tests.fakes.requests import make_arrival
 
 FILE = DraftFile("b.py", "b = 1\n", 0.0)
+HELLO = Message("user", "hello")
 
 
 def _refusal(**fields: Any) -> BadRequest:
@@ -38,7 +40,11 @@ def test_a_plain_draft_becomes_a_request() -> None:
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_each_mode_has_a_default_of_tokens(mode: Mode) -> None:
-    assert receive(make_arrival(mode=mode.value)).max_tokens == DEFAULT_MAX_TOKENS[mode]
+    messages = (HELLO,) if mode is Mode.CHAT else ()
+
+    request = receive(make_arrival(mode=mode.value, messages=messages))
+
+    assert request.max_tokens == DEFAULT_MAX_TOKENS[mode]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +64,26 @@ def test_an_unknown_mode_is_refused_without_repeating_it() -> None:
     error = _refusal(mode="xyzzy")
 
     assert error.code == "unknown_mode"
+    assert "xyzzy" not in error.message
+
+
+@pytest.mark.parametrize(("mode", "messages"), [("chat", ()), ("inline", (HELLO,))])
+def test_a_chat_alone_has_messages(mode: str, messages: tuple[Message, ...]) -> None:
+    assert _refusal(mode=mode, messages=messages).code == "bad_field"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [(HELLO,) * (MAX_MESSAGES + 1), (Message("user", "a" * MAX_TEXT_CHARS), HELLO)],
+)
+def test_a_chat_beyond_the_limits_is_refused(messages: tuple[Message, ...]) -> None:
+    assert _refusal(mode="chat", messages=messages).code == "too_large"
+
+
+def test_an_unknown_trigger_is_refused_without_repeating_it() -> None:
+    error = _refusal(trigger="xyzzy")
+
+    assert error.code == "bad_field"
     assert "xyzzy" not in error.message
 
 
