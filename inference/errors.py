@@ -5,22 +5,35 @@ CompletionError                 has a stable wire `code` and an HTTP status
 |   |-- BadRequest              400 (413 when too large)
 |   |-- Unauthenticated         401 (503 when the gateway cannot tell)
 |   |-- Forbidden               403
-|   `-- Busy                    429
+|   `-- Busy                    429; may say when to try again
 `-- EngineFailed                our side: 502 (503 when no engine is there)
+
+Dropped                         no error to the client: an empty completion that says why
 
 A message never repeats what the client sent: it may be code, or a key.
 """
 
 from typing import Final
 
+from caret.contracts.usage import Finish
+
 
 class CompletionError(Exception):
     http_status = 500
 
-    def __init__(self, code: str, message: str, *, http_status: int | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        http_status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        """`retry_after_s`: how long the client had better wait; None: there is no such time."""
         super().__init__(code)
         self.code: Final = code
         self.message: Final = message
+        self.retry_after_s: Final = retry_after_s
         if http_status is not None:
             self.http_status = http_status
 
@@ -47,3 +60,13 @@ class Busy(Refused):
 
 class EngineFailed(CompletionError):
     http_status = 502
+
+
+class Dropped(Exception):
+    """The request is not worth an engine, or there is none for it. An editor is never shown an
+    error for it: the client gets a regular, empty end."""
+
+    def __init__(self, finish: Finish) -> None:
+        """`finish`: SHED or SUPERSEDED."""
+        super().__init__(finish.value)
+        self.finish: Final = finish

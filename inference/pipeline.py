@@ -67,7 +67,7 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
             principal = account.authenticates(
                 authenticate(plane.authority, arrival.key_text, now_ms=plane.clock.now_ms())
             )
-            async with admit(plane.admission, principal, request) as admitted:
+            async with admit(plane.admission, principal, request, account) as admitted:
                 account.admits(admitted)
                 writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
                 prompt = account.assembles(assemble(writer, admitted, snippets))

@@ -15,6 +15,7 @@ from typing import Final
 from caret.contracts.policy import TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.ids import TenantId
+from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import Busy, Forbidden
 from inference.gateway.experiments import Experiments
@@ -62,7 +63,7 @@ class Admission:
 
 @asynccontextmanager
 async def admit(
-    admission: Admission, principal: Principal, request: CompletionRequest
+    admission: Admission, principal: Principal, request: CompletionRequest, account: Account
 ) -> AsyncIterator[Admitted]:
     """Raises Forbidden (`feature_disabled`, `path_excluded`) and what Seats.one raises.
 

@@ -98,7 +98,7 @@ class Exchange:
 
     async def error(self, error: CompletionError, account: Account) -> None:
         self.advance(Event.ERROR)
-        await self.send(ErrorFrame(id=self.id, code=error.code, message=error.message))
+        await self.send(_error_frame(self.id, error))
 
 
 class Connection:
@@ -137,7 +137,7 @@ class Connection:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _refuse(self, identifier: str, error: CompletionError) -> None:
-        await self._send(ErrorFrame(id=identifier, code=error.code, message=error.message))
+        await self._send(_error_frame(identifier, error))
 
     async def _complete(self, frame: CompleteFrame) -> None:
         known = self._under_way.get(frame.id) or self._ended.get(frame.id)
@@ -216,6 +216,15 @@ class Connection:
         )
 
 
+def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
+    return ErrorFrame(
+        id=identifier,
+        code=error.code,
+        message=error.message,
+        retry_after_s=error.retry_after_s,
+    )
+
+
 def _draft(frame: CompleteFrame) -> Draft:
     return Draft(
         mode=frame.mode,
@@ -226,6 +235,7 @@ def _draft(frame: CompleteFrame) -> Draft:
         files=tuple(DraftFile(file.path, file.text, file.edited_at) for file in frame.files),
         repository=frame.repository.name,
         max_tokens=frame.max_tokens,
+        trigger=frame.trigger,
     )
 
 

@@ -40,6 +40,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     files: list[FileFrame] = []
     repository: RepositoryFrame = RepositoryFrame()
     max_tokens: int | None = None
+    trigger: str = "automatic"
 
 
 class CancelFrame(msgspec.Struct, frozen=True, tag="cancel"):
@@ -85,10 +86,11 @@ class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
     meta: Meta
 
 
-class ErrorFrame(msgspec.Struct, frozen=True, tag="error"):
+class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
     id: str  # "" when the frame that it answers had none
     code: str
     message: str
+    retry_after_s: float | None = None  # left out where waiting would not help
 
 
 ServerFrame = DeltaFrame | DoneFrame | ErrorFrame

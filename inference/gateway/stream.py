@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.client import Client, ClientGone
-from inference.errors import CompletionError
+from inference.errors import CompletionError, Dropped
 
 Send = Callable[[str], Awaitable[None]]
 
@@ -24,6 +24,9 @@ async def stream(client: Client, account: Account) -> AsyncIterator[Send]:
     except CompletionError as error:
         account.fail(error)
         await _tell(client.error(error, account))
+    except Dropped as dropped:
+        account.finish(dropped.finish)
+        await _tell(client.done(account))
     except ClientGone:
         account.finish(Finish.CANCELLED)
     except asyncio.CancelledError as cancelled:

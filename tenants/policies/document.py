@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from caret.contracts.policy import Isolation, Mode, TenantPolicy
+from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, TenantPolicy
 from tenants.errors import Invalid
 from tenants.texts import is_storable
 
@@ -13,12 +13,17 @@ MAX_CONCURRENT_COMPLETIONS: Final = 10_000
 MAX_EXCLUDED_REPOSITORIES: Final = 200
 MAX_EXCLUSIONS: Final = 200  # globs in all
 MAX_GLOB_CHARS: Final = 200
+MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; "no limit" is null
+MAX_BURST: Final = 100_000
+MAX_TOKENS_PER_DAY: Final = 10**12
 
 DEFAULT_POLICY: Final = TenantPolicy(
     features=frozenset(Mode),
     content_exclusion={"*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*")},
     max_concurrent_completions=64,
     isolation=Isolation.SHARED,
+    # Ten times what a person does at a keyboard: it stops programs that run wild.
+    limits=Limits(user=RateLimit(per_minute=1_200, burst=300)),
 )
 
 
@@ -45,6 +50,25 @@ def _check_bounds(policy: TenantPolicy) -> None:
             "max_concurrent_completions",
             f"Write a whole number from 1 to {MAX_CONCURRENT_COMPLETIONS}.",
         )
+    _check_limits(policy.limits)
+    _check_exclusions(policy)
+
+
+def _check_limits(limits: Limits) -> None:
+    for name, limit in (("tenant", limits.tenant), ("user", limits.user), ("key", limits.key)):
+        if limit is not None:
+            _check_whole(f"limits.{name}.per_minute", limit.per_minute, MAX_PER_MINUTE)
+            _check_whole(f"limits.{name}.burst", limit.burst, MAX_BURST)
+    for tier, tokens in limits.tokens_per_day.items():
+        _check_whole(f"limits.tokens_per_day.{tier}", tokens, MAX_TOKENS_PER_DAY)
+
+
+def _check_whole(field: str, number: int, at_most: int) -> None:
+    if not 1 <= number <= at_most:
+        raise Invalid(field, f"Write a whole number from 1 to {at_most}, or leave the limit out.")
+
+
+def _check_exclusions(policy: TenantPolicy) -> None:
     globs = [glob for globs in policy.content_exclusion.values() for glob in globs]
     if len(policy.content_exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
         raise Invalid(

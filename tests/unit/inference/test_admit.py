@@ -9,7 +9,7 @@ from inference.completion.arrival import DraftFile
 from inference.errors import Busy, Forbidden
 from inference.gateway.admit import Admission, Seats, admit, is_excluded
 from tests.fakes.pools import make_admission
-from tests.fakes.requests import make_request
+from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
 
 
@@ -28,7 +28,7 @@ def _is_excluded(glob: str, path: str) -> bool:
 async def test_what_the_policy_allows_is_admitted() -> None:
     principal, request = make_principal(), make_request()
 
-    async with admit(_one_seat(), principal, request) as admitted:
+    async with admit(_one_seat(), principal, request, make_account()) as admitted:
         assert (admitted.principal, admitted.request) == (principal, request)
 
 
@@ -37,7 +37,7 @@ async def test_a_mode_that_the_policy_does_not_name_is_refused(mode: Mode) -> No
     principal = make_principal(policy=make_policy(features=ALL_MODES - {mode}))
 
     with pytest.raises(Forbidden) as refused:
-        async with admit(_one_seat(), principal, make_request(mode=mode)):
+        async with admit(_one_seat(), principal, make_request(mode=mode), make_account()):
             pass
 
     assert (refused.value.code, refused.value.http_status) == ("feature_disabled", 403)
@@ -51,6 +51,7 @@ async def test_an_excluded_path_is_refused_without_repeating_it() -> None:
             _one_seat(),
             principal,
             make_request(path="secrets/keys.py"),
+            make_account(),
         ):
             pass
 
@@ -115,7 +116,8 @@ async def test_excluded_files_leave_the_request() -> None:
     principal = make_principal(policy=_excluding("**/.env"))
     kept, dropped = DraftFile("b.py", "", 0), DraftFile(".env", "PASSWORD=1", 0)
 
-    async with admit(_one_seat(), principal, make_request(files=(dropped, kept))) as admitted:
+    request = make_request(files=(dropped, kept))
+    async with admit(_one_seat(), principal, request, make_account()) as admitted:
         assert admitted.request.files == (kept,)
 
 
@@ -168,7 +170,9 @@ async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseExcep
     seats = Seats(max_total=1)
 
     with pytest.raises(leaving):
-        async with admit(make_admission(seats=seats), make_principal(), make_request()):
+        async with admit(
+            make_admission(seats=seats), make_principal(), make_request(), make_account()
+        ):
             raise leaving
 
     assert seats.num_taken == 0
@@ -179,7 +183,7 @@ async def test_a_forbidden_request_takes_no_seat() -> None:
     principal = make_principal(policy=_excluding("*"))
 
     with pytest.raises(Forbidden):
-        async with admit(make_admission(seats=seats), principal, make_request()):
+        async with admit(make_admission(seats=seats), principal, make_request(), make_account()):
             pass
 
     assert seats.num_taken == 0

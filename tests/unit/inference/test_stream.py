@@ -7,7 +7,7 @@ import pytest
 
 from caret.contracts.usage import Finish
 from inference.completion.account import Account
-from inference.errors import Busy, CompletionError, EngineFailed
+from inference.errors import Busy, CompletionError, Dropped, EngineFailed
 from inference.gateway.stream import stream
 from tests.fakes.client import FakeClient
 from tests.fakes.requests import make_account
@@ -165,3 +165,12 @@ async def test_a_cancelled_completion_ends_though_the_client_has_left() -> None:
 
     assert (client.ends, account.ending) == ([], Finish.SUPERSEDED)
     assert task.cancelled()
+
+
+@pytest.mark.parametrize("finish", [Finish.SHED, Finish.SUPERSEDED])
+async def test_what_is_dropped_ends_regularly_and_empty(finish: Finish) -> None:
+    client, account = FakeClient(), make_account()
+
+    await _stream(client, account, then=_raising(Dropped(finish)))
+
+    assert (client.texts, client.ends, account.ending) == ([], ["done"], finish)

@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.policy import Mode
+from caret.contracts.policy import Limits, Mode, RateLimit, Tier
 from tenants.errors import Invalid
 from tenants.policies.document import (
     DEFAULT_POLICY,
+    MAX_BURST,
     MAX_CONCURRENT_COMPLETIONS,
+    MAX_PER_MINUTE,
+    MAX_TOKENS_PER_DAY,
     read_policy,
     write_policy,
 )
@@ -30,9 +33,52 @@ def test_a_policy_may_switch_everything_off() -> None:
     assert read_policy(document(features=[])).features == frozenset()
 
 
+def _limiting(**limits: Any) -> dict[str, Any]:
+    return document(limits=limits)
+
+
+def _rate(per_minute: Any, burst: Any) -> dict[str, Any]:
+    return {"per_minute": per_minute, "burst": burst}
+
+
+def test_a_policy_from_before_limits_has_none() -> None:
+    old = {name: value for name, value in document().items() if name != "limits"}
+
+    assert read_policy(old).limits == Limits()
+
+
+def test_limits_are_read_as_they_were_written() -> None:
+    document = _limiting(
+        tenant=_rate(MAX_PER_MINUTE, 1),
+        key=_rate(1, MAX_BURST),
+        tokens_per_day={"quality": MAX_TOKENS_PER_DAY},
+    )
+
+    assert read_policy(document).limits == Limits(
+        tenant=RateLimit(per_minute=MAX_PER_MINUTE, burst=1),
+        key=RateLimit(per_minute=1, burst=MAX_BURST),
+        tokens_per_day={Tier.QUALITY: MAX_TOKENS_PER_DAY},
+    )
+
+
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
+        (_limiting(user=_rate(0, 5)), "limits.user.per_minute"),
+        (_limiting(user=_rate(-60, 5)), "limits.user.per_minute"),
+        (_limiting(tenant=_rate(MAX_PER_MINUTE + 1, 5)), "limits.tenant.per_minute"),
+        (_limiting(key=_rate(60, 0)), "limits.key.burst"),
+        (_limiting(key=_rate(60, MAX_BURST + 1)), "limits.key.burst"),
+        (_limiting(key=_rate(10**400, 1)), "limits.key.per_minute"),
+        (_limiting(key=_rate(60.5, 1)), "limits.key.per_minute"),
+        (_limiting(key={"per_minute": 60}), "limits.key"),
+        (_limiting(tokens_per_day={"fast": 0}), "limits.tokens_per_day.fast"),
+        (_limiting(tokens_per_day={"fast": -1}), "limits.tokens_per_day.fast"),
+        (
+            _limiting(tokens_per_day={"fast": MAX_TOKENS_PER_DAY + 1}),
+            "limits.tokens_per_day.fast",
+        ),
+        (_limiting(hour=_rate(1, 1)), "limits"),
         (document(features=["mind_reading"]), "features[0]"),
         (document(features="inline"), "features"),
         (document(max_concurrent_completions=0), "max_concurrent_completions"),
