@@ -71,11 +71,10 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
                 account.admits(admitted)
                 writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
                 prompt = account.assembles(assemble(writer, admitted, snippets))
-                with route(plane.router, admitted, prompt) as asked:
-                    account.routes(asked)
-                    async with (
-                        generate(plane.engine, asked, plane.router.health, account) as chunks,
-                        filter(chunks, admitted, prompt, account) as texts,
-                    ):
-                        async for text in texts:
-                            await send(text)
+                asked = account.routes(route(plane.router, admitted, prompt))
+                async with (
+                    generate(plane.engine, asked, plane.router.replicas, account) as chunks,
+                    filter(chunks, admitted, prompt, account) as texts,
+                ):
+                    async for text in texts:
+                        await send(text)

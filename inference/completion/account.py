@@ -27,6 +27,7 @@ class _Asked(Protocol):
 
 
 Assembled = TypeVar("Assembled", bound=_Assembled)
+Asked = TypeVar("Asked", bound=_Asked)
 
 
 @dataclass(slots=True)
@@ -77,9 +78,14 @@ class Account:
         self.assembled_s = self.clock.monotonic_s()
         return prompt
 
-    def routes(self, asked: _Asked) -> None:
+    def routes(self, asked: Asked) -> Asked:
         self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
         self.routed_s = self.clock.monotonic_s()
+        return asked
+
+    def moves_to(self, asked: _Asked) -> None:
+        """The replica failed before it began; another is asked. The times go on."""
+        self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
 
     def asks(self) -> None:
         self.asked_engine_s = self.clock.monotonic_s()
@@ -90,6 +96,11 @@ class Account:
         self.generated_tokens = generated_tokens
         if cached_tokens is not None:
             self.cached_tokens = cached_tokens
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether the engine has begun: what it says from now on cannot be had from another."""
+        return self.engine_first_s is not None
 
     def sent(self, text: str) -> None:
         if self.sent_first_s is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -28,10 +28,14 @@ class EngineRequest:
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
     num_at_replica: int = 0  # requests of this gateway under way there, this one not counted
+    others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails before it begins
 
     @property
     def replica_name(self) -> str:
         return self.replica.name
+
+    def elsewhere(self) -> tuple["EngineRequest", ...]:
+        return tuple(replace(self, replica=other, others=()) for other in self.others)
 
 
 @dataclass(frozen=True, slots=True)

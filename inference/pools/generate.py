@@ -1,4 +1,7 @@
-"""generate: asks the engine, and keeps the account of what it did."""
+"""generate: asks the engine, and keeps the account of what it did.
+
+A replica that fails before its first token is no loss yet: the next one is asked, once.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -8,34 +11,63 @@ from typing import Final
 from inference.completion.account import Account
 from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, Engine, EngineRequest
-from inference.pools.health import Health
+from inference.pools.replicas import Replicas
 
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
 MAX_COMPLETION_S: Final = 30.0
+_LOSSES: Final = ("engine_unavailable", "engine_lost")
+# The others are the request's fault, and would be again.
+_RETRYABLE: Final = (*_LOSSES, "engine_busy")
 
 
 @asynccontextmanager
 async def generate(
-    engine: Engine, request: EngineRequest, health: Health, account: Account
+    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account
 ) -> AsyncIterator[AsyncIterator[Chunk]]:
-    """Raises EngineFailed; leaving the context stops the engine at once, whatever the reason."""
+    """What it yields raises EngineFailed; leaving the context stops the engine at once, whatever
+    the reason. One deadline holds for all attempts."""
     account.asks()
     try:
         async with (
             asyncio.timeout(MAX_COMPLETION_S),
-            engine.complete(request) as chunks,
-            aclosing(_accounted(chunks, account)) as accounted,
+            aclosing(_chunks(engine, asked, replicas, account)) as chunks,
         ):
-            yield accounted
+            yield chunks
     except TimeoutError:
         raise EngineFailed("deadline", "The completion took too long.", http_status=504) from None
-    except EngineFailed as error:
-        if error.code in ("engine_unavailable", "engine_lost"):
-            health.failed(request.replica)
-        raise
 
 
-async def _accounted(chunks: AsyncIterator[Chunk], account: Account) -> AsyncGenerator[Chunk, None]:
-    async for chunk in chunks:
-        account.heard(generated_tokens=chunk.generated_tokens, cached_tokens=chunk.cached_tokens)
-        yield chunk
+async def _chunks(
+    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account
+) -> AsyncGenerator[Chunk, None]:
+    attempts = [asked, *asked.elsewhere()]
+    while attempts:
+        request = attempts.pop(0)
+        try:
+            async with aclosing(_attempt(engine, request, replicas, account)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            return
+        except EngineFailed as error:
+            if not attempts or account.has_heard or error.code not in _RETRYABLE:
+                raise
+        account.moves_to(attempts[0])
+
+
+async def _attempt(
+    engine: Engine, request: EngineRequest, replicas: Replicas, account: Account
+) -> AsyncGenerator[Chunk, None]:
+    with replicas.attempt(request.replica) as attempt:
+        try:
+            async with engine.complete(request) as chunks:
+                async for chunk in chunks:
+                    account.heard(
+                        generated_tokens=chunk.generated_tokens, cached_tokens=chunk.cached_tokens
+                    )
+                    if chunk.generated_tokens or chunk.stop:
+                        attempt.succeeds()
+                    yield chunk
+        except EngineFailed as error:
+            if error.code in _LOSSES:
+                attempt.fails()
+            raise

@@ -144,7 +144,7 @@ def _chunk(data: bytes, stop: EngineStop | None) -> Chunk:
     except (msgspec.MsgspecError, RecursionError):
         raise _garbled() from None
     if event.error is not None:
-        raise EngineFailed("engine_refused", "The engine refused the request.")
+        raise _refused(_status_in(event.error))
     usage = event.usage or _Usage()
     details = usage.prompt_tokens_details
     choice = event.choices[0] if event.choices else _Choice()
@@ -164,7 +164,13 @@ def _stop(reason: str | None) -> EngineStop | None:
     return EngineStop.LENGTH if reason == "length" else EngineStop.STOP
 
 
-def _refused(status: int) -> EngineFailed:
+def _status_in(error: object) -> int | None:
+    """A refusal that raced with others comes as 200 and an error that names its own status."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _refused(status: int | None) -> EngineFailed:
     if status == 503:  # its queue is full, or it is starting
         return EngineFailed("engine_busy", "The engine takes no requests now.", http_status=503)
     return EngineFailed("engine_refused", "The engine refused the request.")

@@ -1,23 +1,21 @@
-"""route: a prompt goes to the replica that most likely holds its prefix.
+"""route: a prompt goes to the replica that most likely holds its prefix, and has room for it.
 
-Rendezvous hashing (Thaler and Ravishankar 1998) of (namespace, repository, path) over the pool's
-replicas: when one is lost only its share moves, and comes back with it. A pool of which no replica
-is well is asked all the same: trying is how it is found to be back.
+A pool of which no replica is well is asked all the same: trying is how it is found to be back.
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from array import array
 from typing import Final
 
 from caret.contracts.policy import Mode
-from inference.completion.request import Admitted
+from caret.foundation.ids import CacheSalt
+from inference.completion.request import Admitted, CompletionRequest
 from inference.context.prompt import Prompt
 from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.health import Health
+from inference.pools.replicas import Replicas
 from inference.prefix_cache.namespace import Namespaces
+from inference.routing.affinity import rank, with_room
 
 _PRIORITIES: Final = {
     Mode.INLINE: 0,
@@ -26,35 +24,23 @@ _PRIORITIES: Final = {
     Mode.DOCSTRING: 2,
     Mode.CHAT: 3,
 }
+# Two of the largest blocks that engines use by default, a few lines of code.
+_HEAD_TOKENS: Final = 64
 
 
 class Router:
     """What routing knows besides the request."""
 
-    def __init__(self, *, pools: Pools, namespaces: Namespaces, health: Health) -> None:
+    def __init__(self, *, pools: Pools, namespaces: Namespaces, replicas: Replicas) -> None:
         self.pools = pools
         self.namespaces = namespaces
-        self.health = health
-        self.num_under_way: Counter[str] = Counter()  # by the replica's address
+        self.replicas = replicas
 
 
-@contextmanager
-def route(router: Router, admitted: Admitted, prompt: Prompt) -> Iterator[EngineRequest]:
-    """The request counts as under way at its replica until the context is left."""
-    asked = _choose(router, router.pools.by_name[admitted.pool], admitted, prompt)
-    router.num_under_way[asked.replica.url] += 1
-    try:
-        yield asked
-    finally:
-        router.num_under_way[asked.replica.url] -= 1
-
-
-def _choose(router: Router, pool: Pool, admitted: Admitted, prompt: Prompt) -> EngineRequest:
-    request = admitted.request
+def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
+    request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.salt(admitted.principal)
-    affinity = f"{salt}|{request.repository}|{request.path}"
-    well = [replica for replica in pool.replicas if not router.health.is_resting(replica)]
-    replica = max(well or pool.replicas, key=lambda replica: _score(affinity, replica))
+    replica, *others = _preferred(router, pool, _key(salt, request, prompt))
     return EngineRequest(
         pool=pool,
         replica=replica,
@@ -64,9 +50,23 @@ def _choose(router: Router, pool: Pool, admitted: Admitted, prompt: Prompt) -> E
         max_tokens=request.max_tokens,
         salt=salt,
         priority=_PRIORITIES[request.mode],
-        num_at_replica=router.num_under_way[replica.url],
+        num_at_replica=router.replicas.num_under_way(replica),
+        others=tuple(others),
     )
 
 
-def _score(affinity: str, replica: Replica) -> bytes:
-    return hashlib.blake2b(f"{affinity}|{replica.url}".encode("utf-8", "replace")).digest()
+def _preferred(router: Router, pool: Pool, key: str) -> tuple[Replica, ...]:
+    """The one to ask, and the one to ask if that fails before it begins."""
+    ranked = rank(key, pool.replicas)
+    well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
+    with_space = with_room(well, router.replicas.num_under_way)
+    return tuple(dict.fromkeys((*with_space, *well)))[:2]
+
+
+def _key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
+    """What shares a prefix: the requests of one file; where a client names none, those whose
+    prompts begin alike."""
+    if request.path:
+        return f"{salt}|{request.repository}|{request.path}"
+    head = array("I", prompt.token_ids[:_HEAD_TOKENS]).tobytes()
+    return f"{salt}|{hashlib.blake2b(head, digest_size=16).hexdigest()}"

@@ -28,8 +28,10 @@ from inference.gateway.experiments import Experiments, read_experiments
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.pipeline import DataPlane
 from inference.pools.catalog import read_catalog
-from inference.pools.health import Health
+from inference.pools.prober import Prober
+from inference.pools.replicas import Replicas
 from inference.pools.vllm import VllmEngine
+from inference.pools.vllm_health import VllmHealth
 from inference.prefix_cache.namespace import Namespaces
 from inference.recording.journal import FileJournal
 from inference.recording.record import Recorder
@@ -97,6 +99,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         tasks = [
             asyncio.create_task(_keep_running("snapshots", SnapshotFeed(redis, authority).run)),
             asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
+            asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
         ]
         # What start-up made lives as long as the process: collections need not look at it again.
         gc.collect()
@@ -108,6 +111,12 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await journal.close(shipment)
+
+
+def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
+    pools = plane.router.pools.by_name.values()
+    every = (replica for pool in pools for replica in pool.replicas)
+    return Prober(VllmHealth(session), plane.router.replicas, every)
 
 
 async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -148,7 +157,9 @@ def _plane(
             for name, pool in pools.by_name.items()
         },
         snippets=NoSnippets(),
-        router=Router(pools=pools, namespaces=Namespaces(config.root_secret), health=Health(clock)),
+        router=Router(
+            pools=pools, namespaces=Namespaces(config.root_secret), replicas=Replicas(clock)
+        ),
         engine=VllmEngine(session, max_stall_s=config.max_engine_stall_s),
         recorder=Recorder(journal=journal, clock=clock),
     )

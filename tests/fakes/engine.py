@@ -1,8 +1,9 @@
 """An engine that says what a test tells it to, and counts who is still listening."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
 
@@ -19,7 +20,8 @@ def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[Ch
 class FakeEngine:
     """Says `chunks`; then hangs if told so, or fails with `error`.
 
-    `error_at_start` is raised before anything is begun.
+    `error_at_start` is raised before anything is begun; `failing` the same by a replica's address,
+    `silent` in place of its first chunk.
     """
 
     def __init__(
@@ -29,11 +31,15 @@ class FakeEngine:
         hangs: bool = False,
         error: Exception | None = None,
         error_at_start: Exception | None = None,
+        failing: Mapping[str, Exception] = MappingProxyType({}),
+        silent: Mapping[str, Exception] = MappingProxyType({}),
     ) -> None:
         self.chunks = chunks
         self.hangs = hangs
         self.error = error
         self.error_at_start = error_at_start
+        self.failing = failing
+        self.silent = silent
         self.requests: list[EngineRequest] = []
         self.num_open = 0
         self.max_open = 0
@@ -42,16 +48,18 @@ class FakeEngine:
     @asynccontextmanager
     async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
         self.requests.append(request)
-        if self.error_at_start is not None:
-            raise self.error_at_start
+        if error := self.error_at_start or self.failing.get(request.replica.url):
+            raise error
         self.num_open += 1
         self.max_open = max(self.max_open, self.num_open)
         try:
-            yield self._say()
+            yield self._say(self.silent.get(request.replica.url))
         finally:
             self.num_open -= 1
 
-    async def _say(self) -> AsyncIterator[Chunk]:
+    async def _say(self, error_before: Exception | None) -> AsyncIterator[Chunk]:
+        if error_before is not None:
+            raise error_before
         for chunk in self.chunks:
             await asyncio.sleep(0)
             self.num_said += 1

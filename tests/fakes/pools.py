@@ -8,7 +8,7 @@ from inference.gateway.admit import Admission, Seats
 from inference.gateway.experiments import Experiments
 from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.health import Health
+from inference.pools.replicas import Replicas
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
@@ -37,7 +37,7 @@ def make_router(*pools: Pool, clock: FakeClock | None = None) -> Router:
     return Router(
         pools=make_pools(*pools),
         namespaces=Namespaces(ROOT_SECRET),
-        health=Health(clock or FakeClock()),
+        replicas=Replicas(clock or FakeClock()),
     )
 
 

@@ -2,7 +2,8 @@
 
 `python -m tests.integration.gateway.fake_engine` prints its port and serves until its standard
 input ends. A completion of up to SHORT_TOKENS comes at once; a longer one goes on, a token each
-2 ms, until the client leaves. `GET /streams` says how many go on.
+2 ms, until the client leaves. `GET /streams` says how many go on; other questions are answered by
+nothing.
 """
 
 import asyncio
@@ -32,8 +33,8 @@ class FakeEngine:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if head.startswith(b"get /streams"):
-            text = str(self.num_streams).encode()
+        if head.startswith(b"get "):
+            text = str(self.num_streams).encode() if b" /streams " in head[:20] else b""
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(text), text))
             return
         length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])

@@ -7,9 +7,9 @@ import pytest
 from inference.completion.account import Account
 from inference.errors import EngineFailed
 from inference.pools import generate as stage
-from inference.pools.engine import Chunk, EngineStop
+from inference.pools.engine import Chunk, EngineRequest, EngineStop
 from inference.pools.generate import generate
-from inference.pools.health import REST_S, Health
+from inference.pools.replicas import MAX_FAILURES, Replicas
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request, make_pool
@@ -17,17 +17,26 @@ from tests.fakes.requests import make_account
 from tests.fakes.waiting import until
 
 REQUEST = make_engine_request()
+ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
+ASKED = make_engine_request(replica=ONE, others=(TWO,))
 
 
-async def _drain(engine: FakeEngine, account: Account, health: Health) -> list[str]:
-    async with generate(engine, REQUEST, health, account) as chunks:
+async def _drain(
+    engine: FakeEngine,
+    account: Account,
+    replicas: Replicas | None = None,
+    *,
+    asked: EngineRequest = REQUEST,
+) -> list[str]:
+    replicas = replicas or Replicas(FakeClock())
+    async with generate(engine, asked, replicas, account) as chunks:
         return [chunk.text async for chunk in chunks]
 
 
 async def test_the_account_says_when_the_engine_was_asked() -> None:
     account = make_account()
 
-    await _drain(FakeEngine(chunks_of("a")), account, Health(FakeClock()))
+    await _drain(FakeEngine(chunks_of("a")), account)
 
     assert account.asked_engine_s == account.clock.monotonic_s()
 
@@ -36,37 +45,99 @@ async def test_the_account_says_what_was_generated() -> None:
     told = Chunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=16)
     account = make_account()
 
-    texts = await _drain(FakeEngine([*chunks_of("a", "b"), told]), account, Health(FakeClock()))
+    texts = await _drain(FakeEngine([*chunks_of("a", "b"), told]), account)
 
     assert texts == ["a", "b", ""]
     assert (account.generated_tokens, account.cached_tokens) == (2, 16)
 
 
 @pytest.mark.parametrize("code", ["engine_unavailable", "engine_lost"])
-async def test_a_replica_that_is_lost_gets_a_rest(code: str) -> None:
-    health = Health(FakeClock())
+async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> None:
+    replicas = Replicas(FakeClock())
     engine = FakeEngine(error_at_start=EngineFailed(code, ""))
 
-    with pytest.raises(EngineFailed):
-        await _drain(engine, make_account(), health)
+    for _ in range(MAX_FAILURES):
+        with pytest.raises(EngineFailed):
+            await _drain(engine, make_account(), replicas)
 
-    assert health.is_resting(REQUEST.replica)
+    assert not replicas.may_ask(REQUEST.replica)
 
 
 @pytest.mark.parametrize("code", ["engine_refused", "engine_garbled", "engine_busy"])
 async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
-    health = Health(FakeClock())
-    engine = FakeEngine(chunks_of("a", stop=None), error=EngineFailed(code, ""))
+    replicas = Replicas(FakeClock())
+    engine = FakeEngine(error=EngineFailed(code, ""))
+
+    for _ in range(MAX_FAILURES):
+        with pytest.raises(EngineFailed):
+            await _drain(engine, make_account(), replicas)
+
+    assert replicas.may_ask(REQUEST.replica)
+
+
+@pytest.mark.parametrize("code", ["engine_unavailable", "engine_lost", "engine_busy"])
+async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str) -> None:
+    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineFailed(code, "")})
+    account = make_account()
+
+    texts = await _drain(engine, account, asked=ASKED)
+
+    assert texts == ["a"]
+    assert [request.replica for request in engine.requests] == [ONE, TWO]
+    assert (account.replica, engine.num_open) == (TWO.name, 0)
+
+
+async def test_an_empty_stream_is_asked_of_another_replica() -> None:
+    engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineFailed("engine_lost", "")})
+
+    assert await _drain(engine, make_account(), asked=ASKED) == ["a"]
+
+
+async def test_a_second_failure_is_the_last() -> None:
+    engine = FakeEngine(error_at_start=EngineFailed("engine_unavailable", ""))
 
     with pytest.raises(EngineFailed):
-        await _drain(engine, make_account(), health)
+        await _drain(engine, make_account(), asked=ASKED)
 
-    assert not health.is_resting(REQUEST.replica)
+    assert len(engine.requests) == 2
+
+
+@pytest.mark.parametrize("code", ["engine_refused", "engine_garbled"])
+async def test_what_would_fail_again_is_not_asked_again(code: str) -> None:
+    engine = FakeEngine(error_at_start=EngineFailed(code, ""))
+
+    with pytest.raises(EngineFailed):
+        await _drain(engine, make_account(), asked=ASKED)
+
+    assert len(engine.requests) == 1
+
+
+async def test_what_has_begun_is_not_begun_again() -> None:
+    engine = FakeEngine(chunks_of("a", stop=None), error=EngineFailed("engine_lost", ""))
+
+    with pytest.raises(EngineFailed):
+        await _drain(engine, make_account(), asked=ASKED)
+
+    assert len(engine.requests) == 1
+
+
+async def test_who_leaves_during_the_second_attempt_ends_it() -> None:
+    engine = FakeEngine(
+        chunks_of("a", stop=None), hangs=True, failing={ONE.url: EngineFailed("engine_busy", "")}
+    )
+    replicas = Replicas(FakeClock())
+    asking = asyncio.create_task(_drain(engine, make_account(), replicas, asked=ASKED))
+    await until(lambda: engine.num_said == 1)
+
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+    assert (engine.num_open, replicas.num_under_way(TWO)) == (0, 0)
 
 
 async def test_a_client_that_leaves_ends_the_engine() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
-    asking = asyncio.create_task(_drain(engine, make_account(), Health(FakeClock())))
+    asking = asyncio.create_task(_drain(engine, make_account()))
     await until(lambda: engine.num_said == 2)
 
     asking.cancel()
@@ -78,7 +149,7 @@ async def test_a_client_that_leaves_ends_the_engine() -> None:
 async def test_a_reader_that_has_enough_ends_the_engine() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
 
-    async with generate(engine, REQUEST, Health(FakeClock()), make_account()) as chunks:
+    async with generate(engine, REQUEST, Replicas(FakeClock()), make_account()) as chunks:
         await anext(aiter(chunks))
 
     assert engine.num_open == 0
@@ -89,28 +160,7 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
 
     with pytest.raises(EngineFailed) as failed:
-        await _drain(engine, make_account(), Health(FakeClock()))
+        await _drain(engine, make_account())
 
     assert (failed.value.code, failed.value.http_status) == ("deadline", 504)
     assert engine.num_open == 0
-
-
-def test_a_replica_rests_for_its_time_and_no_longer() -> None:
-    clock = FakeClock()
-    health = Health(clock)
-    health.failed(REQUEST.replica)
-
-    clock.pass_s(REST_S - 0.1)
-    rests_before = health.is_resting(REQUEST.replica)
-    clock.pass_s(0.1)
-
-    assert rests_before
-    assert not health.is_resting(REQUEST.replica)
-
-
-def test_one_replicas_rest_is_not_anothers() -> None:
-    health = Health(FakeClock())
-
-    health.failed(REQUEST.replica)
-
-    assert not health.is_resting(make_pool("http://engine-2:8000").replicas[0])

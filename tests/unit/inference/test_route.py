@@ -1,11 +1,15 @@
 """route: which replica a prompt goes to."""
 
 from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from caret.contracts.policy import Mode
+from inference.pools.catalog import Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.health import REST_S
+from inference.pools.replicas import REST_S, Wellness
+from inference.routing.affinity import ALWAYS_ROOM
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_router
@@ -24,8 +28,11 @@ def _router(clock: FakeClock | None = None) -> Router:
 
 def _route(router: Router, *, is_single_line: bool = False, **fields: Any) -> EngineRequest:
     admitted = make_admitted(ACME_ADA, **fields)
-    with route(router, admitted, make_prompt(is_single_line=is_single_line)) as asked:
-        return asked
+    return route(router, admitted, make_prompt(is_single_line=is_single_line))
+
+
+def _loses(router: Router, replica: Replica) -> None:
+    router.replicas.probed(replica, Wellness.ILL)
 
 
 def _shares(router: Router) -> dict[str, str]:
@@ -43,11 +50,11 @@ def test_files_are_spread_over_the_replicas() -> None:
     assert min(counts.values()) > 60
 
 
-def test_only_the_share_of_a_resting_replica_moves() -> None:
+def test_only_the_share_of_a_lost_replica_moves() -> None:
     router = _router()
     before = _shares(router)
 
-    router.health.failed(POOL.replicas[0])
+    _loses(router, POOL.replicas[0])
     after = _shares(router)
 
     assert "one:1" not in after.values()
@@ -61,7 +68,7 @@ def test_a_replicas_share_comes_back_with_it() -> None:
     router = _router(clock)
     before = _shares(router)
 
-    router.health.failed(POOL.replicas[0])
+    _loses(router, POOL.replicas[0])
     clock.pass_s(REST_S)
 
     assert _shares(router) == before
@@ -72,17 +79,75 @@ def test_a_pool_of_which_no_replica_is_well_is_asked_all_the_same() -> None:
     before = _shares(router)
 
     for replica in POOL.replicas:
-        router.health.failed(replica)
+        _loses(router, replica)
 
     assert _shares(router) == before
 
 
+def test_under_light_load_a_file_stays_where_its_prefix_is() -> None:
+    router = _router()
+    first = _route(router, path="busy.py").replica
+
+    with ExitStack() as stack:
+        for _ in range(ALWAYS_ROOM - 1):
+            stack.enter_context(router.replicas.attempt(first))
+        second = _route(router, path="busy.py").replica
+
+    assert second is first
+
+
+def test_a_full_replicas_requests_spill_to_one_neighbour() -> None:
+    router = _router()
+    asked = _route(router, path="busy.py")
+
+    with ExitStack() as stack:
+        for _ in range(ALWAYS_ROOM):
+            stack.enter_context(router.replicas.attempt(asked.replica))
+        spilled = [_route(router, path="busy.py").replica for _ in range(3)]
+
+    assert spilled == list(asked.others) * 3
+
+
+def test_it_says_how_much_is_under_way_there() -> None:
+    router = _router()
+    replica = _route(router).replica
+
+    with router.replicas.attempt(replica), router.replicas.attempt(replica):
+        assert _route(router).num_at_replica == 2
+
+
+def test_a_request_without_a_path_goes_where_its_beginning_has_been() -> None:
+    router = _router()
+    prompts = [
+        replace(make_prompt(), token_ids=[head] * 64 + [last])
+        for head in range(20)
+        for last in range(3)
+    ]
+    admitted = make_admitted(ACME_ADA, path="")
+
+    names = [route(router, admitted, prompt).replica.name for prompt in prompts]
+
+    assert all(len(set(names[n : n + 3])) == 1 for n in range(0, 60, 3))
+    assert len(set(names)) == len(POOL.replicas)
+
+
+def test_the_one_to_ask_next_is_well_too() -> None:
+    router = _router()
+    asked = _route(router, path="a.py")
+
+    _loses(router, asked.others[0])
+
+    (spare,) = _route(router, path="a.py").others
+    assert spare not in (asked.replica, *asked.others)
+
+
+def test_a_pool_of_one_has_nobody_else_to_ask() -> None:
+    assert _route(make_router()).others == ()
+
+
 def test_the_neighbour_has_a_salt_of_its_own() -> None:
-    with (
-        route(_router(), make_admitted(ACME_ADA), make_prompt()) as ours,
-        route(_router(), make_admitted(GLOBEX_GUS), make_prompt()) as theirs,
-    ):
-        pass
+    ours = route(_router(), make_admitted(ACME_ADA), make_prompt())
+    theirs = route(_router(), make_admitted(GLOBEX_GUS), make_prompt())
 
     assert ours.salt != theirs.salt
 

@@ -213,6 +213,10 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
         _saying(b'data: {"error":{"message":"x","code":400}}\n\n'),
         "engine_refused",
     ),
+    "a full queue, noticed late": (
+        _saying(b'data: {"error":{"message":"x","code":503}}\n\n'),
+        "engine_busy",
+    ),
     "an error in mid-stream": (
         _saying(event("a"), b'data: {"error":"x"}\n\n', DONE),
         "engine_refused",

@@ -1,0 +1,120 @@
+"""What this gateway knows of each replica: its circuit, and how much it has under way there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import structlog
+
+from caret.foundation.clock import Clock
+from inference.pools.catalog import Replica
+from inference.pools.circuit import Circuit, Event, advance
+
+# An engine that was killed needs longer to come back; others are asked meanwhile.
+REST_S: Final = 2.0
+# One request that is lost may be the request's fault, or a connection's.
+MAX_FAILURES: Final = 3  # in a row
+log = structlog.get_logger(__name__)
+
+
+class Wellness(StrEnum):
+    """What a replica says when it is asked how it is."""
+
+    WELL = "well"
+    ILL = "ill"  # it says so, or nobody is at its address
+    SILENT = "silent"  # nothing in time: dead, or only busy
+
+
+@dataclass(slots=True)
+class _Condition:
+    circuit: Circuit = Circuit.CLOSED
+    num_failures: int = 0  # in a row
+    rests_until_s: float = 0.0  # monotonic; while it is open
+    has_trial: bool = False  # while it is half open: a request tries it
+    num_under_way: int = 0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One request at a replica; it says what became of it, or, when it was cut short, nothing."""
+
+    has_succeeded: bool | None = None
+
+    def succeeds(self) -> None:
+        self.has_succeeded = True
+
+    def fails(self) -> None:
+        self.has_succeeded = False
+
+
+class Replicas:
+    """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address:
+    as many as the catalogue has."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._conditions: dict[str, _Condition] = {}
+
+    def may_ask(self, replica: Replica) -> bool:
+        condition = self._of(replica)
+        if condition.circuit is Circuit.OPEN and self._has_rested(condition):
+            self._advance(replica, Event.REST_OVER)
+        if condition.circuit is Circuit.HALF_OPEN:
+            return not condition.has_trial
+        return condition.circuit is Circuit.CLOSED
+
+    def circuit(self, replica: Replica) -> Circuit:
+        return self._of(replica).circuit
+
+    def num_under_way(self, replica: Replica) -> int:
+        return self._of(replica).num_under_way
+
+    @contextmanager
+    def attempt(self, replica: Replica) -> Iterator[Attempt]:
+        """Counts as under way until the context is left; what it says then moves the circuit."""
+        condition, attempt = self._of(replica), Attempt()
+        is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
+        condition.has_trial = condition.has_trial or is_trial
+        condition.num_under_way += 1
+        try:
+            yield attempt
+        finally:
+            condition.num_under_way -= 1
+            if is_trial:
+                condition.has_trial = False
+            if attempt.has_succeeded is not None:
+                self._judge(replica, has_succeeded=attempt.has_succeeded)
+
+    def probed(self, replica: Replica, wellness: Wellness) -> None:
+        """A replica that says it is well may still answer nothing (vLLM while it shuts down does),
+        so only what it generates closes its circuit."""
+        if wellness is Wellness.ILL:
+            self._advance(replica, Event.LAST_FAILURE)
+        elif wellness is Wellness.SILENT:
+            self._judge(replica, has_succeeded=False)
+
+    def _judge(self, replica: Replica, *, has_succeeded: bool) -> None:
+        condition = self._of(replica)
+        if has_succeeded:
+            condition.num_failures = 0
+            self._advance(replica, Event.SUCCESS)
+            return
+        condition.num_failures += 1
+        is_last = condition.num_failures >= MAX_FAILURES
+        self._advance(replica, Event.LAST_FAILURE if is_last else Event.FAILURE)
+
+    def _advance(self, replica: Replica, event: Event) -> None:
+        condition = self._of(replica)
+        before, condition.circuit = condition.circuit, advance(condition.circuit, event)
+        if condition.circuit is Circuit.OPEN and event is not Event.REST_OVER:
+            condition.rests_until_s = self._clock.monotonic_s() + REST_S
+        if condition.circuit is not before:
+            log.info("replica.circuit", replica=replica.name, circuit=condition.circuit.value)
+
+    def _has_rested(self, condition: _Condition) -> bool:
+        return self._clock.monotonic_s() >= condition.rests_until_s
+
+    def _of(self, replica: Replica) -> _Condition:
+        return self._conditions.setdefault(replica.url, _Condition())

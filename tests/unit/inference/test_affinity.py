@@ -1,0 +1,60 @@
+"""Consistent hashing with bounded load."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.pools.catalog import Replica
+from inference.routing.affinity import ALWAYS_ROOM, CAPACITY, rank, with_room
+from tests.fakes.pools import make_pool
+
+REPLICAS = make_pool(*(f"http://engine-{n}:1" for n in range(4))).replicas
+KEYS = [f"key-{n}" for n in range(400)]
+
+
+def test_keys_are_spread_evenly() -> None:
+    counts = Counter(rank(key, REPLICAS)[0].name for key in KEYS)
+
+    assert len(counts) == len(REPLICAS)
+    assert max(counts.values()) < 140
+
+
+def test_without_one_replica_the_others_keep_their_order() -> None:
+    for key in KEYS:
+        without = [replica for replica in rank(key, REPLICAS) if replica is not REPLICAS[0]]
+
+        assert rank(key, REPLICAS[1:]) == without
+
+
+def test_the_share_of_a_lost_replica_goes_to_all_its_neighbours() -> None:
+    lost = [key for key in KEYS if rank(key, REPLICAS)[0] is REPLICAS[0]]
+
+    heirs = {rank(key, REPLICAS[1:])[0].name for key in lost}
+
+    assert len(heirs) == len(REPLICAS) - 1
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=4))
+def test_somebody_always_has_room_and_nobody_gets_more_than_its_share(loads: list[int]) -> None:
+    load_of = dict(zip(REPLICAS, loads, strict=False))
+
+    chosen = with_room(list(load_of), load_of.__getitem__)
+
+    mean = (sum(loads) + 1) / len(loads)
+    assert chosen
+    assert all(load_of[each] + 1 <= max(ALWAYS_ROOM, CAPACITY * mean + 1) for each in chosen)
+
+
+def test_under_light_load_nobody_is_sent_away_from_its_prefix() -> None:
+    load_of = dict(zip(REPLICAS, (ALWAYS_ROOM - 1, 0, 0, 0), strict=True))
+
+    assert with_room(REPLICAS, load_of.__getitem__) == REPLICAS
+
+
+def test_what_a_full_replica_cannot_take_goes_to_the_keys_next_one() -> None:
+    load_of: dict[Replica, int] = dict.fromkeys(REPLICAS, 10)
+    first, second, *_ = ranked = rank("a key", REPLICAS)
+    load_of[first] = 40
+
+    assert with_room(ranked, load_of.__getitem__)[0] is second

@@ -1,0 +1,165 @@
+"""The circuit of a replica: the whole table, and how requests and probes move it."""
+
+import pytest
+
+from inference.pools.circuit import TRANSITIONS, Circuit, Event, advance
+from inference.pools.replicas import MAX_FAILURES, REST_S, Replicas, Wellness
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import make_pool
+
+REPLICA, OTHER = make_pool("http://one:1", "http://two:1").replicas
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def replicas(clock: FakeClock) -> Replicas:
+    return Replicas(clock)
+
+
+def _fail(replicas: Replicas, count: int = MAX_FAILURES) -> None:
+    for _ in range(count):
+        with replicas.attempt(REPLICA) as attempt:
+            attempt.fails()
+
+
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("circuit", Circuit)
+def test_every_event_has_its_place_in_every_state(circuit: Circuit, event: Event) -> None:
+    assert advance(circuit, event) is TRANSITIONS[circuit][event]
+
+
+def test_only_a_failure_opens_it_and_only_a_success_closes_it() -> None:
+    into = {
+        target: {
+            event
+            for circuit, row in TRANSITIONS.items()
+            for event, after in row.items()
+            if after is target and circuit is not target
+        }
+        for target in Circuit
+    }
+
+    assert into == {
+        Circuit.OPEN: {Event.FAILURE, Event.LAST_FAILURE},
+        Circuit.CLOSED: {Event.SUCCESS},
+        Circuit.HALF_OPEN: {Event.REST_OVER},
+    }
+
+
+def test_failures_in_a_row_open_it(replicas: Replicas) -> None:
+    _fail(replicas, MAX_FAILURES - 1)
+    could_be_asked = replicas.may_ask(REPLICA)
+    _fail(replicas, 1)
+
+    assert could_be_asked
+    assert not replicas.may_ask(REPLICA)
+
+
+def test_a_success_between_them_counts(replicas: Replicas) -> None:
+    _fail(replicas, MAX_FAILURES - 1)
+    with replicas.attempt(REPLICA) as attempt:
+        attempt.succeeds()
+    _fail(replicas, MAX_FAILURES - 1)
+
+    assert replicas.may_ask(REPLICA)
+
+
+def test_one_replicas_failures_are_not_anothers(replicas: Replicas) -> None:
+    _fail(replicas)
+
+    assert replicas.may_ask(OTHER)
+
+
+def test_it_rests_for_its_time_and_no_longer(replicas: Replicas, clock: FakeClock) -> None:
+    _fail(replicas)
+    clock.pass_s(REST_S - 0.1)
+    rests_before = not replicas.may_ask(REPLICA)
+    clock.pass_s(0.1)
+
+    assert rests_before
+    assert replicas.may_ask(REPLICA)
+
+
+def test_half_open_lets_one_trial_through(replicas: Replicas, clock: FakeClock) -> None:
+    _fail(replicas)
+    clock.pass_s(REST_S)
+    assert replicas.may_ask(REPLICA)
+
+    with replicas.attempt(REPLICA):
+        may_ask_another = replicas.may_ask(REPLICA)
+
+    assert not may_ask_another
+
+
+def test_a_trial_that_succeeds_closes_it(replicas: Replicas, clock: FakeClock) -> None:
+    _fail(replicas)
+    clock.pass_s(REST_S)
+    assert replicas.may_ask(REPLICA)
+
+    with replicas.attempt(REPLICA) as trial:
+        trial.succeeds()
+
+    assert replicas.circuit(REPLICA) is Circuit.CLOSED
+
+
+def test_a_trial_that_fails_opens_it_for_another_rest(replicas: Replicas, clock: FakeClock) -> None:
+    _fail(replicas)
+    clock.pass_s(REST_S)
+    assert replicas.may_ask(REPLICA)
+
+    _fail(replicas, 1)
+    clock.pass_s(REST_S - 0.1)
+
+    assert not replicas.may_ask(REPLICA)
+
+
+def test_a_trial_whose_client_leaves_decides_nothing(replicas: Replicas, clock: FakeClock) -> None:
+    _fail(replicas)
+    clock.pass_s(REST_S)
+    assert replicas.may_ask(REPLICA)
+
+    with replicas.attempt(REPLICA):
+        pass
+
+    assert replicas.circuit(REPLICA) is Circuit.HALF_OPEN
+    assert replicas.may_ask(REPLICA)
+
+
+def test_a_replica_that_says_it_is_ill_is_left_alone_at_once(replicas: Replicas) -> None:
+    replicas.probed(REPLICA, Wellness.ILL)
+
+    assert not replicas.may_ask(REPLICA)
+
+
+def test_a_replica_that_was_silent_once_is_asked(replicas: Replicas) -> None:
+    replicas.probed(REPLICA, Wellness.SILENT)
+
+    assert replicas.may_ask(REPLICA)
+
+
+def test_a_replica_that_stays_silent_is_left_alone(replicas: Replicas) -> None:
+    for _ in range(MAX_FAILURES):
+        replicas.probed(REPLICA, Wellness.SILENT)
+
+    assert not replicas.may_ask(REPLICA)
+
+
+def test_saying_it_is_well_makes_up_for_no_failure(replicas: Replicas) -> None:
+    _fail(replicas, MAX_FAILURES - 1)
+    replicas.probed(REPLICA, Wellness.WELL)
+    _fail(replicas, 1)
+    replicas.probed(REPLICA, Wellness.WELL)
+
+    assert replicas.circuit(REPLICA) is Circuit.OPEN
+
+
+def test_what_is_under_way_is_counted_until_it_ends(replicas: Replicas) -> None:
+    with replicas.attempt(REPLICA), replicas.attempt(REPLICA), replicas.attempt(OTHER):
+        during = (replicas.num_under_way(REPLICA), replicas.num_under_way(OTHER))
+
+    assert during == (2, 1)
+    assert (replicas.num_under_way(REPLICA), replicas.num_under_way(OTHER)) == (0, 0)

@@ -1,0 +1,93 @@
+"""Asking replicas how they are, against fakes and against a small server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from inference.pools import prober as stage
+from inference.pools.catalog import Replica
+from inference.pools.circuit import Circuit
+from inference.pools.prober import Prober
+from inference.pools.replicas import MAX_FAILURES, Replicas, Wellness
+from inference.pools.vllm_health import VllmHealth
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import make_pool
+
+ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
+
+
+class FakeProbe:
+    def __init__(self, *, ill: Replica | None = None, hanging: Replica | None = None) -> None:
+        self.ill, self.hanging = ill, hanging
+        self.asked: list[str] = []
+
+    async def ask(self, replica: Replica) -> Wellness:
+        self.asked.append(replica.name)
+        if replica is self.hanging:
+            await asyncio.Event().wait()
+        return Wellness.ILL if replica is self.ill else Wellness.WELL
+
+
+async def test_who_says_it_is_ill_is_not_asked() -> None:
+    replicas = Replicas(FakeClock())
+
+    await Prober(FakeProbe(ill=ONE), replicas, [ONE, TWO]).round()
+
+    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (Circuit.OPEN, Circuit.CLOSED)
+
+
+async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the bound itself, not our code
+    replicas, probe = Replicas(FakeClock()), FakeProbe(hanging=ONE)
+    prober = Prober(probe, replicas, [ONE, TWO])
+
+    for _ in range(MAX_FAILURES):
+        await prober.round()
+
+    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (Circuit.OPEN, Circuit.CLOSED)
+    assert probe.asked.count("two:1") == MAX_FAILURES
+
+
+async def test_a_replica_of_two_pools_is_asked_once() -> None:
+    probe = FakeProbe()
+
+    await Prober(probe, Replicas(FakeClock()), [ONE, TWO, ONE]).round()
+
+    assert sorted(probe.asked) == ["one:1", "two:1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "wellness"),
+    [(200, Wellness.WELL), (404, Wellness.WELL), (503, Wellness.ILL), (500, Wellness.ILL)],
+)
+async def test_a_server_is_as_well_as_it_says(status: int, wellness: Wellness) -> None:
+    async with _server(status) as url, aiohttp.ClientSession() as session:
+        assert await VllmHealth(session).ask(Replica(name="", url=url)) is wellness
+
+
+async def test_where_nobody_listens_nobody_is_well() -> None:
+    async with _server(200) as url, aiohttp.ClientSession() as session:
+        pass
+    async with aiohttp.ClientSession() as session:
+        assert await VllmHealth(session).ask(Replica(name="", url=url)) is Wellness.ILL
+
+
+@asynccontextmanager
+async def _server(status: int) -> AsyncIterator[str]:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    app = web.Application()
+    app.router.add_get("/health", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
