@@ -4,23 +4,19 @@ A seat is a place among the completions that run at once, of the tenant (its pol
 the whole gateway. Without one the client is refused at once: waiting is for engines' queues.
 """
 
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from typing import Final
 
-from caret.contracts.policy import TenantPolicy, Tier
+from caret.contracts.exclusion import is_excluded
+from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.ids import TenantId
 from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import Busy, Forbidden
 from inference.gateway.experiments import Experiments
-
-_ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 
 
 class Seats:
@@ -87,20 +83,3 @@ async def admit(
             pool=admission.pool_of(principal.snapshot, request.tier),
             variant=admission.experiments.assign(principal),
         )
-
-
-def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
-    """Whether a glob for this repository, or for all ("*"), matches the path.
-
-    `**/` matches no folder too: `**/.env` excludes `.env` at the root, as administrators expect.
-    A `*` matches slashes as well. So slashes are doubled, and the two around `**` become one each:
-    then `/*/` matches what stands between folders, or nothing.
-    """
-    globs = (*policy.content_exclusion.get("*", ()), *policy.content_exclusion.get(repository, ()))
-    normal = path.replace("\\", "/").removeprefix("./").lstrip("/")
-    doubled = f"/{normal}".replace("/", "//")
-    return any(fnmatchcase(doubled, _doubled(glob)) for glob in globs)
-
-
-def _doubled(glob: str) -> str:
-    return _ANY_FOLDERS.sub("/*/", f"/{glob.lstrip('/')}".replace("/", "//"))

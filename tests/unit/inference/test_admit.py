@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from caret.contracts.exclusion import is_excluded
 from caret.contracts.policy import Mode, TenantPolicy
 from inference.completion.arrival import DraftFile
 from inference.errors import Busy, Forbidden
-from inference.gateway.admit import Admission, Seats, admit, is_excluded
+from inference.gateway.admit import Admission, Seats, admit
 from tests.fakes.pools import make_admission
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
