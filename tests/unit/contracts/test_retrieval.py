@@ -1,0 +1,80 @@
+"""Retrieval's messages: whole and sealed, for their tenant alone."""
+
+import msgspec
+import pytest
+
+from caret.contracts.retrieval import (
+    Envelope,
+    Found,
+    FoundSnippet,
+    Message,
+    Question,
+    Scope,
+    Sealer,
+    SentFile,
+    Unreadable,
+)
+from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
+
+SCOPE = Scope(holder="", repository="shop")
+FILE = SentFile(scope=SCOPE, path="planted-path.py", text="planted text")
+QUESTION = Question(question_id="1", gateway="ab", scope=SCOPE, path="a.py", text="planted text")
+FOUND = Found(question_id="1", snippets=(FoundSnippet(path="a.py", text="text", score=0.5),))
+
+
+@pytest.fixture
+def sealer() -> Sealer:
+    return Sealer(ROOT_SECRET)
+
+
+@pytest.mark.parametrize("message", [FILE, QUESTION, FOUND])
+def test_a_message_comes_as_it_was_sent(sealer: Sealer, message: Message) -> None:
+    data = sealer.seal(ACME, message)
+
+    assert Sealer(ROOT_SECRET).open(data, type(message)) == (ACME, message)
+
+
+def test_nothing_of_it_can_be_read_on_the_way(sealer: Sealer) -> None:
+    data = sealer.seal(ACME, FILE)
+
+    for text in (b"planted", b"shop", b"text", b"path"):
+        assert text not in data
+    assert ACME.encode() in data
+
+
+def test_equal_messages_are_sealed_differently(sealer: Sealer) -> None:
+    assert sealer.seal(ACME, FILE) != sealer.seal(ACME, FILE)
+
+
+def test_a_message_under_another_tenants_name_does_not_open(sealer: Sealer) -> None:
+    envelope = msgspec.msgpack.decode(sealer.seal(ACME, FILE), type=Envelope)
+    moved = msgspec.msgpack.encode(msgspec.structs.replace(envelope, tenant_id=GLOBEX))
+
+    with pytest.raises(Unreadable, match="seal"):
+        sealer.open(moved, SentFile)
+
+
+def test_a_message_of_one_kind_does_not_open_as_another(sealer: Sealer) -> None:
+    with pytest.raises(Unreadable, match="seal"):
+        sealer.open(sealer.seal(ACME, FILE), Question)
+
+
+def test_a_message_of_another_installation_does_not_open(sealer: Sealer) -> None:
+    with pytest.raises(Unreadable, match="seal"):
+        sealer.open(Sealer(bytes(32)).seal(ACME, FILE), SentFile)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"\x93\x01\xa1a\xc4\x00",
+        msgspec.msgpack.encode(Envelope(2, ACME, b"x" * 40)),
+        msgspec.msgpack.encode([1, "\ud800".encode("utf-8", "surrogatepass"), b""]),
+        msgspec.msgpack.encode({"version": 1}),
+    ],
+)
+def test_garbage_is_refused_without_its_content(sealer: Sealer, data: bytes) -> None:
+    with pytest.raises(Unreadable, match=r"^(seal|format|version)$"):
+        sealer.open(data, SentFile)
