@@ -16,6 +16,7 @@ MAX_GLOB_CHARS: Final = 200
 MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; "no limit" is null
 MAX_BURST: Final = 100_000
 MAX_TOKENS_PER_DAY: Final = 10**12
+MAX_RETRIEVAL_GLOBS: Final = 50
 
 DEFAULT_POLICY: Final = TenantPolicy(
     features=frozenset(Mode),
@@ -80,3 +81,15 @@ def _check_exclusions(policy: TenantPolicy) -> None:
             raise Invalid(
                 "content_exclusion", f"Names and patterns have 1 to {MAX_GLOB_CHARS} characters."
             )
+    _check_retrieval(policy)
+
+
+def _check_retrieval(policy: TenantPolicy) -> None:
+    globs = policy.retrieval
+    are_short = all(1 <= len(glob) <= MAX_GLOB_CHARS and is_storable(glob) for glob in globs)
+    if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
+        raise Invalid(
+            "retrieval",
+            f"At most {MAX_RETRIEVAL_GLOBS} patterns of repositories' names, of 1 to"
+            f" {MAX_GLOB_CHARS} characters each.",
+        )

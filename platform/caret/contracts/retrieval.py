@@ -120,7 +120,7 @@ class Sealer:
         return key
 
 
-def _binding(tenant_id: TenantId, kind: type[Message]) -> bytes:
+def _binding(tenant_id: TenantId, kind: type[msgspec.Struct]) -> bytes:
     return f"caret.retrieval/{_VERSION}|{kind.__name__}|{tenant_id}".encode("utf-8", "replace")
 
 

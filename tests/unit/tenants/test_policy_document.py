@@ -98,6 +98,11 @@ def test_limits_are_read_as_they_were_written() -> None:
         (document(content_exclusion={"a": ["x"] * 101, "b": ["x"] * 100}), "content_exclusion"),
         (document(content_exclusion={str(n): [] for n in range(201)}), "content_exclusion"),
         (document(content_exclusion={"*": ["\ud800"]}), "content_exclusion"),
+        (document(retrieval=[""]), "retrieval"),
+        (document(retrieval=["x" * 201]), "retrieval"),
+        (document(retrieval=["a\0b"]), "retrieval"),
+        (document(retrieval=["x"] * 51), "retrieval"),
+        (document(retrieval="*"), "retrieval"),
         (document(surprise=1), "policy"),
         ({}, "policy"),
         ([], "policy"),
@@ -115,3 +120,8 @@ def test_the_largest_policy_is_read() -> None:
     largest = document(content_exclusion={"*": ["x" * 200] * 100, "y" * 200: ["*"] * 100})
 
     assert len(read_policy(largest).content_exclusion["*"]) == 100
+
+
+def test_nothing_is_indexed_unless_a_policy_says_so() -> None:
+    assert DEFAULT_POLICY.retrieval == ()
+    assert read_policy(document(retrieval=["acme/*"] * 50)).retrieval == ("acme/*",) * 50

@@ -1,0 +1,1 @@
+"""The index of customers' files, by consent: chunked, sealed, found by likeness."""

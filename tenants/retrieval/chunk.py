@@ -1,0 +1,109 @@
+"""Cuts a file into chunks: definitions, as its grammar has them, else windows of lines.
+
+    split, then merge: a node of more than MAX_LINES is replaced by its children; neighbours are
+    joined until together they have MIN_LINES.
+
+After cAST (Zhang et al. 2025, "Enhancing Code RAG with Structural Chunking via Abstract Syntax
+Tree"), by lines. It needs no list of what each language calls a definition: a function of up to
+MAX_LINES stays whole, and a comment before it goes along with it.
+
+Pure; of a file that nobody wrote by hand (long lines, hundreds of KB) it makes nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tree_sitter import Node, Parser
+
+from caret.foundation.grammars import grammar_of, load
+
+MIN_LINES: Final = 10
+MAX_LINES: Final = 60
+WINDOW_LINES: Final = 40  # where there is no grammar
+MAX_CHUNKS: Final = 100  # of a file
+MAX_CHUNK_CHARS: Final = 6_000
+MAX_LINE_CHARS: Final = 1_000  # a longer one says that the file is minified or data
+_MIN_TEXT_LINES: Final = 3  # not blank, each with a letter: less is no use to anybody
+_MAX_DEPTH: Final = 60  # of nodes that are split; no code that people write is so deep
+
+_Span = tuple[int, int]  # first and last line, counted from 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    first_line: int  # from 1
+    last_line: int  # included
+    text: str  # whole lines, without the last line's end
+
+
+def chunk(path: str, text: str) -> list[Chunk]:
+    """In the order of lines, without overlaps, MAX_CHUNKS at most."""
+    lines = text.split("\n")
+    if any(len(line) > MAX_LINE_CHARS for line in lines):
+        return []
+    spans = _join(_spans(path, text, num_lines=len(lines)))
+    chunks = (_chunk(lines, span) for span in spans)
+    return [each for each in chunks if _is_worth_keeping(each)][:MAX_CHUNKS]
+
+
+def _spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
+    grammar = grammar_of("", path)
+    if grammar is None:
+        return _windows(0, num_lines - 1, WINDOW_LINES)
+    root = Parser(load(grammar)).parse(text.encode("utf-8", "replace")).root_node
+    return _disjoint(_split(root, depth=0))
+
+
+def _split(node: Node, *, depth: int) -> Iterator[_Span]:
+    first, last = node.start_point.row, node.end_point.row
+    if last - first < MAX_LINES:
+        yield first, last
+    elif not node.children or depth >= _MAX_DEPTH:
+        yield from _windows(first, last, WINDOW_LINES)
+    else:
+        for child in node.children:
+            yield from _split(child, depth=depth + 1)
+
+
+def _windows(first: int, last: int, size: int) -> Iterator[_Span]:
+    for start in range(first, last + 1, size):
+        yield start, min(start + size - 1, last)
+
+
+def _disjoint(spans: Iterable[_Span]) -> Iterator[_Span]:
+    """A line that two neighbours share (`} else {`) is the first one's."""
+    end = -1
+    for first, last in spans:
+        if last > end:
+            yield max(first, end + 1), last
+            end = last
+
+
+def _join(spans: Iterable[_Span]) -> Iterator[_Span]:
+    held: _Span | None = None
+    for first, last in spans:
+        if held is None:
+            held = first, last
+        elif held[1] - held[0] + 1 < MIN_LINES and last - held[0] < MAX_LINES:
+            held = held[0], last
+        else:
+            yield held
+            held = first, last
+    if held is not None:
+        yield held
+
+
+def _chunk(lines: Sequence[str], span: _Span) -> Chunk:
+    first, last = span
+    while first < last and not lines[first].strip():
+        first += 1
+    while last > first and not lines[last].strip():
+        last -= 1
+    text = "\n".join(lines[first : last + 1])[:MAX_CHUNK_CHARS]
+    return Chunk(first_line=first + 1, last_line=first + 1 + text.count("\n"), text=text)
+
+
+def _is_worth_keeping(each: Chunk) -> bool:
+    lines = (line for line in each.text.split("\n") if any(letter.isalpha() for letter in line))
+    return sum(1 for _ in lines) >= _MIN_TEXT_LINES
