@@ -53,6 +53,7 @@ def _check_bounds(policy: TenantPolicy) -> None:
         )
     _check_limits(policy.limits)
     _check_exclusions(policy)
+    _check_retrieval(policy.retrieval)
 
 
 def _check_limits(limits: Limits) -> None:
@@ -81,11 +82,9 @@ def _check_exclusions(policy: TenantPolicy) -> None:
             raise Invalid(
                 "content_exclusion", f"Names and patterns have 1 to {MAX_GLOB_CHARS} characters."
             )
-    _check_retrieval(policy)
 
 
-def _check_retrieval(policy: TenantPolicy) -> None:
-    globs = policy.retrieval
+def _check_retrieval(globs: tuple[str, ...]) -> None:
     are_short = all(1 <= len(glob) <= MAX_GLOB_CHARS and is_storable(glob) for glob in globs)
     if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
         raise Invalid(
