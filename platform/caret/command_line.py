@@ -44,6 +44,12 @@ def _complete(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _capacity(argv: list[str]) -> int:
+    from caret.capacity.command_line import main
+
+    return main(argv[2:])
+
+
 def _gateway(_argv: list[str]) -> int:
     from caret.gateway_process import main
 
@@ -61,6 +67,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "up": _up,
     "down": _down,
     "complete": _complete,
+    "capacity": _capacity,
     "gateway": _gateway,
 }
 

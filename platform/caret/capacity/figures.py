@@ -1,0 +1,87 @@
+"""What the arithmetic starts from: the load, the engine's rates, and the price; checked once."""
+
+import math
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Final
+
+from caret.foundation.environment import BadSetting
+
+SECONDS_PER_DAY: Final = 86_400
+# Beyond it a figure is a slip of the pen, and the sums over servers would take minutes.
+MAX_GPUS: Final = 100_000
+
+
+class Queue(StrEnum):
+    """Where a request waits for a GPU; `queueing` says by which formula."""
+
+    PINNED = "pinned"  # at the replica that holds its prefix: as many M/G/1 queues as GPUs
+    SHARED = "shared"  # at whichever is free first: one M/G/k queue
+
+
+class BadFigure(BadSetting):
+    """A figure that no service can have; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Means, unless they say otherwise. Of a GPU: of one replica, however many chips it has."""
+
+    requests_per_s: float  # sustained
+    context_tokens: float = 6_000  # of a prompt
+    output_tokens: float = 24  # of a completion
+    hit_rate: float = 0.95  # share of prompt tokens found in the prefix cache, 0 to 1
+    # What a request whose prefix is cached still has to prefill: what was typed, and the part of a
+    # block that is not full.
+    warm_tokens: float = 100
+    prefill_tokens_per_s: float = 28_000  # of a GPU that does nothing else
+    decode_tokens_per_s: float = 2_500  # of a GPU, all its streams together
+    stream_tokens_per_s: float = 100  # of one stream
+    overhead_ms: float = 0  # of a first token besides waiting and prefill
+    burst: float = 3  # the peak, as a multiple of the sustained load
+    # The share of a GPU's time that a load may take; the rest keeps the waiting short.
+    utilisation: float = 1 / 3
+    target_ms: float = 100  # for the p99 of first tokens
+    acceptance: float = 0.3  # share of generated tokens that are accepted, 0 to 1
+    dollars_per_gpu_hour: float = 3
+    num_gpus: int | None = None  # None: as many as the sustained load needs
+    queue: Queue = Queue.PINNED
+
+    def __post_init__(self) -> None:
+        """Raises BadFigure."""
+        for name in _POSITIVE:
+            _require(name, getattr(self, name) > 0, "more than 0", self)
+        for name in _NOT_NEGATIVE:
+            _require(name, getattr(self, name) >= 0, "0 or more", self)
+        for name in ("hit_rate", "acceptance"):
+            _require(name, 0 <= getattr(self, name) <= 1, "from 0 to 1", self)
+        _require("utilisation", 0 < self.utilisation < 1, "more than 0 and less than 1", self)
+        _require("burst", self.burst >= 1, "1 or more", self)
+        _require("warm_tokens", self.warm_tokens <= self.context_tokens, "in the context", self)
+        if self.num_gpus is not None:
+            _require("num_gpus", 1 <= self.num_gpus <= MAX_GPUS, f"from 1 to {MAX_GPUS:,}", self)
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        return self.requests_per_s * self.output_tokens
+
+
+_POSITIVE: Final = (
+    *("requests_per_s", "context_tokens", "prefill_tokens_per_s", "decode_tokens_per_s"),
+    *("stream_tokens_per_s", "target_ms"),
+)
+_NOT_NEGATIVE: Final = ("output_tokens", "warm_tokens", "overhead_ms", "dollars_per_gpu_hour")
+NUMBERS: Final = tuple(each.name for each in fields(Figures) if each.name != "queue")
+
+
+def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
+    """The load that generates so many tokens a day, evenly. Raises BadFigure."""
+    if not (tokens_per_day > 0 and math.isfinite(tokens_per_day) and output_tokens > 0):
+        raise BadFigure("Tokens a day, and tokens of a completion, must be more than 0.")
+    return tokens_per_day / SECONDS_PER_DAY / output_tokens
+
+
+def _require(name: str, is_right: bool, what: str, figures: Figures) -> None:
+    value = getattr(figures, name)
+    if not is_right or not math.isfinite(value):  # NaN is never right, infinity often is
+        raise BadFigure(f"{name} is {value:g}; it must be {what}.")

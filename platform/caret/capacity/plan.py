@@ -1,0 +1,143 @@
+"""The plan: everything that `manage.py capacity` says, computed once for table and JSON."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from caret.capacity.figures import BadFigure, Figures
+from caret.capacity.first_token import FirstToken, cold_ms, first_token, warm_ms
+from caret.capacity.fleet import (
+    busy_gpus,
+    dollars_per_1000_accepted,
+    gpus_at_utilisation,
+    gpus_for_target,
+    num_in_flight,
+)
+from caret.capacity.queueing import Overloaded
+
+TABLE_HIT_RATES: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class AtHitRate:
+    hit_rate: float
+    sustained: FirstToken | None  # None: the fleet is overloaded
+    burst: FirstToken | None
+    min_gpus: int  # below it the sustained load grows a queue without end
+    gpus: int  # for the sustained load at the utilisation
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    requests_per_s: float
+    num_in_flight: float | None  # by Little's law; None: the fleet is overloaded
+    busy_gpus: float
+    gpus: int  # at the utilisation
+    gpus_for_target: int | None  # None: no number keeps the p99 within the target
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    figures: Figures
+    num_gpus: int  # the fleet of the tables and the cost: as given, or for the sustained load
+    cold_ms: float
+    warm_ms: float
+    sustained: Load
+    burst: Load
+    hit_rates: tuple[AtHitRate, ...]  # the table's, ascending, with the figures' own
+    # The lowest hit rate whose sustained p99 is within the target; None: none is.
+    min_hit_rate: float | None
+    dollars_per_hour: float
+    dollars_per_1000_accepted: float | None  # None: nothing is accepted
+
+
+def make_plan(figures: Figures) -> Plan:
+    """Raises BadFigure when the fleet that was given cannot bear the sustained load."""
+    busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=figures.requests_per_s)
+    needed = gpus_at_utilisation(busy, figures.utilisation)
+    num_gpus = figures.num_gpus or needed
+    if busy >= num_gpus:
+        raise BadFigure(
+            f"{figures.requests_per_s:,.6g} requests/s are more than {num_gpus:,} GPUs can do:"
+            f" {_stable(busy):,} would be busy all the time, {needed:,} are needed at a"
+            f" utilisation of {figures.utilisation:.0%}."
+        )
+    return Plan(
+        figures=figures,
+        num_gpus=num_gpus,
+        cold_ms=cold_ms(figures),
+        warm_ms=warm_ms(figures),
+        sustained=_load(figures, figures.requests_per_s, num_gpus),
+        burst=_load(figures, figures.requests_per_s * figures.burst, num_gpus),
+        hit_rates=tuple(
+            at_hit_rate(figures, rate, num_gpus)
+            for rate in sorted({*TABLE_HIT_RATES, figures.hit_rate})
+        ),
+        min_hit_rate=_min_hit_rate(figures, num_gpus),
+        dollars_per_hour=num_gpus * figures.dollars_per_gpu_hour,
+        dollars_per_1000_accepted=dollars_per_1000_accepted(
+            num_gpus=num_gpus,
+            dollars_per_gpu_hour=figures.dollars_per_gpu_hour,
+            output_tokens_per_s=figures.output_tokens_per_s,
+            acceptance=figures.acceptance,
+        ),
+    )
+
+
+def _load(figures: Figures, requests_per_s: float, num_gpus: int) -> Load:
+    busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=requests_per_s)
+    found = _first_token(figures, figures.hit_rate, requests_per_s, num_gpus)
+    decode_s = figures.output_tokens / figures.stream_tokens_per_s
+    return Load(
+        requests_per_s=requests_per_s,
+        num_in_flight=(
+            num_in_flight(requests_per_s, found.mean_ms / 1000 + decode_s) if found else None
+        ),
+        busy_gpus=busy,
+        gpus=gpus_at_utilisation(busy, figures.utilisation),
+        gpus_for_target=gpus_for_target(figures, requests_per_s=requests_per_s),
+    )
+
+
+def at_hit_rate(figures: Figures, hit_rate: float, num_gpus: int) -> AtHitRate:
+    sustained_per_s = figures.requests_per_s
+    busy = busy_gpus(figures, hit_rate=hit_rate, requests_per_s=sustained_per_s)
+    burst_per_s = sustained_per_s * figures.burst
+    return AtHitRate(
+        hit_rate=hit_rate,
+        sustained=_first_token(figures, hit_rate, sustained_per_s, num_gpus),
+        burst=_first_token(figures, hit_rate, burst_per_s, num_gpus),
+        min_gpus=_stable(busy),
+        gpus=gpus_at_utilisation(busy, figures.utilisation),
+    )
+
+
+def _first_token(
+    figures: Figures, hit_rate: float, requests_per_s: float, num_gpus: int
+) -> FirstToken | None:
+    try:
+        return first_token(
+            figures, hit_rate=hit_rate, requests_per_s=requests_per_s, num_gpus=num_gpus
+        )
+    except Overloaded:
+        return None
+
+
+def _stable(busy: float) -> int:
+    """The fewest GPUs that are not all busy all the time."""
+    return int(busy) + 1
+
+
+def _min_hit_rate(figures: Figures, num_gpus: int) -> float | None:
+    def suffices(hit_rate: float) -> bool:
+        found = _first_token(figures, hit_rate, figures.requests_per_s, num_gpus)
+        return found is not None and found.p99_ms <= figures.target_ms
+
+    if not suffices(1.0):
+        return None
+    low, high = 0.0, 1.0
+    if suffices(low):
+        return low
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high

@@ -1,0 +1,170 @@
+"""The plot: first tokens over hit rates, with the cliff; one SVG, readable on light and on dark."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from caret.capacity import svg
+from caret.capacity.first_token import FirstToken
+from caret.capacity.plan import AtHitRate, Plan, at_hit_rate
+
+_WIDTH, _HEIGHT = 760, 440
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 96, 78, 64
+_CURVE_STEPS: Final = 1_000
+_STYLE: Final = """
+svg { background: #ffffff; color: #1f2328; font: 13px system-ui, sans-serif }
+text { fill: currentColor }
+.title { font-size: 16px; font-weight: 600 }
+.quiet { opacity: .72 }
+.grid { stroke: currentColor; opacity: .14 }
+.mark { stroke: currentColor; stroke-dasharray: 5 4; opacity: .8 }
+.overload { fill: #cf222e; opacity: .12 }
+.p50 { stroke: #1a7f37 } .p95 { stroke: #0969da } .p99 { stroke: #bc4c00 }
+.curve { fill: none; stroke-width: 2.5; stroke-linejoin: round }
+@media (prefers-color-scheme: dark) {
+  svg { background: #0d1117; color: #e6edf3 }
+  .overload { fill: #ff7b72; opacity: .2 }
+  .p50 { stroke: #3fb950 } .p95 { stroke: #58a6ff } .p99 { stroke: #f0883e }
+}
+"""
+_QUANTILES: Final[dict[str, Callable[[FirstToken], float]]] = {
+    "p50": lambda found: found.p50_ms,
+    "p95": lambda found: found.p95_ms,
+    "p99": lambda found: found.p99_ms,
+}
+
+
+class _Scale:
+    """Hit rates across, milliseconds up, in decades."""
+
+    def __init__(self, low_rate: float, values_ms: Sequence[float]) -> None:
+        self.low_rate = low_rate
+        self.low = math.floor(math.log10(max(min(values_ms), 0.1)))
+        self.high = max(self.low + 1, math.ceil(math.log10(max(values_ms))))
+
+    def x(self, hit_rate: float) -> float:
+        share = (hit_rate - self.low_rate) / (1 - self.low_rate)
+        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value_ms: float) -> float:
+        decades = math.log10(max(value_ms, 10.0**self.low)) - self.low
+        height = _HEIGHT - _TOP - _BOTTOM
+        return _HEIGHT - _BOTTOM - height * decades / (self.high - self.low)
+
+
+def draw(plan: Plan) -> str:
+    figures, curve = plan.figures, _curve(plan)
+    lost = [at.hit_rate for at in curve if at.sustained is None]
+    told = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
+    # Far beyond the target the curve only says that it is far beyond it.
+    most_ms = max(100 * figures.target_ms, 10_000.0)
+    values_ms = [min(value(found), most_ms) for _, found in told for value in _QUANTILES.values()]
+    scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
+    parts = [
+        svg.element("style", _STYLE),
+        *_titles(plan),
+        *_overload(lost, scale),
+        *_axes(scale),
+        *_marks(plan, scale),
+        *_curves(told, scale, most_ms),
+    ]
+    drawing = svg.element(
+        "svg",
+        "\n".join(parts),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        role="img",
+        aria_label="First token over prefix-cache hit rate",
+    )
+    return drawing + "\n"
+
+
+def _curve(plan: Plan) -> list[AtHitRate]:
+    """Up to where every request is warm; beyond, only the model's granularity would speak."""
+    figures = plan.figures
+    all_warm = 1 - figures.warm_tokens / figures.context_tokens
+    last = max(all_warm, figures.hit_rate)
+    return [
+        at_hit_rate(figures, last * index / _CURVE_STEPS, plan.num_gpus)
+        for index in range(_CURVE_STEPS + 1)
+    ]
+
+
+def _low_rate(lost: Sequence[float]) -> float:
+    """Where the axis begins: a little of the overload, if any, and all that is above it."""
+    return min(0.9, math.floor(max(lost) * 20 - 1) / 20) if lost and max(lost) > 0.1 else 0.0
+
+
+def _titles(plan: Plan) -> list[str]:
+    figures = plan.figures
+    load = (
+        f"{figures.requests_per_s:,.4g} requests/s on {plan.num_gpus:,} GPUs, prompts of"
+        f" {figures.context_tokens:,.0f} tokens, {figures.queue} queue"
+    )
+    return [
+        svg.text("First token over prefix-cache hit rate", _LEFT, 28, class_="title"),
+        svg.text(load, _LEFT, 48, class_="quiet"),
+    ]
+
+
+def _axes(scale: _Scale) -> list[str]:
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    parts = []
+    step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
+    for percent in range(100, round(scale.low_rate * 100) - 1, -step):
+        x = scale.x(percent / 100)
+        parts.append(svg.line(x, _TOP, x, bottom, class_="grid"))
+        parts.append(svg.text(f"{percent}", x, bottom + 20, text_anchor="middle"))
+    for decade in range(scale.low, scale.high + 1):
+        y = scale.y(10.0**decade)
+        parts.append(svg.line(_LEFT, y, right, y, class_="grid"))
+        parts.append(svg.text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
+    below = "share of prompt tokens that are cached (%)"
+    parts.append(svg.text(below, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
+    height = (_TOP + bottom) / 2
+    beside = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
+    parts.append(svg.text("first token (ms)", 20, height, **beside))
+    return parts
+
+
+def _overload(lost: Sequence[float], scale: _Scale) -> list[str]:
+    """The hit rates at which the fleet cannot bear the load: the lowest ones, if any."""
+    if not lost:
+        return []
+    x, bottom = scale.x(max(lost)), _HEIGHT - _BOTTOM
+    size = {"x": _LEFT, "y": _TOP, "width": x - _LEFT, "height": bottom - _TOP}
+    parts = [svg.element("rect", **size, class_="overload")]
+    if x - _LEFT > 90:
+        parts.append(svg.text("overloaded", (_LEFT + x) / 2, _TOP + 24, text_anchor="middle"))
+    return parts
+
+
+def _marks(plan: Plan, scale: _Scale) -> list[str]:
+    """The target, and the hit rate of the figures."""
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    x, y = scale.x(plan.figures.hit_rate), scale.y(plan.figures.target_ms)
+    parts = [
+        svg.line(_LEFT, y, right, y, class_="mark"),
+        svg.text(f"{plan.figures.target_ms:g} ms", right + 8, y + 4),
+    ]
+    if x >= _LEFT:
+        parts.append(svg.line(x, _TOP, x, bottom, class_="mark"))
+        share = f"{plan.figures.hit_rate * 100:.4g}%"
+        parts.append(svg.text(share, x, _TOP - 6, text_anchor="middle"))
+    return parts
+
+
+def _curves(told: Sequence[tuple[float, FirstToken]], scale: _Scale, most_ms: float) -> list[str]:
+    parts: list[str] = []
+    for index, (name, value) in enumerate(_QUANTILES.items()):
+        points = [
+            (scale.x(rate), scale.y(value(found)))
+            for rate, found in told
+            if value(found) <= most_ms
+        ]
+        if points:
+            parts.append(svg.polyline(points, class_=f"curve {name}"))
+        x, y = _WIDTH - _RIGHT + 8, _TOP + 12 + 20 * index
+        parts.append(svg.line(x, y - 4, x + 20, y - 4, class_=f"curve {name}"))
+        parts.append(svg.text(name, x + 28, y))
+    return parts

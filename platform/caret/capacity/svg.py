@@ -1,0 +1,29 @@
+"""A small writer of SVG: elements with attributes, and nothing that could need escaping twice."""
+
+from xml.sax.saxutils import escape, quoteattr
+
+
+def element(name: str, content: str = "", /, **attributes: object) -> str:
+    """An underscore in an attribute's name is a hyphen, a trailing one is dropped (`class_`)."""
+    written = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_text(value))}"
+        for key, value in attributes.items()
+    )
+    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+
+
+def text(words: str, x: float, y: float, **attributes: object) -> str:
+    return element("text", escape(words), x=x, y=y, **attributes)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> str:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
+
+
+def polyline(points: list[tuple[float, float]], **attributes: object) -> str:
+    joined = " ".join(f"{_text(x)},{_text(y)}" for x, y in points)
+    return element("polyline", points=joined, **attributes)
+
+
+def _text(value: object) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

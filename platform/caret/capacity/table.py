@@ -1,0 +1,137 @@
+"""The plan in the terminal, within 80 columns."""
+
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from caret.capacity.figures import Figures
+from caret.capacity.first_token import FirstToken
+from caret.capacity.plan import AtHitRate, Load, Plan
+
+_TITLE: Final[dict[str, Any]] = {"title_justify": "left", "title_style": "bold"}
+
+
+def show(plan: Plan, console: Console) -> None:
+    console.print(Group(_from(plan.figures), "", _loads(plan), _hit_rates(plan), _sentences(plan)))
+
+
+def _from(figures: Figures) -> Table:
+    table = Table(title="Computed from", box=None, show_header=False, **_TITLE)
+    for _ in range(2):
+        table.add_column(style="dim")
+        table.add_column(justify="right")
+    pairs = [
+        ("load", f"{figures.requests_per_s:,.5g} requests/s"),
+        ("peak", f"{figures.burst:g} x"),
+        ("prompt", f"{figures.context_tokens:,.0f} tokens"),
+        ("completion", f"{figures.output_tokens:,.3g} tokens"),
+        ("cached", f"{figures.hit_rate:.1%}"),
+        ("prefilled when warm", f"{figures.warm_tokens:,.0f} tokens"),
+        ("prefill of a GPU", f"{figures.prefill_tokens_per_s:,.0f} tokens/s"),
+        ("decode of a GPU", f"{figures.decode_tokens_per_s:,.0f} tokens/s"),
+        ("decode of a stream", f"{figures.stream_tokens_per_s:,.0f} tokens/s"),
+        ("utilisation", f"{figures.utilisation:.0%}"),
+        ("accepted", f"{figures.acceptance:.0%}"),
+        ("price", f"${figures.dollars_per_gpu_hour:g} per GPU hour"),
+    ]
+    for left, right in zip(pairs[::2], pairs[1::2], strict=True):
+        table.add_row(*left, *right)
+    return table
+
+
+def _loads(plan: Plan) -> Table:
+    table = _table("What it takes")
+    table.add_column("")
+    for name in ("sustained", "peak"):
+        table.add_column(name, justify="right")
+    loads = (plan.sustained, plan.burst)
+    table.add_row("requests/s", *(f"{load.requests_per_s:,.5g}" for load in loads))
+    table.add_row(
+        f"under way at once, {_gpus(plan.num_gpus)}", *(_in_flight(load) for load in loads)
+    )
+    table.add_row("GPUs busy all the time", *(f"{load.busy_gpus:,.1f}" for load in loads))
+    utilisation = f"GPUs at a utilisation of {plan.figures.utilisation:.0%}"
+    table.add_row(utilisation, *(Text(f"{load.gpus:,}", style="bold") for load in loads))
+    target = f"GPUs for a p99 of {plan.figures.target_ms:g} ms"
+    table.add_row(target, *(_for_target(load) for load in loads))
+    return table
+
+
+def _hit_rates(plan: Plan) -> Table:
+    table = _table(f"First token over the hit rate, {_gpus(plan.num_gpus)} (ms)")
+    table.add_column("cached", justify="right")
+    for name in ("p50", "p95", "p99", "peak p99", "GPUs needed"):
+        table.add_column(name, justify="right")
+    for at in plan.hit_rates:
+        style = "bold" if at.hit_rate == plan.figures.hit_rate else ""
+        table.add_row(*_row(at, plan.figures.target_ms), style=style)
+    return table
+
+
+def _row(at: AtHitRate, target_ms: float) -> list[Text]:
+    cells = [Text(f"{at.hit_rate * 100:.4g}%")]
+    if at.sustained is None:
+        cells += [Text("overloaded", style="red"), Text(""), Text("")]
+    else:
+        found = at.sustained
+        cells += [_ms(value, target_ms) for value in (found.p50_ms, found.p95_ms, found.p99_ms)]
+    cells.append(_peak(at.burst, target_ms))
+    cells.append(Text(f"{at.gpus:,}"))
+    return cells
+
+
+def _peak(found: FirstToken | None, target_ms: float) -> Text:
+    return _ms(found.p99_ms, target_ms) if found else Text("overloaded", style="red")
+
+
+def _ms(value_ms: float, target_ms: float) -> Text:
+    digits = f"{value_ms:,.1f}" if value_ms < 100 else f"{value_ms:,.0f}"
+    return Text(digits, style="green" if value_ms <= target_ms else "yellow")
+
+
+def _sentences(plan: Plan) -> Text:
+    figures = plan.figures
+    lines = [
+        f"A prompt takes {plan.cold_ms:,.1f} ms to prefill cold and {plan.warm_ms:,.1f} ms warm.",
+        _cliff(plan),
+        f"{_gpus(plan.num_gpus)} cost ${plan.dollars_per_hour:,.2f} an hour"
+        + (
+            ", and nothing is accepted."
+            if plan.dollars_per_1000_accepted is None
+            else f": ${plan.dollars_per_1000_accepted:.4f} per thousand accepted tokens."
+        ),
+        f"Waiting: {_QUEUES[figures.queue]}, Poisson arrivals.",
+    ]
+    return Text("\n".join(lines))
+
+
+_QUEUES = {
+    "pinned": "each GPU with a queue of its own, M/G/1 (Pollaczek-Khinchine)",
+    "shared": "one queue before all GPUs, M/G/k (Allen-Cunneen)",
+}
+
+
+def _cliff(plan: Plan) -> str:
+    target = f"{plan.figures.target_ms:g} ms"
+    if plan.min_hit_rate is None:
+        return f"At no hit rate does the p99 stay within {target} with {_gpus(plan.num_gpus)}."
+    return f"The cliff: below {plan.min_hit_rate:.1%} cached the p99 passes {target}."
+
+
+def _in_flight(load: Load) -> str:
+    return "overloaded" if load.num_in_flight is None else f"{load.num_in_flight:,.0f}"
+
+
+def _for_target(load: Load) -> str:
+    return "no number" if load.gpus_for_target is None else f"{load.gpus_for_target:,}"
+
+
+def _gpus(number: int) -> str:
+    return "1 GPU" if number == 1 else f"{number:,} GPUs"
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, box=box.SIMPLE_HEAD, **_TITLE)

@@ -1,0 +1,92 @@
+"""The arithmetic against examples that were worked by hand elsewhere.
+
+What they leave unsaid, and what makes their numbers come out: warm means 84 to 112 tokens left to
+prefill; 900 in flight is a stay of 450 ms, the cold prefill and 24 tokens at 100 a second; 12 to 17
+GPUs is a utilisation of a third, as without it 4 to 6 would do.
+"""
+
+import pytest
+
+from caret.capacity.figures import Figures, requests_per_s
+from caret.capacity.first_token import cold_ms, warm_ms
+from caret.capacity.fleet import busy_gpus, dollars_per_1000_accepted, num_in_flight
+from caret.capacity.plan import make_plan
+
+BILLION = 1e9
+SEVEN_B = Figures(
+    requests_per_s=2_000,
+    context_tokens=6_000,
+    prefill_tokens_per_s=28_000,
+    output_tokens=24,
+    stream_tokens_per_s=100,
+)
+
+
+def test_six_thousand_tokens_are_prefilled_in_214_ms() -> None:
+    assert cold_ms(SEVEN_B) == pytest.approx(214, abs=0.5)
+
+
+@pytest.mark.parametrize(("left", "expected_ms"), [(84, 3), (100, 3.57), (112, 4)])
+def test_a_warm_prompt_takes_three_to_four_ms(left: int, expected_ms: float) -> None:
+    figures = Figures(requests_per_s=1, context_tokens=6_000, warm_tokens=left)
+
+    assert warm_ms(figures) == pytest.approx(expected_ms, abs=0.01)
+
+
+def test_two_thousand_requests_a_second_that_stay_450_ms_are_900_in_flight() -> None:
+    assert num_in_flight(2_000, 0.45) == 900
+
+
+def test_a_cold_fleet_without_waiting_has_about_900_in_flight() -> None:
+    stay_s = cold_ms(SEVEN_B) / 1000 + SEVEN_B.output_tokens / SEVEN_B.stream_tokens_per_s
+
+    assert num_in_flight(2_000, stay_s) == pytest.approx(900, rel=0.01)
+
+
+def test_a_billion_tokens_a_day_are_11_500_a_second() -> None:
+    per_s = requests_per_s(tokens_per_day=BILLION, output_tokens=24) * 24
+
+    assert per_s == pytest.approx(11_500, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("rate", "sustained", "peak"), [(3_000, 12, 35), (2_000, 17, 50)], ids=["fast", "slow"]
+)
+def test_they_take_12_to_17_gpus_and_35_to_50_at_three_times_the_load(
+    rate: float, sustained: float, peak: float
+) -> None:
+    """All of a prompt is cached: the example counts generated tokens only."""
+    figures = Figures(
+        requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
+        hit_rate=1.0,
+        decode_tokens_per_s=rate,
+    )
+
+    busy = busy_gpus(figures, hit_rate=1.0, requests_per_s=figures.requests_per_s)
+
+    # The example rounds; whole GPUs, rounded up, are 12 and 18, 35 and 53.
+    assert busy / figures.utilisation == pytest.approx(sustained, rel=0.05)
+    assert 3 * busy / figures.utilisation == pytest.approx(peak, rel=0.05)
+
+
+def test_sixty_gpus_at_three_dollars_cost_14_thousandths_of_a_dollar_per_thousand_tokens() -> None:
+    cost = dollars_per_1000_accepted(
+        num_gpus=60, dollars_per_gpu_hour=3, output_tokens_per_s=11_500, acceptance=0.3
+    )
+
+    assert cost == pytest.approx(0.014, abs=0.0005)
+
+
+def test_the_plan_of_the_whole_example_agrees_with_its_parts() -> None:
+    plan = make_plan(
+        Figures(
+            requests_per_s=requests_per_s(tokens_per_day=BILLION, output_tokens=24),
+            hit_rate=1.0,
+            decode_tokens_per_s=3_000,
+            num_gpus=60,
+        )
+    )
+
+    assert (plan.sustained.gpus, plan.burst.gpus) == (12, 35)
+    assert plan.dollars_per_hour == 180
+    assert plan.dollars_per_1000_accepted == pytest.approx(0.014, abs=0.0005)
