@@ -10,8 +10,11 @@ from inference.consumers.openai import MAX_BODY_BYTES
 from inference.gateway.frames import MAX_FRAME_CHARS
 
 
-def main() -> int:
-    """Runs until SIGTERM or SIGINT. Raises BadSetting before anything is started."""
+def main(application: str = "caret.wiring:gateway_application") -> int:
+    """Runs until SIGTERM or SIGINT. Raises BadSetting before anything is started.
+
+    `application`: module and factory, for whoever wants to look at the process from inside.
+    """
     host = env_text("CARET_GATEWAY_HOST", "127.0.0.1")
     port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
     data_plane_config()
@@ -19,7 +22,7 @@ def main() -> int:
     # Channels asks Django for its settings; this process has none, so no database to reach.
     settings.configure(CHANNEL_LAYERS={}, DATABASES={})
     uvicorn.run(
-        "caret.wiring:gateway_application",
+        application,
         factory=True,
         host=host,
         port=port,

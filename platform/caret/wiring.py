@@ -1,7 +1,6 @@
 """The composition root: reads the environment and puts the data plane together."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,6 +12,7 @@ import structlog
 from redis.asyncio import Redis
 
 from caret.foundation.clock import SystemClock
+from caret.foundation.collector import Collector, collector_replaced
 from caret.foundation.crypto import parse_root_secret
 from caret.foundation.environment import env_int, env_list, env_secret, env_text
 from caret.foundation.home import home_folder
@@ -100,12 +100,11 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             asyncio.create_task(_keep_running("snapshots", SnapshotFeed(redis, authority).run)),
             asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
+            asyncio.create_task(_keep_running("collector", _collector(plane).run)),
         ]
-        # What start-up made lives as long as the process: collections need not look at it again.
-        gc.collect()
-        gc.freeze()
         try:
-            yield plane
+            with collector_replaced():
+                yield plane
         finally:
             for task in tasks:
                 task.cancel()
@@ -117,6 +116,10 @@ def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
     pools = plane.router.pools.by_name.values()
     every = (replica for pool in pools for replica in pool.replicas)
     return Prober(VllmHealth(session), plane.router.replicas, every)
+
+
+def _collector(plane: DataPlane) -> Collector:
+    return Collector(plane.clock, is_quiet=lambda: plane.admission.seats.num_taken == 0)
 
 
 async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:

@@ -1,0 +1,152 @@
+"""Garbage collection at moments of our choosing.
+
+CPython's collector looks at all objects whenever a quarter of them is new: with 10,000 open
+sockets that holds the loop for most of a second. So it is switched off, what start-up made is put
+out of its sight, and a task collects in its place:
+
+    young    what came since the last look, in each tick that left something
+    middle   what ten of these left behind
+    full     all; its cost grows with what is alive, so it waits for a quiet moment, and comes
+             uncalled once memory has grown by MAX_GROWN_BLOCKS
+
+Objects are freed by reference counts as ever; this is about cycles only.
+"""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import structlog
+
+from caret.foundation.clock import Clock
+
+TICK_S: Final = 0.1
+MIN_YOUNG: Final = 700  # the interpreter's own threshold
+YOUNG_PER_MIDDLE: Final = 10
+# In blocks of the interpreter's allocator, about 80 bytes each: 80 KB, and 640 MB. 10,000
+# connections hold fewer than half as many.
+MIN_GROWN_BLOCKS: Final = 1_000
+MAX_GROWN_BLOCKS: Final = 8_000_000
+QUIET_S: Final = 1.0
+COUNT_EVERY_S: Final = 1.0  # counting blocks takes 0.5 ms where there are a million
+# Silence is waited for in proportion to how long the last full collection held the loop.
+_QUIET_PER_COST: Final = 10.0
+log = structlog.get_logger(__name__)
+
+
+class Generation(IntEnum):
+    """As `gc.collect` numbers them."""
+
+    YOUNG = 0
+    MIDDLE = 1
+    FULL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the decision rests on."""
+
+    now_s: float  # monotonic
+    num_young: int  # objects made and not freed since the last collection
+    num_blocks: int  # allocated, see MIN_GROWN_BLOCKS
+    is_quiet: bool  # nobody waits for the loop
+
+
+class Schedule:
+    """Which generation is due. Pure: time and memory come in."""
+
+    def __init__(self, *, num_blocks: int) -> None:
+        self._least_blocks = num_blocks  # since the last full collection
+        self._num_collections = 0  # since a generation older than the young one
+        self._quiet_since_s: float | None = None
+        self._quiet_enough_s = QUIET_S
+
+    def due(self, moment: Moment) -> Generation | None:
+        self._least_blocks = min(self._least_blocks, moment.num_blocks)
+        if self._is_full_due(moment):
+            return Generation.FULL
+        if moment.num_young < MIN_YOUNG:
+            return None
+        self._num_collections += 1
+        is_middle = self._num_collections % YOUNG_PER_MIDDLE == 0
+        return Generation.MIDDLE if is_middle else Generation.YOUNG
+
+    def has_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
+        self._least_blocks = num_blocks
+        self._quiet_since_s = None
+        self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
+
+    def _is_full_due(self, moment: Moment) -> bool:
+        grown = moment.num_blocks - self._least_blocks
+        if not moment.is_quiet:
+            self._quiet_since_s = None
+        elif self._quiet_since_s is None:
+            self._quiet_since_s = moment.now_s
+        elif moment.now_s - self._quiet_since_s >= self._quiet_enough_s:
+            return grown >= MIN_GROWN_BLOCKS
+        return grown >= MAX_GROWN_BLOCKS
+
+
+class Collector:
+    """Collects for one event loop, in a process of which it is the only one that matters."""
+
+    def __init__(self, clock: Clock, is_quiet: Callable[[], bool]) -> None:
+        self._clock = clock
+        self._is_quiet = is_quiet
+        self._num_blocks = sys.getallocatedblocks()
+        self._counts_s = clock.monotonic_s() + COUNT_EVERY_S
+        self._schedule = Schedule(num_blocks=self._num_blocks)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.tick()
+
+    def tick(self) -> Generation | None:
+        """Collects what is due; what that was."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._counts_s:
+            self._count(now_s)
+        moment = Moment(
+            now_s=now_s,
+            num_young=gc.get_count()[0],
+            num_blocks=self._num_blocks,
+            is_quiet=self._is_quiet(),
+        )
+        generation = self._schedule.due(moment)
+        if generation is not None:
+            num_found = gc.collect(generation)
+            if generation is Generation.FULL:
+                self._note_full(moment, num_found)
+        return generation
+
+    def _count(self, now_s: float) -> None:
+        self._num_blocks = sys.getallocatedblocks()
+        self._counts_s = now_s + COUNT_EVERY_S
+
+    def _note_full(self, moment: Moment, num_found: int) -> None:
+        now_s = self._clock.monotonic_s()
+        cost_s = now_s - moment.now_s
+        self._count(now_s)
+        self._schedule.has_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
+        cost_ms = round(cost_s * 1000, 1)
+        log.info("garbage.collected", cost_ms=cost_ms, num_found=num_found, quiet=moment.is_quiet)
+
+
+@contextmanager
+def collector_replaced() -> Iterator[None]:
+    """The interpreter's own collector rests, and what lives already is looked at no more."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

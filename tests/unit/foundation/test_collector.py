@@ -1,0 +1,168 @@
+"""The collector: cycles go soon, everything is looked at in silence, and memory stays bounded."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from caret.foundation.collector import (
+    COUNT_EVERY_S,
+    MAX_GROWN_BLOCKS,
+    MIN_GROWN_BLOCKS,
+    MIN_YOUNG,
+    QUIET_S,
+    TICK_S,
+    YOUNG_PER_MIDDLE,
+    Collector,
+    Generation,
+    Moment,
+    Schedule,
+    collector_replaced,
+)
+from tests.fakes.clock import FakeClock
+from tests.fakes.waiting import until
+
+BLOCKS = 1_000_000
+FULL, YOUNG = Generation.FULL, Generation.YOUNG
+
+
+@pytest.fixture
+def schedule() -> Schedule:
+    return Schedule(num_blocks=BLOCKS)
+
+
+@pytest.fixture
+def _replaced() -> Iterator[None]:
+    with collector_replaced():
+        yield
+
+
+def _moment(
+    now_s: float = 0.0, *, young: int = 0, grown: int = 0, is_quiet: bool = False
+) -> Moment:
+    return Moment(now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet)
+
+
+class Knot:
+    """A cycle: nothing but a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def _untied_knot() -> "weakref.ref[Knot]":
+    return weakref.ref(Knot())
+
+
+def test_where_nothing_was_left_nothing_is_collected(schedule: Schedule) -> None:
+    assert schedule.due(_moment(young=MIN_YOUNG - 1)) is None
+
+
+def test_each_tenth_collection_takes_in_what_the_others_left(schedule: Schedule) -> None:
+    dues = [schedule.due(_moment(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
+
+    assert dues == 2 * ([YOUNG] * (YOUNG_PER_MIDDLE - 1) + [Generation.MIDDLE])
+
+
+def test_silence_is_used_to_look_at_everything(schedule: Schedule) -> None:
+    silence = [_moment(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True) for now_s in (0.0, QUIET_S)]
+
+    assert [schedule.due(moment) for moment in silence] == [None, FULL]
+
+
+def test_a_silence_that_was_broken_begins_anew(schedule: Schedule) -> None:
+    grown = MIN_GROWN_BLOCKS
+    schedule.due(_moment(0.0, grown=grown, is_quiet=True))
+    schedule.due(_moment(QUIET_S / 2, grown=grown, is_quiet=False))
+
+    assert schedule.due(_moment(QUIET_S, grown=grown, is_quiet=True)) is None
+
+
+def test_in_a_long_silence_everything_is_looked_at_once(schedule: Schedule) -> None:
+    schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.due(_moment(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.has_collected_all(num_blocks=BLOCKS, cost_s=0.0)
+
+    later = [_moment(now_s * QUIET_S, is_quiet=True) for now_s in range(2, 20)]
+
+    assert {schedule.due(moment) for moment in later} == {None}
+
+
+def test_the_dearer_the_last_time_the_longer_the_silence_that_is_waited_for(
+    schedule: Schedule,
+) -> None:
+    schedule.has_collected_all(num_blocks=BLOCKS, cost_s=QUIET_S)
+    schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+
+    dues = [
+        schedule.due(_moment(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+        for now_s in (2 * QUIET_S, 10 * QUIET_S)
+    ]
+
+    assert dues == [None, FULL]
+
+
+def test_without_silence_growth_forces_a_full_collection(schedule: Schedule) -> None:
+    assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
+    assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS)) is FULL
+
+
+def test_growth_counts_from_the_least_that_was_held(schedule: Schedule) -> None:
+    schedule.due(_moment(grown=-BLOCKS // 2))
+
+    assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
+
+
+@pytest.mark.usefixtures("_replaced")
+def test_a_cycle_among_much_that_is_new_goes_with_the_next_tick() -> None:
+    collector = Collector(FakeClock(), is_quiet=lambda: False)
+    collector.tick()
+    knot, kept = _untied_knot(), [[number] for number in range(2 * MIN_YOUNG)]
+    assert knot() is not None
+
+    collector.tick()
+
+    assert knot() is None
+    assert len(kept) == 2 * MIN_YOUNG
+
+
+@pytest.mark.usefixtures("_replaced")
+def test_a_cycle_that_grew_old_goes_in_silence() -> None:
+    clock = FakeClock()
+    collector = Collector(clock, is_quiet=lambda: True)
+    knots = [Knot() for _ in range(MIN_GROWN_BLOCKS)]
+    gc.collect(Generation.MIDDLE)
+    first = weakref.ref(knots[0])
+    clock.pass_s(COUNT_EVERY_S)
+    collector.tick()
+    knots.clear()
+    assert first() is not None
+
+    clock.pass_s(QUIET_S)
+    collector.tick()
+
+    assert first() is None
+
+
+@pytest.mark.usefixtures("_replaced")
+async def test_it_collects_by_itself_while_the_loop_runs() -> None:
+    collecting = asyncio.create_task(Collector(FakeClock(), is_quiet=lambda: False).run())
+    knot, kept = _untied_knot(), [[number] for number in range(2 * MIN_YOUNG)]
+
+    await until(lambda: knot() is None, timeout_s=50 * TICK_S)
+
+    collecting.cancel()
+    await asyncio.gather(collecting, return_exceptions=True)
+    assert knot() is None
+    assert len(kept) == 2 * MIN_YOUNG
+
+
+def test_the_interpreter_s_collector_rests_and_comes_back() -> None:
+    with collector_replaced():
+        assert not gc.isenabled()
+        assert gc.get_freeze_count() > 0
+
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
