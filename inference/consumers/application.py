@@ -7,13 +7,36 @@ from typing import Final
 import structlog
 
 from caret.foundation.logs import describe
+from inference.consumers import infill, mistral, ollama, openai
 from inference.consumers.base import Receive, Scope, SendMessage
+from inference.consumers.generation import Dialect, GenerationConsumer
 from inference.consumers.health import HealthConsumer
+from inference.consumers.http import HttpConsumer
+from inference.consumers.lookups import ModelsConsumer
 from inference.consumers.missing import MissingConsumer
-from inference.consumers.openai import OpenAIConsumer
+from inference.consumers.ollama_server import ShowConsumer, TagsConsumer, VersionConsumer
 from inference.consumers.stream import StreamConsumer
+from inference.consumers.tabby_server import ServerSettingConsumer, TabbyHealthConsumer
 from inference.pipeline import DataPlane
 
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    "/v1/completions": openai.DIALECT,
+    "/completions": openai.DIALECT,
+    "/beta/completions": openai.DIALECT,
+    "/v1/fim/completions": mistral.DIALECT,
+    "/infill": infill.DIALECT,
+    "/api/generate": ollama.DIALECT,
+}
+LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
+    "/v1/models": ModelsConsumer,
+    "/v1/health": TabbyHealthConsumer,
+    "/v1beta/server_setting": ServerSettingConsumer,
+    "/api/show": ShowConsumer,
+    "/api/tags": TagsConsumer,
+    "/api/version": VersionConsumer,
+    "/health": HealthConsumer,
+    "/healthz": HealthConsumer,
+}
 Asgi = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
@@ -55,11 +78,13 @@ class GatewayApplication:
 
     def _consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
         stream = StreamConsumer.as_asgi(plane=plane, allowed_origins=self._allowed_origins)
-        return {
-            ("websocket", "/v1/stream"): stream,
-            ("http", "/v1/completions"): OpenAIConsumer.as_asgi(plane=plane),
-            ("http", "/healthz"): HealthConsumer.as_asgi(plane=plane),
+        generating = {
+            path: GenerationConsumer.as_asgi(plane=plane, dialect=dialect)
+            for path, dialect in DIALECTS.items()
         }
+        looking_up = {path: made.as_asgi(plane=plane) for path, made in LOOKUPS.items()}
+        http = {("http", path): consumer for path, consumer in (generating | looking_up).items()}
+        return {("websocket", "/v1/stream"): stream, **http}
 
 
 async def _deny(_scope: Scope, receive: Receive, send: SendMessage) -> None:

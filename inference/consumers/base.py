@@ -5,7 +5,8 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer, get_handler_name
 
-Headers = list[tuple[bytes, bytes]]
+Header = tuple[bytes, bytes]
+Headers = list[Header]
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
@@ -42,6 +43,11 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def bearer_key(scope: Scope) -> str | None:
-    """The API key of the Authorization header, which alone may carry it; never a URL."""
+    """The API key of the Authorization header; never one in a URL."""
     scheme, _, credentials = (header(scope, b"authorization") or "").partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None
+
+
+def presented_key(scope: Scope) -> str | None:
+    """As bearer_key, or of the `api-key` header, by which clients made for Azure send it."""
+    return bearer_key(scope) or header(scope, b"api-key") or None

@@ -1,6 +1,8 @@
-"""`GET /healthz`: whether this gateway can serve; cheap, and open to anybody."""
+"""Whether this gateway can serve; cheap, and open to anybody: `GET /healthz`, and `GET /health` as
+clients of llama.cpp ask. A pool that is down does not count: the gateway says so itself."""
 
 from inference.consumers.http import HttpConsumer
+from inference.errors import CompletionError, Unauthenticated
 from inference.pipeline import DataPlane
 
 
@@ -10,10 +12,9 @@ class HealthConsumer(HttpConsumer):
         self._plane = plane
 
     async def answer(self, _body: bytes) -> None:
-        if self._plane.authority.is_fresh():
-            await self.send_whole(200, b"application/json", b'{"status":"ok"}')
-        else:
-            await self.refuse(503, "snapshots_stale", "The gateway cannot verify keys.")
+        if not self._plane.authority.is_fresh():
+            raise Unauthenticated("snapshots_stale", "", http_status=503)
+        await self.send_json(b'{"status":"ok"}')
 
-    async def refuse(self, status: int, code: str, message: str) -> None:
-        await self.send_whole(status, b"application/json", b'{"status":"' + code.encode() + b'"}')
+    def error_body(self, error: CompletionError) -> bytes:
+        return b'{"status":"' + error.code.encode() + b'"}'

@@ -5,7 +5,7 @@ is seen while it is under way and ends it at once.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,6 +16,7 @@ from caret.foundation.logs import describe
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.consumers.base import (
     DataPlaneConsumer,
+    Header,
     Headers,
     Message,
     Receive,
@@ -26,12 +27,14 @@ from inference.errors import BadRequest, CompletionError
 
 log = structlog.get_logger(__name__)
 MAX_RECEIVE_S: Final = 10.0  # for the whole body; a client slower than this is not typing
+_JSON: Final = b"application/json"
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `answer` and `refuse`, and `check` where not everybody may call."""
+    """Subclasses implement `answer` and `error_body`, and `check` where not everybody may call."""
 
     max_body_bytes = 0  # most have no use for a body
+    methods: tuple[bytes, ...] = ()  # that it answers; empty: all
 
     def __init__(self) -> None:
         self._body = bytearray()
@@ -43,12 +46,20 @@ class HttpConsumer(DataPlaneConsumer):
         """Called when only the headers are here; raises CompletionError to read no more."""
 
     async def answer(self, body: bytes) -> None:
-        """Sends the whole response. Cancelled when the client leaves."""
+        """Sends the whole response. Cancelled when the client leaves; raises CompletionError as
+        long as nothing was sent."""
         raise NotImplementedError
 
-    async def refuse(self, status: int, code: str, message: str) -> None:
-        """Sends a whole response in the protocol's own shape of an error."""
+    def error_body(self, error: CompletionError) -> bytes:
+        """JSON in the protocol's own shape of an error."""
         raise NotImplementedError
+
+    async def refuse(self, error: CompletionError) -> None:
+        """Sends the whole response. Raises ClientGone."""
+        headers: Headers = []
+        if error.code == "method_not_allowed":
+            headers.append((b"allow", b", ".join(self.methods)))
+        await self.send_whole(error.http_status, _JSON, self.error_body(error), headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         """Ends with the answer, or when the client leaves, whichever is first."""
@@ -98,23 +109,35 @@ class HttpConsumer(DataPlaneConsumer):
             {"type": "http.response.body", "body": body, "more_body": not is_last}
         )
 
-    async def send_whole(self, status: int, content_type: bytes, body: bytes) -> None:
+    async def send_json(self, body: bytes) -> None:
+        await self.send_whole(200, _JSON, body)
+
+    async def send_whole(
+        self, status: int, content_type: bytes, body: bytes, headers: Sequence[Header] = ()
+    ) -> None:
         length = str(len(body)).encode()
-        await self.start(status, [(b"content-type", content_type), (b"content-length", length)])
+        described = [(b"content-type", content_type), (b"content-length", length), *headers]
+        await self.start(status, described)
         await self.send_part(body, is_last=True)
 
     def _refuse_strangers(self) -> None:
         try:
+            self._check_method()
             self.check()
         except CompletionError as error:
             self._refuse_with(error)
+
+    def _check_method(self) -> None:
+        if self.methods and self.scope["method"].encode() not in self.methods:
+            known = b" or ".join(self.methods).decode()
+            raise BadRequest("method_not_allowed", f"Use {known}.", http_status=405)
 
     def _on_too_late(self) -> None:
         message = f"The body did not come within {MAX_RECEIVE_S:.0f} s."
         self._refuse_with(BadRequest("too_slow", message, http_status=408))
 
     def _refuse_with(self, error: CompletionError) -> None:
-        self._begin(self.refuse(error.http_status, error.code, error.message))
+        self._begin(self.refuse(error))
 
     def _begin(self, answer: Coroutine[None, None, None]) -> None:
         """The first answer counts."""
@@ -126,15 +149,21 @@ class HttpConsumer(DataPlaneConsumer):
 
     async def _answer(self, answer: Coroutine[None, None, None]) -> None:
         try:
-            await answer
+            await self._answer_or_refuse(answer)
         except ClientGone:
             return
         except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
             log.error("http.defect", path=self.scope["path"], **describe(defect))
             with suppress(ClientGone):
-                await self.refuse(500, "internal", "Something went wrong.")
+                await self.refuse(CompletionError("internal", "Something went wrong."))
         finally:
             self._has_answered.set()
+
+    async def _answer_or_refuse(self, answer: Coroutine[None, None, None]) -> None:
+        try:
+            await answer
+        except CompletionError as error:
+            await self.refuse(error)
 
     async def _send_bounded(self, message: Message) -> None:
         try:

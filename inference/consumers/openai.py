@@ -1,132 +1,114 @@
-"""`POST /v1/completions` in OpenAI's shapes: streamed as server-sent events, or whole.
+"""`POST /v1/completions` in OpenAI's shapes.
 
-With `suffix` the prompt is the text before the cursor, without it the prompt is taken as it is.
-Unknown fields are ignored.
+With `suffix` the prompt is the text before the cursor. Without it, it may be a fill-in-the-middle
+prompt of some model's; else it is taken as it is. With `segments` the body is Tabby's, which asks
+at the same address. However many choices are asked for, one comes: decoding is deterministic, so
+further ones would repeat it.
 """
 
-import asyncio
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
 import msgspec
 
-from caret.contracts.policy import Mode
-from caret.contracts.usage import Finish
-from inference.completion.arrival import Arrival, Draft
-from inference.completion.client import ClientGone
-from inference.completion.request import Principal
-from inference.consumers.base import bearer_key
-from inference.consumers.http import HttpConsumer
-from inference.consumers.openai_answers import EventStream, WholeAnswer, error_body
-from inference.errors import BadRequest, CompletionError
-from inference.gateway.authenticate import authenticate
-from inference.pipeline import DataPlane, serve
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival
+from inference.consumers import tabby
+from inference.consumers.answers import SSE, answering
+from inference.consumers.bodies import Stops, decode, draft_of_prompt, one_text, stops_of
+from inference.consumers.generation import Dialect, Question
+from inference.consumers.openai_shapes import Usage, error_body, finish_reason, usage_of
+from inference.errors import BadRequest
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
-    include_usage: bool = False
+    include_usage: bool | None = None
 
 
 class CompletionBody(msgspec.Struct, frozen=True):
-    prompt: str | list[str]
-    model: str = ""
+    prompt: str | list[str] | None = None
+    model: str | None = None
     suffix: str | None = None
     max_tokens: int | None = None
     n: int | None = None
-    stop: str | list[str] | None = None
+    stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    segments: msgspec.Raw = msgspec.Raw()  # of Tabby's; read by its own dialect
 
 
-_decode = msgspec.json.Decoder(CompletionBody).decode
+class Choice(msgspec.Struct, frozen=True):
+    text: str
+    finish_reason: str | None
+    index: int = 0
+    logprobs: None = None
 
 
-MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+class Completion(msgspec.Struct, frozen=True):
+    """An answer, or an event of one: there usage comes alone, at the end, and when asked for."""
+
+    id: str
+    created: int  # Unix seconds
+    model: str  # what the client called it: it has no say in the matter
+    choices: list[Choice]
+    object: str = "text_completion"
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET
 
 
-class OpenAIConsumer(HttpConsumer):
-    max_body_bytes = MAX_BODY_BYTES
+class CompletionShape:
+    def __init__(self, arrival: Arrival, *, model: str, wants_usage: bool) -> None:
+        self._id = f"cmpl-{arrival.request_id}"
+        self._created = arrival.occurred_at_ms // 1000
+        self._model = model
+        self._wants_usage = wants_usage
 
-    def __init__(self, plane: DataPlane) -> None:
-        super().__init__()
-        self._plane = plane
-        self._received_s = plane.clock.monotonic_s()
-        self._principal: Principal  # once `check` has let it in
+    def part(self, text: str) -> Completion:
+        return self._completion(Choice(text, None))
 
-    def check(self) -> None:
-        if self.scope["method"] != "POST":
-            raise BadRequest("method_not_allowed", "Use POST.", http_status=405)
-        self._principal = authenticate(
-            self._plane.authority, bearer_key(self.scope), now_ms=self._plane.clock.now_ms()
-        )
+    def end(self, account: Account) -> list[Completion]:
+        last = self._completion(Choice("", finish_reason(account)))
+        if not self._wants_usage:
+            return [last]
+        return [last, msgspec.structs.replace(last, choices=[], usage=usage_of(account))]
 
-    async def answer(self, body: bytes) -> None:
-        try:
-            arrival, parsed = self._understand(body)
-            with self._ending_with_key():
-                await serve(self._plane, arrival, self._client(arrival, parsed))
-        except CompletionError as error:
-            await self.refuse(error.http_status, error.code, error.message)
+    def whole(self, text: str, account: Account) -> Completion:
+        answer = self._completion(Choice(text, finish_reason(account)))
+        return msgspec.structs.replace(answer, usage=usage_of(account))
 
-    async def refuse(self, status: int, code: str, message: str) -> None:
-        try:
-            await self.send_whole(
-                status, b"application/json", error_body(status, code=code, message=message)
-            )
-        except ClientGone:
-            return
-
-    def _understand(self, body: bytes) -> tuple[Arrival, CompletionBody]:
-        """Raises BadRequest."""
-        parsed = _parse(body)
-        arrival = Arrival(
-            protocol="openai",
-            key_text=bearer_key(self.scope),
-            draft=_draft(parsed),
-            received_s=self._received_s,
-            occurred_at_ms=self._plane.clock.now_ms(),
-        )
-        return arrival, parsed
-
-    def _ending_with_key(self) -> AbstractContextManager[None]:
-        """A key that is revoked ends its completion; the client gets what there is, and an end."""
-        task = asyncio.current_task()
-        assert task is not None, "consumers answer in a task of their own"
-        end = partial(task.cancel, Finish.CANCELLED.value)
-        return self._plane.authority.watching(self._principal.credential.key_id, end)
-
-    def _client(self, arrival: Arrival, parsed: CompletionBody) -> EventStream | WholeAnswer:
-        if not parsed.stream:
-            return WholeAnswer(self, arrival.request_id, model=parsed.model)
-        options = parsed.stream_options or StreamOptions()
-        return EventStream(
-            self, arrival.request_id, model=parsed.model, wants_usage=options.include_usage
-        )
+    def _completion(self, choice: Choice) -> Completion:
+        return Completion(self._id, self._created, self._model, [choice])
 
 
-def _parse(body: bytes) -> CompletionBody:
-    try:
-        parsed = _decode(body)
-    except msgspec.ValidationError:
-        raise BadRequest("bad_field", "A field is missing or malformed; see the API.") from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise BadRequest("bad_json", "The body is not a JSON object.") from None
-    if parsed.n not in (None, 1):
-        raise BadRequest("bad_field", "n may only be 1.")
-    return parsed
+_decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 
-def _draft(parsed: CompletionBody) -> Draft:
-    prompts = [parsed.prompt] if isinstance(parsed.prompt, str) else parsed.prompt
-    if len(prompts) != 1:
-        raise BadRequest("bad_field", "prompt must be one text.")
-    stop = [parsed.stop] if isinstance(parsed.stop, str) else parsed.stop or []
-    return Draft(
-        mode=Mode.FIM,
-        prefix=prompts[0],
-        suffix=parsed.suffix or "",
-        max_tokens=parsed.max_tokens,
-        stop=tuple(stop),
-        is_raw=parsed.suffix is None,
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    if bytes(parsed.segments) not in (b"", b"null"):
+        return tabby.understand(body)
+    if parsed.prompt is None:
+        raise BadRequest("bad_field", "prompt is missing.")
+    check_choices(parsed.n)
+    options = parsed.stream_options or StreamOptions()
+    shape = partial(
+        CompletionShape, model=parsed.model or "", wants_usage=bool(options.include_usage)
     )
+    return Question(
+        protocol="openai",
+        draft=draft_of_prompt(
+            one_text(parsed.prompt),
+            suffix=parsed.suffix,
+            max_tokens=parsed.max_tokens,
+            stop=stops_of(parsed.stop),
+        ),
+        client=answering(shape, SSE if parsed.stream else None),
+    )
+
+
+def check_choices(n: int | None) -> None:
+    if n is not None and n < 1:
+        raise BadRequest("bad_field", "n must be at least 1.")
+
+
+DIALECT: Final = Dialect(understand=understand, error_body=error_body)

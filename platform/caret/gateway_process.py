@@ -6,7 +6,7 @@ from django.conf import settings
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.logs import configure_logging
 from caret.wiring import data_plane_config
-from inference.consumers.openai import MAX_BODY_BYTES
+from inference.consumers.generation import MAX_BODY_BYTES
 from inference.gateway.frames import MAX_FRAME_CHARS
 
 

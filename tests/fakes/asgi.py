@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from inference.consumers.base import Message, Scope
+from inference.consumers.base import Headers, Message, Scope
 
 
 class FakeServer:
@@ -37,10 +37,27 @@ class FakeServer:
         body = json.loads(self.messages[1]["body"])
         return str(body.get("error", body)["code"])
 
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode(): value.decode() for name, value in self.messages[0]["headers"]}
 
-def http_scope(path: str, *, key: str | None = None, method: str = "POST") -> Scope:
-    headers = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
-    return {"type": "http", "method": method, "path": path, "headers": headers}
+    @property
+    def body(self) -> bytes:
+        return b"".join(message["body"] for message in self.messages[1:])
+
+
+def http_scope(
+    path: str, *, key: str | None = None, method: str = "POST", headers: Headers | None = None
+) -> Scope:
+    bearer = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
+    path, _, query = path.partition("?")
+    return {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [*bearer, *(headers or [])],
+    }
 
 
 def websocket_scope(key: str) -> Scope:

@@ -16,7 +16,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
 from tests.fakes.pools import make_admission, make_pool, make_router
-from tests.fakes.tenants import ROOT_SECRET, make_credential, make_snapshot
+from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
 
 WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
 KEY: Final = generate_key(KeyKind.DEVELOPER)
@@ -46,3 +46,13 @@ class FakeGateway:
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
         )
+
+    @property
+    def key_text(self) -> str:
+        return KEY.text
+
+    def exclude(self, globs: dict[str, tuple[str, ...]]) -> None:
+        """From now on, for the tenant whose key it is."""
+        policy = make_policy(content_exclusion=globs)
+        version = max(self.authority.versions.values()) + 1
+        self.authority.replace(make_snapshot(make_credential(KEY), policy=policy, version=version))

@@ -24,9 +24,8 @@ BAD_BODIES = {
     "a prompt that is no text": (b'{"prompt": 7}', 400, "bad_field"),
     "token ids": (b'{"prompt": [1, 2, 3]}', 400, "bad_field"),
     "two prompts": (b'{"prompt": ["x", "y"]}', 400, "bad_field"),
-    "two answers": (b'{"prompt": "x", "n": 2}', 400, "bad_field"),
+    "no answers": (b'{"prompt": "x", "n": 0}', 400, "bad_field"),
     "no tokens": (b'{"prompt": "x", "max_tokens": 0}', 400, "bad_field"),
-    "five stops": (b'{"prompt": "x", "stop": ["1", "2", "3", "4", "5"]}', 400, "bad_field"),
     "an empty stop": (b'{"prompt": "x", "stop": ""}', 400, "bad_field"),
     "a long raw prompt": (b'{"prompt": "' + b"x y " * 4000 + b'"}', 400, "prompt_too_long"),
     "a prompt of a megabyte": (b'{"prompt": "' + b"x" * MB + b'"}', 413, "too_large"),
@@ -55,12 +54,12 @@ async def test_only_post_asks_for_completions(site: Site, method: str) -> None:
     async with site.http() as session, session.request(method, "/v1/completions") as response:
         body = await response.text()
 
-    assert response.status == 405
+    assert (response.status, response.headers["Allow"]) == (405, "POST")
     assert method == "HEAD" or json.loads(body)["error"]["code"] == "method_not_allowed"
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/models", "/v1/completions/", "/v1/stream", "/metrics", "/admin/"]
+    "path", ["/", "/v1", "/v1/completions/", "/v1/stream", "/metrics", "/admin/"]
 )
 async def test_nothing_is_at_other_addresses(site: Site, path: str) -> None:
     async with site.http() as session, session.get(path) as response:

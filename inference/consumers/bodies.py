@@ -1,0 +1,70 @@
+"""Reading a body: what all dialects have in common.
+
+Unknown fields are ignored, and what editors' plugins send without meaning it is made good: the
+markers that they list as stop strings end every completion here anyway.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from caret.contracts.policy import Mode
+from inference.completion.arrival import Draft
+from inference.context.fim import ALL_MARKERS
+from inference.errors import BadRequest
+from inference.gateway.languages import LANGUAGES
+from inference.gateway.receive import MAX_STOPS
+
+Body = TypeVar("Body")
+Stops = str | list[str] | None
+
+_CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
+# As plugins write them where the tokenizer's own names begin with a special character.
+_SPELLINGS: Final = frozenset(marker.lstrip("▁") for marker in ALL_MARKERS)
+_MARKERS: Final = ALL_MARKERS | _SPELLINGS | _CHAT_ENDS
+
+
+def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
+    """Raises BadRequest: `bad_field`, `bad_json`."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError:
+        raise BadRequest("bad_field", "A field is missing or malformed; see the API.") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise BadRequest("bad_json", "The body is not a JSON object.") from None
+
+
+def one_text(prompt: str | list[str]) -> str:
+    """Raises BadRequest: a list of prompts would be several completions."""
+    if isinstance(prompt, str):
+        return prompt
+    if len(prompt) != 1:
+        raise BadRequest("bad_field", "prompt must be one text.")
+    return prompt[0]
+
+
+def stops_of(stop: Stops) -> tuple[str, ...]:
+    """Each once, without those that cannot come: models' markers are tokens, never text. Of more
+    than an engine takes the first: plugins that list a dozen cut by them once more themselves."""
+    stops = [stop] if isinstance(stop, str) else stop or []
+    return tuple(dict.fromkeys(each for each in stops if each not in _MARKERS))[:MAX_STOPS]
+
+
+def known_language(language: str | None) -> str:
+    """ "" for one that we do not know: editors have names of their own."""
+    name = (language or "").lower()
+    return name if name in LANGUAGES else ""
+
+
+def draft_of_prompt(
+    prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
+) -> Draft:
+    """A fill-in-the-middle request; without suffix the prompt is taken as it is."""
+    return Draft(
+        mode=Mode.FIM,
+        prefix=prompt,
+        suffix=suffix or "",
+        max_tokens=max_tokens,
+        stop=stop,
+        is_raw=suffix is None,
+    )

@@ -1,0 +1,92 @@
+"""What all protocols that ask for a completion by HTTP share; each adds its dialect.
+
+The path and the repository, which decide what the tenant's policy excludes, come in the body where
+the protocol has a place for them, else in the headers X-Caret-Path and X-Caret-Repository.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival, Draft
+from inference.completion.client import Client
+from inference.completion.request import Principal
+from inference.consumers.answers import Http
+from inference.consumers.base import Scope, header, presented_key
+from inference.consumers.http import HttpConsumer
+from inference.errors import CompletionError
+from inference.gateway.authenticate import authenticate
+from inference.pipeline import DataPlane, serve
+
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A body that was understood: what it asks for, and how the answer is to look."""
+
+    protocol: str  # in the numbers of the completion
+    draft: Draft
+    client: Callable[[Http, Arrival], Client]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One protocol's words."""
+
+    understand: Callable[[bytes], Question]  # raises BadRequest
+    error_body: Callable[[CompletionError], bytes]
+
+
+class GenerationConsumer(HttpConsumer):
+    max_body_bytes = MAX_BODY_BYTES
+    methods = (b"POST",)
+
+    def __init__(self, plane: DataPlane, dialect: Dialect) -> None:
+        super().__init__()
+        self._plane = plane
+        self._dialect = dialect
+        self._received_s = plane.clock.monotonic_s()
+        self._principal: Principal  # once `check` has let it in
+
+    def check(self) -> None:
+        now_ms = self._plane.clock.now_ms()
+        key_text = presented_key(self.scope)
+        self._principal = authenticate(self._plane.authority, key_text, now_ms=now_ms)
+
+    async def answer(self, body: bytes) -> None:
+        question = self._dialect.understand(body)
+        arrival = Arrival(
+            protocol=question.protocol,
+            key_text=presented_key(self.scope),
+            draft=_located(question.draft, self.scope),
+            received_s=self._received_s,
+            occurred_at_ms=self._plane.clock.now_ms(),
+        )
+        client = question.client(self, arrival)
+        with self._ending_with_key():
+            if arrival.draft.is_warm_up:
+                await client.done(Account(arrival=arrival, clock=self._plane.clock))
+            else:
+                await serve(self._plane, arrival, client)
+
+    def error_body(self, error: CompletionError) -> bytes:
+        return self._dialect.error_body(error)
+
+    def _ending_with_key(self) -> AbstractContextManager[None]:
+        """A key that is revoked ends its completion; the client gets what there is, and an end."""
+        task = asyncio.current_task()
+        assert task is not None, "consumers answer in a task of their own"
+        end = partial(task.cancel, Finish.CANCELLED.value)
+        return self._plane.authority.watching(self._principal.credential.key_id, end)
+
+
+def _located(draft: Draft, scope: Scope) -> Draft:
+    path = draft.path or header(scope, b"x-caret-path") or ""
+    repository = draft.repository or header(scope, b"x-caret-repository") or ""
+    return replace(draft, path=path, repository=repository)

@@ -1,0 +1,64 @@
+"""What clients look up before they ask for completions: behind a key, but free of limits."""
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from inference.completion.request import Principal
+from inference.consumers.answers import encode
+from inference.consumers.base import presented_key
+from inference.consumers.http import HttpConsumer
+from inference.consumers.openai_shapes import error_body
+from inference.errors import CompletionError
+from inference.gateway.authenticate import authenticate
+from inference.pipeline import DataPlane
+
+
+class LookupConsumer(HttpConsumer):
+    """Subclasses say what is to be told."""
+
+    methods: tuple[bytes, ...] = (b"GET",)
+
+    def __init__(self, plane: DataPlane) -> None:
+        super().__init__()
+        self.plane = plane
+        self.principal: Principal  # once `check` has let it in
+
+    def check(self) -> None:
+        now_ms = self.plane.clock.now_ms()
+        key_text = presented_key(self.scope)
+        self.principal = authenticate(self.plane.authority, key_text, now_ms=now_ms)
+
+    async def answer(self, body: bytes) -> None:
+        await self.send_json(encode(self.look_up(body)))
+
+    def look_up(self, body: bytes) -> msgspec.Struct:
+        """Raises BadRequest."""
+        raise NotImplementedError
+
+    def error_body(self, error: CompletionError) -> bytes:
+        return error_body(error)
+
+    def models(self) -> list[str]:
+        """The tenant's, the fast tier's first."""
+        pools = self.plane.router.pools
+        names = (pools.of(self.principal.snapshot, tier).model for tier in Tier)
+        return list(dict.fromkeys(names))
+
+
+class Model(msgspec.Struct, frozen=True):
+    id: str
+    object: str = "model"
+    created: int = 0  # nobody knows
+    owned_by: str = "caret"
+
+
+class Models(msgspec.Struct, frozen=True):
+    data: list[Model]
+    object: str = "list"
+
+
+class ModelsConsumer(LookupConsumer):
+    """`GET /v1/models`, in OpenAI's shape. Any other name will do as well."""
+
+    def look_up(self, _body: bytes) -> Models:
+        return Models([Model(name) for name in self.models()])

@@ -1,0 +1,48 @@
+"""What OpenAI's protocols have in common: usage, the reasons of an end, errors."""
+
+import msgspec
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.consumers.answers import encode
+from inference.errors import CompletionError
+
+
+class PromptDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int
+
+
+class Usage(msgspec.Struct, frozen=True):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptDetails
+
+
+class ErrorDetails(msgspec.Struct, frozen=True):
+    message: str
+    type: str  # invalid_request_error: the client's side; server_error: ours
+    code: str  # one of platform/docs/protocol.md
+    param: str | None = None  # always null: the message names the field
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    error: ErrorDetails
+
+
+def usage_of(account: Account) -> Usage:
+    return Usage(
+        prompt_tokens=account.prompt_tokens,
+        completion_tokens=account.generated_tokens,
+        total_tokens=account.prompt_tokens + account.generated_tokens,
+        prompt_tokens_details=PromptDetails(account.cached_tokens or 0),
+    )
+
+
+def finish_reason(account: Account) -> str:
+    return "length" if account.ending is Finish.LENGTH else "stop"
+
+
+def error_body(error: CompletionError) -> bytes:
+    kind = "invalid_request_error" if error.http_status < 500 else "server_error"
+    return encode(ErrorAnswer(ErrorDetails(error.message, kind, error.code)))

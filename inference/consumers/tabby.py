@@ -1,0 +1,95 @@
+"""`POST /v1/completions` with `segments`, as Tabby's agent asks: never streamed.
+
+The agent cuts the answer itself.
+"""
+
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Mode
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival, Draft, DraftFile
+from inference.consumers.answers import answering
+from inference.consumers.bodies import decode, known_language
+from inference.consumers.generation import Question
+from inference.gateway.receive import MAX_FILES
+
+
+class CodeFile(msgspec.Struct, frozen=True):
+    filepath: str
+    body: str
+
+
+class Segments(msgspec.Struct, frozen=True):
+    prefix: str
+    suffix: str | None = None
+    filepath: str | None = None
+    git_url: str | None = None
+    # Each in descending order of score; a file may stand in several.
+    relevant_snippets_from_changed_files: list[CodeFile] | None = None
+    relevant_snippets_from_recently_opened_files: list[CodeFile] | None = None
+    declarations: list[CodeFile] | None = None
+
+
+class TabbyBody(msgspec.Struct, frozen=True):
+    segments: Segments
+    language: str | None = None
+
+
+class TabbyChoice(msgspec.Struct, frozen=True):
+    text: str
+    index: int = 0
+
+
+class TabbyCompletion(msgspec.Struct, frozen=True):
+    id: str
+    choices: list[TabbyChoice]
+
+
+class TabbyShape:
+    def __init__(self, arrival: Arrival) -> None:
+        self._id = f"cmpl-{arrival.request_id}"
+
+    def part(self, text: str) -> TabbyCompletion:
+        return TabbyCompletion(self._id, [TabbyChoice(text)])
+
+    def end(self, _account: Account) -> list[TabbyCompletion]:
+        return []
+
+    def whole(self, text: str, _account: Account) -> TabbyCompletion:
+        return self.part(text)
+
+
+_decoder: Final = msgspec.json.Decoder(TabbyBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    segments = parsed.segments
+    draft = Draft(
+        mode=Mode.FIM,
+        prefix=segments.prefix,
+        suffix=segments.suffix or "",
+        path=segments.filepath or "",
+        language=known_language(parsed.language),
+        repository=_repository(segments.git_url or ""),
+        files=_files(segments),
+    )
+    return Question(protocol="tabby", draft=draft, client=answering(TabbyShape, None))
+
+
+def _repository(git_url: str) -> str:
+    """By what policies call it: `git@example.com:acme/shop.git` is `shop`."""
+    return git_url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
+
+
+def _files(segments: Segments) -> tuple[DraftFile, ...]:
+    """Most relevant first, as `receive` leaves files whose time is not known."""
+    every = (
+        *(segments.relevant_snippets_from_changed_files or ()),
+        *(segments.relevant_snippets_from_recently_opened_files or ()),
+        *(segments.declarations or ()),
+    )
+    return tuple(DraftFile(file.filepath, file.body, 0.0) for file in every)[:MAX_FILES]

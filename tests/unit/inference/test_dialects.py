@@ -1,0 +1,336 @@
+"""Each protocol's answers, byte for byte where its clients are strict."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from inference.pools.engine import EngineStop
+from tests.fakes.asgi import FakeServer
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.gateway import FakeGateway
+from tests.fakes.web import ask
+
+
+def scrubbed(server: FakeServer) -> str:
+    """The body with its request id replaced, of which nobody can know it before."""
+    text = server.body.decode()
+    return re.sub(r"(cmpl-)[0-9a-f-]{36}", r"\1ID", text)
+
+
+def drafted(gateway: FakeGateway) -> Any:
+    """What reached the engine, as text."""
+    (request,) = gateway.engine.requests
+    (writer,) = set(gateway.plane.writers.values())
+    return writer.tokens._with_markers.decode(request.token_ids, skip_special_tokens=False)
+
+
+async def test_a_whole_completion_has_all_of_openais_fields() -> None:
+    gateway = FakeGateway()
+
+    server = await ask(gateway, "/v1/completions", {"model": "m", "prompt": "a", "suffix": "z"})
+
+    created = gateway.clock.now_ms() // 1000
+    assert scrubbed(server) == (
+        f'{{"id":"cmpl-ID","created":{created},"model":"m","choices":[{{"text":"bc",'
+        '"finish_reason":"stop","index":0,"logprobs":null}],"object":"text_completion",'
+        '"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,'
+        '"prompt_tokens_details":{"cached_tokens":0}}}'
+    )
+    assert server.headers["content-type"] == "application/json"
+
+
+async def test_a_stream_has_neither_comments_nor_events_without_choices() -> None:
+    server = await ask(FakeGateway(), "/beta/completions", {"prompt": "a", "stream": True})
+
+    events = server.body.decode().split("\n\n")
+    assert events[-2:] == ["data: [DONE]", ""]
+    parsed = [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
+    assert [event["choices"][0]["text"] for event in parsed] == ["b", "c", ""]
+    assert [event["choices"][0]["finish_reason"] for event in parsed] == [None, None, "stop"]
+    assert not any("usage" in event for event in parsed)
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/completions", "/beta/completions"])
+async def test_one_choice_comes_however_many_are_asked_for(path: str) -> None:
+    server = await ask(FakeGateway(), path, {"prompt": "a", "n": 3})
+
+    assert len(json.loads(server.body)["choices"]) == 1
+
+
+async def test_markers_listed_as_stop_strings_are_left_to_the_tokens() -> None:
+    gateway = FakeGateway()
+    stops = ["<|endoftext|>", "<fim_prefix>", "<PRE>", "<MID>", "</code>", "//", "a", "b", "c"]
+
+    await ask(gateway, "/completions", {"prompt": "a", "stop": stops})
+
+    (request,) = gateway.engine.requests
+    assert request.stop == ("</code>", "//", "a", "b")
+
+
+async def test_mistrals_answer_carries_a_message() -> None:
+    server = await ask(FakeGateway(), "/v1/fim/completions", {"prompt": "a", "suffix": "z"})
+
+    (choice,) = json.loads(server.body)["choices"]
+    assert choice == {
+        "message": {"content": "bc", "role": "assistant"},
+        "finish_reason": "stop",
+        "index": 0,
+    }
+
+
+async def test_mistrals_stream_carries_deltas_and_usage_at_its_end() -> None:
+    server = await ask(FakeGateway(), "/v1/fim/completions", {"prompt": "a", "stream": True})
+
+    *events, done, _ = server.body.decode().split("\n\n")
+    parsed = [json.loads(event.removeprefix("data: ")) for event in events]
+    assert done == "data: [DONE]"
+    assert [event["choices"][0]["delta"]["content"] for event in parsed] == ["b", "c", ""]
+    assert [("usage" in event) for event in parsed] == [False, False, True]
+
+
+async def test_mistrals_prompt_without_suffix_is_still_a_prefix() -> None:
+    gateway = FakeGateway()
+
+    await ask(gateway, "/v1/fim/completions", {"prompt": "<|fim_middle|>"})
+
+    (request,) = gateway.engine.requests
+    assert len(request.token_ids) > 4  # a marker in the text is text
+
+
+async def test_infill_puts_the_lines_and_the_cursors_beginning_together() -> None:
+    gateway = FakeGateway()
+    body = {"input_prefix": "def f():\n", "prompt": "    r", "input_suffix": "\n", "n_cmpl": 3}
+
+    server = await ask(gateway, "/infill", body)
+
+    assert "def f():\n    r" in drafted(gateway)
+    assert json.loads(server.body)["content"] == "bc"
+
+
+async def test_infill_answers_the_fields_that_were_asked_for_flat_and_compact() -> None:
+    fields = ["content", "timings/prompt_n", "truncated", "tokens_cached", "no/such", "nothing"]
+
+    server = await ask(
+        FakeGateway(), "/infill", {"input_prefix": "a", "response_fields": fields, "stream": False}
+    )
+
+    assert server.body == (
+        b'{"content":"bc","timings/prompt_n":4,"truncated":false,"tokens_cached":0}'
+    )
+
+
+async def test_infill_gives_other_files_the_newest_nearest_to_the_cursor() -> None:
+    gateway = FakeGateway()
+    extra = [
+        {"text": "newer", "time": 2, "filename": "b.py"},
+        {"text": "older", "time": 1, "filename": "a.py"},
+    ]
+
+    await ask(gateway, "/infill", {"input_prefix": "x", "input_extra": extra})
+
+    prompt = drafted(gateway)
+    assert prompt.index("older") < prompt.index("newer") < prompt.index("<|fim_prefix|>")
+
+
+async def test_more_files_than_may_be_sent_are_no_error() -> None:
+    extra = [{"text": "x", "time": time, "filename": f"{time}.py"} for time in range(64)]
+
+    server = await ask(FakeGateway(), "/infill", {"input_prefix": "x", "input_extra": extra})
+
+    assert server.status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/infill", {"input_prefix": "a", "n_predict": 0, "response_fields": []}),
+        ("/api/generate", {"model": "m", "stream": False}),
+        ("/api/generate", {"prompt": "a", "options": {"num_predict": 0}, "stream": False}),
+    ],
+)
+async def test_a_warm_up_is_answered_by_nothing(path: str, body: dict[str, Any]) -> None:
+    server = await ask(FakeGateway(), path, body)
+
+    answer = json.loads(server.body)
+    assert server.status == 200
+    assert answer.get("content", answer.get("response")) == ""
+
+
+@pytest.mark.parametrize("limit", [-1, -2, None])
+async def test_a_limit_below_zero_is_none(limit: int | None) -> None:
+    gateway = FakeGateway()
+
+    await ask(gateway, "/infill", {"input_prefix": "a", "n_predict": limit})
+
+    (request,) = gateway.engine.requests
+    assert request.max_tokens == 128
+
+
+async def test_a_streamed_infill_ends_with_the_numbers() -> None:
+    gateway = FakeGateway(engine=FakeEngine(chunks_of("b", "c", stop=EngineStop.LENGTH)))
+
+    server = await ask(gateway, "/infill", {"input_prefix": "a", "stream": True})
+
+    *events, rest = server.body.decode().split("\n\n")
+    parsed = [json.loads(event.removeprefix("data: ")) for event in events]
+    assert rest == ""
+    assert [event["content"] for event in parsed] == ["b", "c", ""]
+    assert [event["stop"] for event in parsed] == [False, False, True]
+    assert (parsed[-1]["stop_type"], parsed[-1]["tokens_predicted"]) == ("limit", 2)
+
+
+async def test_tabbys_segments_are_asked_at_openais_address() -> None:
+    gateway = FakeGateway()
+    segments = {
+        "prefix": "p = ",
+        "suffix": "\ns",
+        "filepath": "src/main.py",
+        "git_url": "git@example.com:acme/shop.git",
+        "declarations": [{"filepath": "h.py", "body": "declared"}],
+        "relevant_snippets_from_changed_files": [{"filepath": "a.py", "body": "x", "score": 1.0}],
+        "clipboard": "",
+    }
+
+    server = await ask(
+        gateway, "/v1/completions", {"language": "klingon", "segments": segments, "user": None}
+    )
+
+    assert scrubbed(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
+    prompt = drafted(gateway)
+    assert "src/main.py" in prompt
+    assert prompt.index("declared") < prompt.index("a.py")  # the most relevant is the nearest
+    assert [each.protocol for each in gateway.journal.completions] == ["tabby"]
+
+
+async def test_ollama_streams_lines_unless_told_otherwise() -> None:
+    body = {"model": "m", "prompt": "a", "suffix": "z", "options": {"num_predict": 8}}
+
+    server = await ask(FakeGateway(), "/api/generate", body)
+
+    *lines, rest = server.body.decode().split("\n")
+    parsed = [json.loads(line) for line in lines]
+    assert rest == ""
+    assert [line["response"] for line in parsed] == ["b", "c", ""]
+    assert [line["done"] for line in parsed] == [False, False, True]
+    assert parsed[-1]["done_reason"] == "stop"
+    assert server.headers["content-type"] == "application/x-ndjson"
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/v1/completions", {"error": {"code": "bad_field"}}),
+        ("/v1/fim/completions", {"object": "error", "type": "bad_field"}),
+        ("/infill", {"error": {"code": 400, "type": "invalid_request_error"}}),
+    ],
+)
+async def test_an_error_has_the_protocols_own_shape(path: str, shape: dict[str, Any]) -> None:
+    server = await ask(FakeGateway(), path, {"prompt": 7, "input_prefix": 7})
+
+    assert server.status == 400
+    assert _is_within(shape, json.loads(server.body))
+
+
+async def test_ollamas_error_is_a_sentence() -> None:
+    server = await ask(FakeGateway(), "/api/generate", {"prompt": 7})
+
+    assert json.loads(server.body) == {"error": "A field is missing or malformed; see the API."}
+
+
+async def test_the_headers_say_where_the_text_stands_when_the_body_cannot() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"shop": ("secret/**",)})
+    headers = [(b"x-caret-path", b"secret/a.py"), (b"x-caret-repository", b"shop")]
+
+    for path in ("/v1/completions", "/v1/fim/completions", "/infill", "/api/generate"):
+        server = await ask(gateway, path, {"prompt": "a"}, headers=headers)
+        assert server.status == 403
+
+    assert gateway.engine.requests == []
+
+
+async def test_tabbys_excluded_file_is_refused_and_its_excluded_snippets_leave() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"shop": ("secret/**",)})
+    segments = {"prefix": "p", "git_url": "https://example.com/acme/shop"}
+    snippet = {"filepath": "secret/b.py", "body": "hidden", "score": 1}
+
+    refused = await ask(
+        gateway, "/v1/completions", {"segments": {**segments, "filepath": "secret/a.py"}}
+    )
+    await ask(
+        gateway,
+        "/v1/completions",
+        {"segments": {**segments, "filepath": "a.py", "declarations": [snippet]}},
+    )
+
+    assert refused.status == 403
+    assert "hidden" not in drafted(gateway)
+
+
+async def test_the_api_key_header_will_do() -> None:
+    key = [(b"api-key", FakeGateway().key_text.encode())]
+
+    accepted = await ask(FakeGateway(), "/completions", {"prompt": "a"}, key=None, headers=key)
+    refused = await ask(
+        FakeGateway(), "/completions", {"prompt": "a"}, key=None, headers=[(b"api-key", b"x")]
+    )
+
+    assert (accepted.status, refused.status) == (200, 401)
+
+
+async def test_models_are_listed_to_who_has_a_key() -> None:
+    listed = await ask(FakeGateway(), "/v1/models", method="GET")
+    refused = await ask(FakeGateway(), "/v1/models", method="GET", key=None)
+
+    assert json.loads(listed.body) == {
+        "data": [{"id": "demo", "object": "model", "created": 0, "owned_by": "caret"}],
+        "object": "list",
+    }
+    assert refused.status == 401
+
+
+async def test_tabbys_health_has_what_its_agents_read() -> None:
+    for method in ("GET", "POST"):
+        server = await ask(FakeGateway(), "/v1/health", method=method)
+        health = json.loads(server.body)
+
+        assert health["model"] == "demo"
+        assert "device" in health
+        assert isinstance(health["version"], dict)
+
+
+async def test_tabbys_plugins_are_told_not_to_post_usage_to_their_vendor() -> None:
+    server = await ask(FakeGateway(), "/v1beta/server_setting", method="GET")
+
+    assert json.loads(server.body) == {"disable_client_side_telemetry": True}
+
+
+async def test_ollamas_model_shows_that_it_fills_in_the_middle() -> None:
+    server = await ask(FakeGateway(), "/api/show", {"name": "anything"})
+
+    assert ".Suffix" in json.loads(server.body)["template"]
+
+
+async def test_llama_cpps_health_is_open_to_anybody() -> None:
+    server = await ask(FakeGateway(), "/health", method="GET", key=None)
+
+    assert (server.status, server.body) == (200, b'{"status":"ok"}')
+
+
+async def test_another_method_is_told_which_one_is_allowed() -> None:
+    for path, method, allowed in (
+        ("/infill", "GET", "POST"),
+        ("/v1/models", "POST", "GET"),
+        ("/v1/health", "PUT", "GET, POST"),
+    ):
+        server = await ask(FakeGateway(), path, method=method)
+        assert (server.status, server.headers["allow"]) == (405, allowed)
+
+
+def _is_within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict):
+        return all(name in whole and _is_within(each, whole[name]) for name, each in part.items())
+    return bool(part == whole)
