@@ -1,0 +1,242 @@
+"""A file's outline: its definitions by their signatures, so that a few hundred tokens tell what can
+be called. What a definition is, is data: a tree-sitter query per grammar. Pure.
+
+    class Reader(Base):
+        def read(self, path: str) -> bytes:
+    LIMIT = 3
+
+A query captures `def` (what is named) and, where it has one, `body` (what is left out); without a
+body a short definition stands whole, of a long one the first line.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from tree_sitter import Node, Parser, Query, QueryCursor
+
+from caret.foundation.grammars import Grammar, grammar_of, load
+
+MAX_OUTLINE_TOKENS: Final = 300
+# What is parsed of a file: its head holds more signatures than the tokens above take.
+MAX_PARSED_CHARS: Final = 12_000
+# A signature longer than this is data that looks like one.
+_MAX_SIGNATURE_CHARS: Final = 240
+_MAX_WHOLE_LINES: Final = 6
+# Types of nodes whose bodies hold locals, and no definitions that others could use.
+_FUNCTION_WORDS: Final = ("function", "method", "constructor", "lexical_declaration")
+_MIN_SIGNATURES: Final = 2  # fewer: the text itself says more
+
+_JAVASCRIPT: Final = """
+    (function_declaration body: (_) @body) @def
+    (generator_function_declaration body: (_) @body) @def
+    (class_declaration body: (_) @body) @def
+    (method_definition body: (_) @body) @def
+    (lexical_declaration (variable_declarator value: (arrow_function body: (_) @body))) @def
+    (lexical_declaration (variable_declarator value: (_) @value)
+        (#not-match? @value "=>")) @def
+"""
+_TYPESCRIPT: Final = (
+    _JAVASCRIPT
+    + """
+    (abstract_class_declaration body: (_) @body) @def
+    (function_signature) @def
+    (interface_declaration) @def
+    (type_alias_declaration) @def
+    (enum_declaration) @def
+    (public_field_definition) @def
+"""
+)
+_C: Final = """
+    (function_definition body: (_) @body) @def
+    (declaration declarator: (function_declarator)) @def
+    (type_definition) @def
+    (struct_specifier body: (_)) @def
+    (enum_specifier body: (_)) @def
+    (preproc_def) @def
+    (preproc_function_def) @def
+"""
+QUERIES: Final = {
+    Grammar.PYTHON: """
+        (class_definition body: (_) @body) @def
+        (function_definition body: (_) @body) @def
+        (module (expression_statement (assignment)) @def)
+        (class_definition body: (block (expression_statement (assignment)) @def))
+    """,
+    Grammar.JAVASCRIPT: _JAVASCRIPT,
+    Grammar.TYPESCRIPT: _TYPESCRIPT,
+    Grammar.TSX: _TYPESCRIPT,
+    Grammar.GO: """
+        (function_declaration body: (_) @body) @def
+        (method_declaration body: (_) @body) @def
+        (type_declaration) @def
+        (const_declaration) @def
+        (source_file (var_declaration) @def)
+    """,
+    Grammar.RUST: """
+        (function_item body: (_) @body) @def
+        (function_signature_item) @def
+        (impl_item body: (_) @body) @def
+        (trait_item body: (_) @body) @def
+        (mod_item body: (_) @body) @def
+        (struct_item) @def
+        (enum_item) @def
+        (type_item) @def
+        (const_item) @def
+        (static_item) @def
+        (macro_definition) @def
+    """,
+    Grammar.JAVA: """
+        (class_declaration body: (_) @body) @def
+        (interface_declaration body: (_) @body) @def
+        (enum_declaration) @def
+        (record_declaration body: (_) @body) @def
+        (method_declaration body: (_) @body) @def
+        (method_declaration !body) @def
+        (constructor_declaration body: (_) @body) @def
+        (field_declaration) @def
+    """,
+    Grammar.C: _C,
+    Grammar.CPP: _C
+    + """
+        (class_specifier body: (_) @body) @def
+        (namespace_definition body: (_) @body) @def
+        (field_declaration) @def
+        (alias_declaration) @def
+    """,
+    Grammar.CSHARP: """
+        (namespace_declaration body: (_) @body) @def
+        (class_declaration body: (_) @body) @def
+        (interface_declaration body: (_) @body) @def
+        (struct_declaration body: (_) @body) @def
+        (record_declaration) @def
+        (enum_declaration) @def
+        (method_declaration body: (_) @body) @def
+        (method_declaration !body) @def
+        (constructor_declaration body: (_) @body) @def
+        (property_declaration) @def
+        (field_declaration) @def
+    """,
+    Grammar.RUBY: """
+        (module body: (_) @body) @def
+        (class body: (_) @body) @def
+        (method body: (_) @body) @def
+        (singleton_method body: (_) @body) @def
+        (assignment left: (constant)) @def
+    """,
+    Grammar.PHP: """
+        (namespace_definition) @def
+        (class_declaration body: (_) @body) @def
+        (interface_declaration body: (_) @body) @def
+        (trait_declaration body: (_) @body) @def
+        (enum_declaration body: (_) @body) @def
+        (method_declaration body: (_) @body) @def
+        (method_declaration !body) @def
+        (function_definition body: (_) @body) @def
+        (property_declaration) @def
+        (const_declaration) @def
+    """,
+    Grammar.SQL: """
+        (create_table) @def
+        (create_view) @def
+        (create_index) @def
+        (create_function) @def
+        (create_type) @def
+    """,
+    Grammar.BASH: """
+        (function_definition body: (_) @body) @def
+        (program (variable_assignment) @def)
+        (program (declaration_command) @def)
+    """,
+    Grammar.CSS: """
+        (rule_set (block) @body) @def
+        (media_statement (block) @body) @def
+        (keyframes_statement) @def
+    """,
+    Grammar.HTML: """
+        (start_tag (attribute (attribute_name) @name) (#eq? @name "id")) @def
+        (start_tag (tag_name) @tag (#match? @tag "^(form|h[1-3]|section|template)$")) @def
+    """,
+    Grammar.JSON: """
+        (document (object (pair value: (object) @body) @def))
+        (document (object (pair value: (array) @body) @def))
+        (document (object (pair value: [(string) (number) (true) (false) (null)]) @def))
+        (document (object (pair value: (object (pair) @def))))
+    """,
+    Grammar.YAML: """
+        (document (block_node (block_mapping (block_mapping_pair) @def)))
+        (document (block_node (block_mapping (block_mapping_pair
+            value: (block_node (block_mapping (block_mapping_pair) @def))))))
+    """,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    text: str
+    start: int  # bytes, of the line on which it begins
+    end: int  # of its text, or of what is local to it: what begins before is no definition of ours
+
+
+def outline(path: str, text: str) -> str:
+    """The signatures in the order of the file; "" when there is no grammar or hardly any."""
+    grammar = grammar_of("", path)
+    if grammar is None:
+        return ""
+    source = head_of(text).encode("utf-8", "replace")
+    query, parser = _query(grammar)
+    matches = QueryCursor(query).matches(parser.parse(source).root_node)
+    definitions = [
+        _definition(node, captures.get("body"), source)
+        for _, captures in matches
+        for node in captures["def"]
+    ]
+    signatures = [definition.text for definition in _apart(definitions)]
+    return "\n".join([*signatures, ""]) if len(signatures) >= _MIN_SIGNATURES else ""
+
+
+def head_of(text: str) -> str:
+    """What of a file is looked at: its beginning, whole lines."""
+    if len(text) <= MAX_PARSED_CHARS:
+        return text
+    return text[: text.rfind("\n", 0, MAX_PARSED_CHARS) + 1 or MAX_PARSED_CHARS]
+
+
+def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _Definition:
+    """With its line's indentation and what leads to it there, such as `export` or `async`."""
+    start = source.rfind(b"\n", 0, node.start_byte) + 1
+    end = _end_before(bodies[0]) if bodies else node.end_byte
+    if not bodies and source.count(b"\n", start, end) >= _MAX_WHOLE_LINES:
+        end = source.find(b"\n", node.start_byte)
+    is_function = any(word in node.type for word in _FUNCTION_WORDS)
+    text = source[start:end].decode("utf-8", "replace").rstrip()
+    return _Definition(
+        text=text[:_MAX_SIGNATURE_CHARS],
+        start=start,
+        end=bodies[0].end_byte if bodies and is_function else end,
+    )
+
+
+def _end_before(body: Node) -> int:
+    """Where the signature ends: comments between it and the body are the body's."""
+    before = body.prev_sibling
+    while before is not None and "comment" in before.type:
+        before = before.prev_sibling
+    return before.end_byte if before is not None else body.start_byte
+
+
+def _apart(definitions: Iterable[_Definition]) -> Iterator[_Definition]:
+    """In order, without those that another one holds already."""
+    shown = -1
+    for definition in sorted(definitions, key=lambda each: (each.start, -each.end)):
+        if definition.start >= shown:
+            shown = definition.end
+            yield definition
+
+
+@cache
+def _query(grammar: Grammar) -> tuple[Query, Parser]:
+    """Made when first asked for; some milliseconds."""
+    language = load(grammar)
+    return Query(language, QUERIES[grammar]), Parser(language)

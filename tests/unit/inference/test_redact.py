@@ -1,0 +1,138 @@
+"""Secrets leave a text before it becomes part of a prompt."""
+
+import pkgutil
+import re
+
+import detect_secrets.plugins
+import pytest
+from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.keyword import DENYLIST
+from detect_secrets.util.filetype import FileType
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference.context import redact
+from inference.context.redact import REDACTED, file_type, redact_line, without_private_keys
+
+PYTHON = FileType.PYTHON
+KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
+SECRETS = [
+    ("AKIA" + "ABCD1234" * 2, 'key_id = "{}"'),
+    ("ghp_" + "a1B2" * 9, "token = {}"),
+    ("glpat-" + "a1B2c3D4e5" * 2, "run(token={})"),
+    ("xoxb-123456789012-abcdef", "slack = '{}'"),
+    ("sk_live_" + "a1B2c3D4" * 3, "stripe({})"),
+    ("SG." + "a" * 22 + "." + "b" * 43, "mail = {}"),
+    ("pypi-AgEIcHlwaS5vcmc" + "a1B2" * 20, "password = {}"),
+    ("123456789:" + "a1B2c" * 7, "bot = {}"),
+    ("hunter2", "url = 'postgres://bob:{}@db.internal/x'"),
+    ("hunter2-and-more", 'password = "{}"'),
+    ("correct horse", "my_api_key = '{}'"),
+    ("9f86d081884c7d659a2feaa0c55ad015", "digest = '{}'"),
+    ("Zm9vYmFyMTIzNDU2Nzg5MHF3ZXJ0eXVpb3A", "blob = '{}'"),
+    (
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "jwt = '{}'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("secret", "line"), SECRETS)
+def test_a_secret_is_replaced_and_the_rest_of_the_line_stays(secret: str, line: str) -> None:
+    redacted = redact_line(line.format(secret), PYTHON)
+
+    assert secret not in redacted
+    assert REDACTED in redacted
+    assert redacted.startswith(line.split("{}")[0].split("postgres")[0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password = get_password(user)",
+        'api_key = os.environ["API_KEY"]',
+        "password = '${PASSWORD}'",
+        "def test_a_secret_is_replaced_and_the_rest_of_the_line_stays(secret: str) -> None:",
+        "alphabet = 'abcdefghijklmnopqrstuvwxyz'",
+        "run_id = '9f86d081884c7d659a2feaa0c55ad015'",
+        "session = '123e4567-e89b-12d3-a456-426614174000'",
+        "    return self.reader.read(path, encoding=encoding, errors=errors)",
+        "",
+    ],
+)
+def test_ordinary_code_stays_as_it_is(line: str) -> None:
+    assert redact_line(line, PYTHON) is line
+
+
+@pytest.mark.parametrize("path", ["app/.env", ".env.local", "a.ini", "b/c.yaml", "C:\\x\\d.toml"])
+def test_a_configuration_file_needs_no_quotes_around_its_passwords(path: str) -> None:
+    assert "hunter2x" not in redact_line("db_password: hunter2x", file_type(path))
+    assert redact_line("db_password: hunter2x", PYTHON) == "db_password: hunter2x"
+
+
+def test_of_a_private_key_nothing_is_left() -> None:
+    text = (
+        f"a = 1\n-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}-----END RSA PRIVATE KEY-----\nb = 2\n"
+    )
+
+    redacted = without_private_keys(text)
+
+    assert not any(line in redacted for line in KEY_BODY.split())
+    assert redacted.startswith("a = 1\n")
+    assert redacted.endswith("-----\nb = 2\n")
+
+
+def test_a_private_key_that_is_cut_off_is_no_less_secret() -> None:
+    redacted = without_private_keys(f"x\n-----BEGIN EC PRIVATE KEY-----\n{KEY_BODY}")
+
+    assert not any(line in redacted for line in KEY_BODY.split())
+
+
+def test_text_without_keys_is_the_same_text() -> None:
+    assert without_private_keys(text := "the private key of a house\n") is text
+
+
+def test_an_endless_line_is_looked_at_in_parts() -> None:
+    line = "x" * 5_000 + ' password = "hunter2-and-more" ' + "y" * 5_000
+
+    assert "hunter2-and-more" not in redact_line(line, PYTHON)
+
+
+@settings(deadline=None)
+@given(st.text(), st.sampled_from(FileType))
+def test_any_line_can_be_looked_at_and_twice_is_as_good_as_once(line: str, kind: FileType) -> None:
+    once = redact_line(line, kind)
+
+    assert redact_line(once, kind).count(REDACTED) >= once.count(REDACTED)
+
+
+def test_every_plugin_of_the_library_is_used_or_left_out_on_purpose() -> None:
+    plugins = {module.name for module in pkgutil.iter_modules(detect_secrets.plugins.__path__)}
+    used = {
+        type(plugin).__module__.rpartition(".")[2]
+        for plugin in (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
+    }
+
+    apart = {"base", "basic_auth", "high_entropy_strings", "keyword", "private_key"}
+    assert plugins - used - apart == {"ip_public"}
+
+
+@pytest.mark.parametrize(("secret", "line"), SECRETS[:8])
+def test_the_quick_look_lets_every_token_through(secret: str, line: str) -> None:
+    runs = re.findall(r"[A-Za-z0-9_+/=-]+", line.format(secret))
+
+    assert max(map(len, runs)) >= redact.SHORT_RUN_CHARS
+
+
+@pytest.mark.parametrize("plugin", redact.LONG_TOKENS, ids=lambda plugin: type(plugin).__name__)
+def test_a_long_token_has_a_long_run(plugin: RegexBasedDetector) -> None:
+    """Every expression of it names a length of its own that is long enough."""
+    for regex in plugin.denylist:
+        lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
+        assert max(lengths) >= 16 or "soap" in regex.pattern
+        assert max(lengths) + len(re.findall(r"AKIA", regex.pattern)) * 4 >= redact.LONG_RUN_CHARS
+
+
+def test_the_names_hints_cover_the_librarys_names() -> None:
+    for name in DENYLIST:
+        assert any(hint in name.replace("ñ", "n") or hint in name for hint in redact._NAME_HINTS)
