@@ -11,7 +11,26 @@
 
     tenants = ["acme"]             # slugs: a pool of theirs alone; left out: for all others
 
-One shared pool for each tier; the same replicas may stand in two pools.
+One shared pool for each tier; the same replicas may stand in two pools. A replica of which more is
+to be said is a table:
+
+    replicas = [
+        "http://10.0.0.1:8000",
+        { url = "http://10.0.0.2:8000", kv_events = "tcp://10.0.0.2:5557", speculation = "ngram" },
+    ]
+
+kv_events        where it publishes its KV events (vLLM's --kv-events-config): of two replicas or
+                 more the gateway then asks the one that holds more of a prompt. They hold prompts
+                 in clear and anybody may subscribe: on a private network only. Of no use in a pool
+                 of one.
+kv_replay        its `replay_endpoint`, without which a gateway knows only what was stored since it
+                 was started.
+speculation      ngram | draft | suffix, as --speculative-config has it. Requests of languages in
+                 which too little of it is accepted go to the pool's replicas without. `suffix` also
+                 needs suffix_decoding_max_cached_requests = 0, as its --speculative-config must
+                 have it: otherwise completions of one tenant are drafts for another.
+kv_connector     of its --kv-transfer-config: OffloadingConnector or LMCacheMPConnector, whose keys
+                 hold the tenant's salt. Any other is refused.
 """
 
 import tomllib
@@ -27,8 +46,18 @@ from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.environment import BadSetting
 from inference.context.fim import Order
+from inference.pools.leaks import Speculation, refuse_leaks
 
 MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
+
+
+class ReplicaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    url: str
+    kv_events: str | None = None
+    kv_replay: str | None = None
+    speculation: Speculation | None = None
+    suffix_decoding_max_cached_requests: int | None = None
+    kv_connector: str | None = None
 
 
 class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +66,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     tokenizer: str
     max_context_tokens: int
-    replicas: tuple[str, ...]
+    replicas: tuple[str | ReplicaEntry, ...]
     order: Order | None = None
     tenants: tuple[str, ...] = ()
 
@@ -52,6 +81,9 @@ class Replica:
 
     name: str  # host:port, in the numbers of a completion
     url: str  # without a trailing slash
+    kv_events: str | None = None  # tcp://host:port; None: it does not publish them
+    kv_replay: str | None = None
+    speculation: Speculation | None = None  # None: it does not speculate
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +114,12 @@ class Pools:
     def shared(self, tier: Tier) -> Pool:
         return self._shared[tier]
 
+    def replicas(self, *, min_of_pool: int = 1) -> tuple[Replica, ...]:
+        """Of all pools with so many; one that stands in two of them is there once."""
+        pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_of_pool)
+        every = (replica for pool in pools for replica in pool.replicas)
+        return tuple({replica.url: replica for replica in every}.values())
+
 
 def read_catalog(path: Path) -> Pools:
     """Raises BadSetting, by the file's name and the entry's place."""
@@ -92,7 +130,9 @@ def read_catalog(path: Path) -> Pools:
     except (tomllib.TOMLDecodeError, UnicodeError, msgspec.ValidationError) as error:
         raise BadSetting(f"CARET_POOLS: {path}: {error}.") from error
     _check_shares(parsed.pools, path)
-    return Pools(_pool(entry, path) for entry in parsed.pools)
+    pools = [_pool(entry, path) for entry in parsed.pools]
+    _check_replicas(pools, path)
+    return Pools(pools)
 
 
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
@@ -106,6 +146,14 @@ def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
         raise BadSetting(f"CARET_POOLS: {path}: no pool for the tier {min(missing)}.")
     if twice := _twice(f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants):
         raise BadSetting(f"CARET_POOLS: {path}: two pools of the tenant {twice}.")
+
+
+def _check_replicas(pools: list[Pool], path: Path) -> None:
+    """What is said of a replica that stands in two pools is the same in both."""
+    said: dict[str, Replica] = {}
+    for replica in (replica for pool in pools for replica in pool.replicas):
+        if said.setdefault(replica.url, replica) != replica:
+            raise BadSetting(f"CARET_POOLS: {path}: two entries of {replica.name} that differ.")
 
 
 def _twice(names: Iterable[str]) -> str | None:
@@ -132,14 +180,41 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         model=entry.model,
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
-        replicas=tuple(_replica(url, entry.name) for url in entry.replicas),
+        replicas=tuple(_replica(each, pool=entry.name) for each in entry.replicas),
         order=entry.order,
         tenants=frozenset(entry.tenants),
     )
 
 
-def _replica(url: str, pool: str) -> Replica:
-    parts = urlsplit(url)
+def _replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
+    if isinstance(entry, str):
+        entry = ReplicaEntry(url=entry)
+    parts = urlsplit(entry.url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise BadSetting(f"CARET_POOLS: the pool {pool} has a replica that is no http address.")
-    return Replica(name=parts.netloc, url=url.rstrip("/"))
+    for address in (entry.kv_events, entry.kv_replay):
+        if address is not None and not _is_socket(address):
+            raise BadSetting(f"CARET_POOLS: the pool {pool} has KV events at no tcp address.")
+    try:
+        refuse_leaks(
+            speculation=entry.speculation,
+            max_cached_requests=entry.suffix_decoding_max_cached_requests,
+            kv_connector=entry.kv_connector,
+        )
+    except BadSetting as error:
+        raise BadSetting(f"CARET_POOLS: the pool {pool}: {error}") from error
+    return Replica(
+        name=parts.netloc,
+        url=entry.url.rstrip("/"),
+        kv_events=entry.kv_events,
+        kv_replay=entry.kv_replay,
+        speculation=entry.speculation,
+    )
+
+
+def _is_socket(address: str) -> bool:
+    parts = urlsplit(address)
+    try:
+        return parts.scheme == "tcp" and bool(parts.hostname) and parts.port is not None
+    except ValueError:  # a port that is no number
+        return False

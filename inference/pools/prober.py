@@ -18,10 +18,9 @@ class Probe(Protocol):
 
 class Prober:
     def __init__(self, probe: Probe, replicas: Replicas, every: Iterable[Replica]) -> None:
-        """`every` replica of the catalogue; one that stands in two pools is asked once."""
         self._probe = probe
         self._replicas = replicas
-        self._every = tuple({replica.url: replica for replica in every}.values())
+        self._every = tuple(every)
 
     async def run(self) -> None:
         while True:

@@ -9,7 +9,7 @@ time that this happens.
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from inference.pools.catalog import Replica
@@ -18,6 +18,9 @@ CAPACITY: Final = 1.25  # times the mean of what is under way
 # Fewer than these at once never send a request away from its prefix: to prefill 2,000 tokens anew
 # costs more than to wait behind so many that are cached.
 ALWAYS_ROOM: Final = 8
+# Tokens; a prefill chunk of the engine that we start. A smaller gain is not worth the prefix's
+# growing in two places.
+CLEARLY_MORE: Final = 128
 
 
 def rank(key: str, replicas: Sequence[Replica]) -> list[Replica]:
@@ -32,6 +35,22 @@ def with_room(
     total = sum(map(num_under_way, ranked)) + 1
     bound = max(ALWAYS_ROOM, math.ceil(CAPACITY * total / len(ranked)))
     return tuple(replica for replica in ranked if num_under_way(replica) < bound)
+
+
+def corrected(preferred: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
+    """The one that is known to hold clearly more of the prompt goes first; the rest stays.
+
+    `cached`: tokens by address, without the replicas that do not tell: of those the affinity is all
+    that is known.
+    """
+    first = preferred[0]
+    told = [replica for replica in preferred if replica.url in cached]
+    if first.url not in cached:
+        return tuple(preferred)
+    best = max(told, key=lambda replica: cached[replica.url])
+    if cached[best.url] - cached[first.url] < CLEARLY_MORE:
+        return tuple(preferred)
+    return (best, *(replica for replica in preferred if replica is not best))
 
 
 def _score(key: str, replica: Replica) -> bytes:

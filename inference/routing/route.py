@@ -11,11 +11,12 @@ from caret.contracts.policy import Mode
 from caret.foundation.ids import CacheSalt
 from inference.completion.request import Admitted, CompletionRequest
 from inference.context.prompt import Prompt
-from inference.pools.catalog import Pool, Pools, Replica
+from inference.pools.catalog import Pools, Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import Replicas
+from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
-from inference.routing.affinity import rank, with_room
+from inference.routing.affinity import corrected, rank, with_room
 
 _PRIORITIES: Final = {
     Mode.INLINE: 0,
@@ -26,21 +27,25 @@ _PRIORITIES: Final = {
 }
 # Two of the largest blocks that engines use by default, a few lines of code.
 _HEAD_TOKENS: Final = 64
+_MAX_RETRIES: Final = 1  # somebody waits
 
 
 class Router:
     """What routing knows besides the request."""
 
-    def __init__(self, *, pools: Pools, namespaces: Namespaces, replicas: Replicas) -> None:
+    def __init__(
+        self, *, pools: Pools, namespaces: Namespaces, replicas: Replicas, index: CacheIndex
+    ) -> None:
         self.pools = pools
         self.namespaces = namespaces
         self.replicas = replicas
+        self.index = index
 
 
 def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.salt(admitted.principal)
-    replica, *others = _preferred(router, pool, _key(salt, request, prompt))
+    replica, *others = _preferred(router, admitted, prompt, salt=salt)
     return EngineRequest(
         pool=pool,
         replica=replica,
@@ -55,12 +60,26 @@ def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
     )
 
 
-def _preferred(router: Router, pool: Pool, key: str) -> tuple[Replica, ...]:
-    """The one to ask, and the one to ask if that fails before it begins."""
-    ranked = rank(key, pool.replicas)
+def _preferred(
+    router: Router, admitted: Admitted, prompt: Prompt, *, salt: CacheSalt
+) -> tuple[Replica, ...]:
+    """The one to ask, and whom to ask if it fails before it begins."""
+    ranked = rank(
+        _key(salt, admitted.request, prompt), router.pools.by_name[admitted.pool].replicas
+    )
     well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
-    with_space = with_room(well, router.replicas.num_under_way)
-    return tuple(dict.fromkeys((*with_space, *well)))[:2]
+    roomy = with_room(well, router.replicas.num_under_way)
+    in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))
+    return tuple(in_turn)[: 1 + _MAX_RETRIES]
+
+
+def _corrected(
+    router: Router, preferred: tuple[Replica, ...], salt: CacheSalt, prompt: Prompt
+) -> tuple[Replica, ...]:
+    urls = [replica.url for replica in preferred if replica.kv_events is not None]
+    if len(urls) < 2:  # nothing to compare: the prompt need not be hashed
+        return preferred
+    return corrected(preferred, router.index.cached_tokens(urls, salt, prompt.token_ids))
 
 
 def _key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:

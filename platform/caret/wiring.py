@@ -32,6 +32,8 @@ from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.vllm import VllmEngine
 from inference.pools.vllm_health import VllmHealth
+from inference.prefix_cache.feed import KvEventFeed, Publication
+from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.recording.journal import FileJournal
 from inference.recording.record import Recorder
@@ -101,6 +103,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
             asyncio.create_task(_keep_running("collector", _collector(plane).run)),
+            *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
         ]
         try:
             with collector_replaced():
@@ -113,9 +116,20 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
 
 def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
-    pools = plane.router.pools.by_name.values()
-    every = (replica for pool in pools for replica in pool.replicas)
-    return Prober(VllmHealth(session), plane.router.replicas, every)
+    return Prober(VllmHealth(session), plane.router.replicas, plane.router.pools.replicas())
+
+
+def _feeds(plane: DataPlane) -> list[KvEventFeed]:
+    """One for each replica whose events are of use: a pool of one has nothing to choose."""
+    router = plane.router
+    return [
+        KvEventFeed(
+            Publication(replica.name, events=replica.kv_events, replay=replica.kv_replay),
+            router.index.watch(replica.url),
+        )
+        for replica in router.pools.replicas(min_of_pool=2)
+        if replica.kv_events is not None
+    ]
 
 
 def _collector(plane: DataPlane) -> Collector:
@@ -161,7 +175,10 @@ def _plane(
         },
         snippets=NoSnippets(),
         router=Router(
-            pools=pools, namespaces=Namespaces(config.root_secret), replicas=Replicas(clock)
+            pools=pools,
+            namespaces=Namespaces(config.root_secret),
+            replicas=Replicas(clock),
+            index=CacheIndex(),
         ),
         engine=VllmEngine(session, max_stall_s=config.max_engine_stall_s),
         recorder=Recorder(journal=journal, clock=clock),

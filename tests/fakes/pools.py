@@ -9,6 +9,7 @@ from inference.gateway.experiments import Experiments
 from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import Replicas
+from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
@@ -38,6 +39,7 @@ def make_router(*pools: Pool, clock: FakeClock | None = None) -> Router:
         pools=make_pools(*pools),
         namespaces=Namespaces(ROOT_SECRET),
         replicas=Replicas(clock or FakeClock()),
+        index=CacheIndex(),
     )
 
 

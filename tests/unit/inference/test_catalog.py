@@ -7,6 +7,7 @@ import pytest
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
 from inference.pools.catalog import Replica, read_catalog
+from inference.pools.leaks import Speculation
 from tests.fakes.tenants import GLOBEX, make_snapshot
 
 FAST = """
@@ -54,7 +55,85 @@ def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
     )
 
 
+def test_more_may_be_said_of_a_replica(tmp_path: Path) -> None:
+    table = (
+        '{ url = "http://10.0.0.3:8000/", kv_events = "tcp://10.0.0.3:5557", '
+        'kv_replay = "tcp://10.0.0.3:5558", speculation = "ngram", '
+        'kv_connector = "LMCacheMPConnector" }'
+    )
+
+    pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
+
+    assert pools.shared(Tier.FAST).replicas[0] == Replica(
+        name="10.0.0.3:8000",
+        url="http://10.0.0.3:8000",
+        kv_events="tcp://10.0.0.3:5557",
+        kv_replay="tcp://10.0.0.3:5558",
+        speculation=Speculation.NGRAM,
+    )
+
+
+def test_suffix_decoding_is_allowed_without_its_memory(tmp_path: Path) -> None:
+    table = _suffix("suffix_decoding_max_cached_requests = 0")
+
+    pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
+
+    assert pools.shared(Tier.FAST).replicas[0].speculation is Speculation.SUFFIX
+
+
+def test_a_replica_of_two_pools_is_one(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    assert [replica.name for replica in pools.replicas()] == [
+        "10.0.0.1:8000",
+        "engine.example.com",
+    ]
+    assert pools.replicas(min_of_pool=3) == ()
+
+
+def _with(replica: str) -> str:
+    return FAST.replace('"http://10.0.0.1:8000/"', replica)
+
+
+def _connector(name: str) -> str:
+    return _with(f'{{ url = "http://10.0.0.9:8000", kv_connector = "{name}" }}') + QUALITY
+
+
+def _suffix(more: str) -> str:
+    return f'{{ url = "http://10.0.0.9:8000", speculation = "suffix", {more} }}'
+
+
 BAD_FILES = {
+    "suffix decoding as vLLM has it": (
+        _with('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
+        "quick: suffix decoding keeps a tree",
+    ),
+    "suffix decoding with a memory": (
+        _with(_suffix("suffix_decoding_max_cached_requests = 1")) + QUALITY,
+        "suffix_decoding_max_cached_requests = 0",
+    ),
+    "another speculation": (
+        _with('{ url = "http://10.0.0.9:8000", speculation = "magic" }') + QUALITY,
+        "speculation",
+    ),
+    "a connector that leaks": (_connector("LMCacheConnectorV1"), "#2880"),
+    "another that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
+    "an unknown connector": (_connector("MultiConnector"), "nobody has shown"),
+    "events by HTTP": (
+        _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
+        "KV events at no tcp address",
+    ),
+    "events at no port": (
+        _with('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }') + QUALITY,
+        "KV events at no tcp address",
+    ),
+    "two of a replica": (
+        FAST
+        + QUALITY.replace(
+            '"http://10.0.0.1:8000/"', '{ url = "http://10.0.0.1:8000", speculation = "ngram" }'
+        ),
+        "two entries of 10.0.0.1:8000 that differ",
+    ),
     "no toml": ("pools = [", "Invalid value"),
     "no text": ("\udcff", "utf-8"),
     "nothing": ("", "pools"),

@@ -52,14 +52,6 @@ async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> Non
     assert probe.asked.count("two:1") == MAX_FAILURES
 
 
-async def test_a_replica_of_two_pools_is_asked_once() -> None:
-    probe = FakeProbe()
-
-    await Prober(probe, Replicas(FakeClock()), [ONE, TWO, ONE]).round()
-
-    assert sorted(probe.asked) == ["one:1", "two:1"]
-
-
 @pytest.mark.parametrize(
     ("status", "wellness"),
     [(200, Wellness.WELL), (404, Wellness.WELL), (503, Wellness.ILL), (500, Wellness.ILL)],

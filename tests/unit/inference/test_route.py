@@ -9,6 +9,7 @@ from caret.contracts.policy import Mode
 from inference.pools.catalog import Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import REST_S, Wellness
+from inference.prefix_cache.events import BlockStored
 from inference.routing.affinity import ALWAYS_ROOM
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
@@ -17,6 +18,10 @@ from tests.fakes.requests import make_admitted, make_prompt
 from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = make_pool("http://one:1", "http://two:1", "http://three:1")
+PUBLISHING = replace(
+    POOL,
+    replicas=tuple(replace(each, kv_events="tcp://engine:5557") for each in POOL.replicas[:2]),
+)
 PATHS = [f"src/module_{n}.py" for n in range(300)]
 ACME_ADA = make_principal()
 GLOBEX_GUS = make_principal(tenant_id=GLOBEX)
@@ -129,6 +134,72 @@ def test_a_request_without_a_path_goes_where_its_beginning_has_been() -> None:
 
     assert all(len(set(names[n : n + 3])) == 1 for n in range(0, 60, 3))
     assert len(set(names)) == len(POOL.replicas)
+
+
+def test_the_replica_that_holds_clearly_more_of_a_prompt_is_asked() -> None:
+    router = make_router(PUBLISHING)
+    prompt = replace(make_prompt(), token_ids=list(range(400)))
+    admitted = make_admitted(ACME_ADA)
+    before = route(router, admitted, prompt)
+    (holder,) = before.others
+
+    _holds(router, before.replica, num_tokens=100, salt=before.salt)
+    _holds(router, holder, num_tokens=300, salt=before.salt)
+
+    after = route(router, admitted, prompt)
+    assert (after.replica, after.others[0]) == (holder, before.replica)
+
+
+def test_a_little_more_moves_nothing() -> None:
+    router = make_router(PUBLISHING)
+    prompt = replace(make_prompt(), token_ids=list(range(400)))
+    admitted = make_admitted(ACME_ADA)
+    before = route(router, admitted, prompt)
+
+    _holds(router, before.replica, num_tokens=200, salt=before.salt)
+    _holds(router, before.others[0], num_tokens=300, salt=before.salt)
+
+    assert route(router, admitted, prompt).replica is before.replica
+
+
+def test_a_full_replica_is_not_asked_for_what_it_holds() -> None:
+    router = make_router(PUBLISHING)
+    prompt = replace(make_prompt(), token_ids=list(range(400)))
+    admitted = make_admitted(ACME_ADA)
+    before = route(router, admitted, prompt)
+    _holds(router, before.replica, num_tokens=100, salt=before.salt)
+    _holds(router, before.others[0], num_tokens=400, salt=before.salt)
+
+    with ExitStack() as stack:
+        for _ in range(ALWAYS_ROOM):
+            stack.enter_context(router.replicas.attempt(before.others[0]))
+        during = route(router, admitted, prompt)
+
+    assert during.replica is before.replica
+
+
+def test_the_neighbours_blocks_count_for_nothing() -> None:
+    router = make_router(PUBLISHING)
+    prompt = replace(make_prompt(), token_ids=list(range(400)))
+    before = route(router, make_admitted(ACME_ADA), prompt)
+    theirs = route(router, make_admitted(GLOBEX_GUS), prompt)
+
+    _holds(router, before.replica, num_tokens=100, salt=theirs.salt)
+    _holds(router, before.others[0], num_tokens=400, salt=theirs.salt)
+
+    assert route(router, make_admitted(ACME_ADA), prompt).replica is before.replica
+
+
+def _holds(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> None:
+    router.index.watch(replica.url).apply(
+        BlockStored(
+            block_hashes=list(range(num_tokens // 4)),
+            parent_block_hash=None,
+            token_ids=list(range(num_tokens)),
+            block_size=4,
+            extra_keys=[[salt], *[None] * (num_tokens // 4 - 1)],
+        )
+    )
 
 
 def test_the_one_to_ask_next_is_well_too() -> None:

@@ -1,0 +1,34 @@
+"""The numbers of a replica's event batches: what is missing, doubled, or a new beginning. Pure."""
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    NEXT = "next"  # to be applied
+    SEEN = "seen"  # a replay has brought it already
+    GAP = "gap"  # something before it was lost
+    RESTART = "restart"  # the engine counts anew: its cache is empty
+
+
+class Sequence:
+    def __init__(self) -> None:
+        self._expected = 0  # the next number to be applied
+        self._last_live: int | None = None  # as published, not replayed
+
+    @property
+    def expected(self) -> int:
+        return self._expected
+
+    def judge(self, number: int) -> Verdict:
+        """Of a batch as published."""
+        is_anew = self._last_live is not None and number <= self._last_live
+        self._last_live = number
+        if is_anew:
+            self._expected = 0
+            return Verdict.RESTART
+        if number < self._expected:
+            return Verdict.SEEN
+        return Verdict.NEXT if number == self._expected else Verdict.GAP
+
+    def applied(self, number: int) -> None:
+        self._expected = number + 1

@@ -1,0 +1,190 @@
+"""The index of what replicas hold, fed with events as vLLM makes them."""
+
+import os
+from typing import Any
+
+import msgspec
+import pytest
+
+from caret.foundation.ids import CacheSalt
+from inference.prefix_cache.blocks import BlockNames
+from inference.prefix_cache.events import (
+    AllBlocksCleared,
+    BlockRemoved,
+    BlockStored,
+    GarbledEvents,
+    decode_events,
+)
+from inference.prefix_cache.index import CacheIndex, HeldBlocks
+
+OURS, THEIRS = CacheSalt("a" * 64), CacheSalt("b" * 64)
+PROMPT = list(range(100, 165))  # four blocks of 16, and a token
+URL = "http://one:1"
+
+
+def _stored(
+    first: int, count: int, *, salt: str = OURS, tokens: list[int] = PROMPT, **fields: Any
+) -> BlockStored:
+    """Blocks `first` to `first + count` of a prompt; the engine's hash of a block is its number."""
+    extra: list[list[Any] | None] = [None] * count
+    if first == 0:
+        extra[0] = [salt]
+    defaults: dict[str, Any] = {
+        "block_hashes": list(range(first, first + count)),
+        "parent_block_hash": first - 1 if first else None,
+        "token_ids": tokens[first * 16 : (first + count) * 16],
+        "block_size": 16,
+        "medium": "GPU",
+        "extra_keys": extra,
+    }
+    return BlockStored(**{**defaults, **fields})
+
+
+def _index(*events: Any) -> CacheIndex:
+    index = CacheIndex()
+    for event in events:
+        index.watch(URL).apply(event)
+    return index
+
+
+def _cached(index: CacheIndex, *, salt: CacheSalt = OURS, tokens: list[int] = PROMPT) -> int:
+    return index.cached_tokens([URL], salt, tokens)[URL]
+
+
+def test_what_was_stored_is_found() -> None:
+    assert _cached(_index(_stored(0, 4))) == 64
+
+
+def test_a_prefix_grows_from_one_event_to_the_next() -> None:
+    assert _cached(_index(_stored(0, 1), _stored(1, 2))) == 48
+
+
+def test_the_neighbours_equal_prompt_is_not_found() -> None:
+    assert _cached(_index(_stored(0, 4)), salt=THEIRS) == 0
+
+
+def test_a_prompt_that_differs_early_is_not_found_further_on() -> None:
+    other = [*PROMPT[:16], 7, *PROMPT[17:]]
+
+    assert _cached(_index(_stored(0, 4)), tokens=other) == 16
+
+
+def test_what_was_removed_is_not_found() -> None:
+    index = _index(_stored(0, 4), BlockRemoved(block_hashes=[2, 3], medium="GPU"))
+
+    assert _cached(index) == 32
+
+
+def test_a_hole_ends_the_prefix() -> None:
+    index = _index(_stored(0, 4), BlockRemoved(block_hashes=[1], medium="GPU"))
+
+    assert _cached(index) == 16
+
+
+def test_a_cleared_cache_holds_nothing() -> None:
+    assert _cached(_index(_stored(0, 4), AllBlocksCleared())) == 0
+
+
+def test_blocks_whose_beginning_is_unknown_are_not_kept() -> None:
+    index = _index(_stored(2, 2))
+
+    assert len(index.watch(URL)) == 0
+
+
+def test_a_replica_that_was_lost_sight_of_is_not_taken_to_be_empty() -> None:
+    index = _index(_stored(0, 4))
+
+    index.watch(URL).forget()
+
+    assert index.cached_tokens([URL], OURS, PROMPT) == {}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"medium": "CPU"},
+        {"group_idx": 1},
+        {"extra_keys": [["adapter", OURS], None]},
+        {"extra_keys": [[OURS], ["image"]]},
+        {"extra_keys": None},
+    ],
+)
+def test_what_is_not_such_a_prefix_is_not_kept(fields: dict[str, Any]) -> None:
+    index = _index(_stored(0, 2, **fields))
+
+    assert len(index.watch(URL)) == 0
+
+
+def test_what_follows_with_more_than_its_tokens_is_not_kept() -> None:
+    index = _index(_stored(0, 1), _stored(1, 1, extra_keys=[["image"]]))
+
+    assert _cached(index) == 16
+
+
+def test_the_oldest_are_forgotten_first() -> None:
+    held = HeldBlocks(names := BlockNames(), max_blocks=3)
+    for first in range(4):
+        held.apply(_stored(first, 1))
+
+    chain = names.chain(names.root(OURS), PROMPT, block_tokens=16)
+
+    assert len(held) == 3
+    assert (held.num_leading(chain), held.num_leading(chain[1:])) == (0, 3)
+
+
+def test_a_replica_that_has_told_nothing_is_left_out() -> None:
+    index = _index(_stored(0, 4))
+    index.watch("http://two:1")
+
+    told = index.cached_tokens([URL, "http://two:1", "http://three:1"], OURS, PROMPT)
+
+    assert told == {URL: 64}
+
+
+def test_replicas_may_differ_in_the_size_of_their_blocks() -> None:
+    index = _index(_stored(0, 4))
+    index.watch("http://two:1").apply(_stored(0, 2, token_ids=PROMPT[:64], block_size=32))
+
+    assert index.cached_tokens([URL, "http://two:1"], OURS, PROMPT) == {
+        URL: 64,
+        "http://two:1": 64,
+    }
+
+
+def test_names_tell_nothing_to_who_lacks_the_key() -> None:
+    ours, others = BlockNames(), BlockNames()
+
+    chains = [
+        names.chain(names.root(OURS), PROMPT, block_tokens=16) for names in (ours, others, ours)
+    ]
+
+    assert chains[0] == chains[2]
+    assert not set(chains[0]) & set(chains[1])
+
+
+def test_events_are_read_as_vllm_packs_them() -> None:
+    stored: dict[str, Any] = {
+        "type": "BlockStored",
+        "block_hashes": [2**64 - 1],
+        "parent_block_hash": None,
+    }
+    stored |= {"token_ids": [1, 2], "block_size": 2, "lora_id": None, "medium": "GPU"}
+    stored |= {"lora_name": None, "extra_keys": [["salt"]], "group_idx": 0, "new_field": 1}
+    removed = {"type": "BlockRemoved", "block_hashes": [b"x" * 32], "medium": "GPU"}
+    batch = [1.5, [stored, removed, {"type": "AllBlocksCleared"}], 0]
+
+    events = decode_events(msgspec.msgpack.encode(batch))
+
+    assert [type(event) for event in events] == [BlockStored, BlockRemoved, AllBlocksCleared]
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", msgspec.msgpack.encode([1.0, [{"type": "x"}]])])
+def test_what_is_no_batch_is_refused(payload: bytes) -> None:
+    with pytest.raises(GarbledEvents):
+        decode_events(payload)
+
+
+def test_random_bytes_are_refused_quietly() -> None:
+    for _ in range(200):
+        with pytest.raises(GarbledEvents):
+            decode_events(os.urandom(40))
