@@ -4,16 +4,18 @@ Unknown fields are ignored, and what editors' plugins send without meaning it is
 markers that they list as stop strings end every completion here anyway.
 """
 
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import msgspec
 
 from caret.contracts.policy import Mode
-from inference.completion.arrival import Draft
+from inference.completion.arrival import Draft, DraftFile
 from inference.context.fim import ALL_MARKERS
+from inference.context.raw_prompts import parse_prompt
 from inference.errors import BadRequest
 from inference.gateway.languages import LANGUAGES
-from inference.gateway.receive import MAX_STOPS
+from inference.gateway.receive import MAX_FILES, MAX_STOPS
 
 Body = TypeVar("Body")
 Stops = str | list[str] | None
@@ -59,12 +61,22 @@ def known_language(language: str | None) -> str:
 def draft_of_prompt(
     prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
 ) -> Draft:
-    """A fill-in-the-middle request; without suffix the prompt is taken as it is."""
-    return Draft(
-        mode=Mode.FIM,
-        prefix=prompt,
-        suffix=suffix or "",
-        max_tokens=max_tokens,
-        stop=stop,
-        is_raw=suffix is None,
+    """A fill-in-the-middle request: of both texts, or of a prompt that some model's template has
+    put together. A prompt without suffix that is no such one is taken as it is."""
+    draft = Draft(
+        mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
+    )
+    if suffix is not None:
+        return draft
+    parsed = parse_prompt(prompt)
+    if parsed is None:
+        return replace(draft, is_raw=True)
+    files = (DraftFile(file.path, file.text, 0.0) for file in reversed(parsed.files))
+    return replace(
+        draft,
+        prefix=parsed.prefix,
+        suffix=parsed.suffix,
+        path=parsed.path,
+        repository=parsed.repository,
+        files=tuple(files)[:MAX_FILES],
     )

@@ -239,6 +239,37 @@ async def test_ollamas_error_is_a_sentence() -> None:
     assert json.loads(server.body) == {"error": "A field is missing or malformed; see the API."}
 
 
+@pytest.mark.parametrize("path", ["/completions", "/api/generate"])
+async def test_another_models_prompt_is_rendered_anew_for_ours(path: str) -> None:
+    gateway = FakeGateway()
+    files = "<file_sep>a.py\nhidden<file_sep>b.py\nseen<file_sep>c.py\n"
+    prompt = f"{files}<fim_prefix>p<fim_suffix>s<fim_middle>"
+    gateway.exclude({"*": ("a.py",)})
+
+    await ask(gateway, path, {"prompt": prompt, "raw": True})
+
+    assert drafted(gateway).startswith("<|file_sep|>b.py\nseen")
+    assert drafted(gateway).endswith("<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>")
+
+
+async def test_another_models_prompt_may_be_of_an_excluded_file() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"shop": ("a.py",)})
+    prompt = "<|repo_name|>shop\n<|file_sep|>a.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
+
+    server = await ask(gateway, "/completions", {"prompt": prompt})
+
+    assert server.status == 403
+
+
+async def test_a_prompt_of_no_known_form_is_taken_as_it_is() -> None:
+    gateway = FakeGateway()
+
+    await ask(gateway, "/completions", {"prompt": "x<|fim_prefix|>"})
+
+    assert drafted(gateway) == "x<|fim_prefix|>"
+
+
 async def test_the_headers_say_where_the_text_stands_when_the_body_cannot() -> None:
     gateway = FakeGateway()
     gateway.exclude({"shop": ("secret/**",)})

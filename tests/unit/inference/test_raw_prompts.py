@@ -1,0 +1,113 @@
+"""Prompts that clients have rendered for other models, parsed back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.fim import ALL_MARKERS, FAMILIES
+from inference.context.raw_prompts import RawFile, RawPrompt, parse_prompt
+
+# As the plugins' own templates have them.
+TEMPLATES = {
+    "qwen": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+    "qwen, suffix first": "<|fim_prefix|><|fim_suffix|>{suffix}<|fim_middle|>{prefix}",
+    "codegemma": "<bos><|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+    "starcoder": "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",
+    "starcoder, suffix first": "<fim_prefix><fim_suffix>{suffix}<fim_middle>{prefix}",
+    "refact": "<fim_suffix>{suffix}<fim_prefix>{prefix}<fim_middle>",
+    "code llama": "<PRE> {prefix} <SUF>{suffix} <MID>",
+    "code llama, suffix first": "<s><PRE> <SUF>{suffix} <MID> {prefix}",
+    "deepseek": "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
+    "codestral": "[SUFFIX]{suffix}[PREFIX]{prefix}",
+    "codestral, begun": "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
+    "seed-coder": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
+}
+SPELLINGS = ALL_MARKERS | {marker.lstrip("▁") for marker in ALL_MARKERS}
+
+
+def is_ordinary(text: str) -> bool:
+    return not any(marker in text for marker in SPELLINGS) and not text.startswith("+++++ ")
+
+
+code = st.text(max_size=40).filter(is_ordinary)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@given(prefix=code, suffix=code)
+def test_what_a_template_put_together_comes_apart(name: str, prefix: str, suffix: str) -> None:
+    prompt = TEMPLATES[name].format(prefix=prefix, suffix=suffix)
+
+    assert parse_prompt(prompt) == RawPrompt(prefix, suffix)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@given(prefix=code, suffix=code)
+def test_a_marker_that_comes_twice_makes_it_ambiguous(name: str, prefix: str, suffix: str) -> None:
+    begins = {family.begin for family in FAMILIES}
+
+    for marker in SPELLINGS - begins:
+        if marker in TEMPLATES[name]:
+            prompt = TEMPLATES[name].format(prefix=prefix + marker, suffix=suffix)
+            assert parse_prompt(prompt) is None
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "def f():\n    return ",
+        "<|fim_prefix|>a<|fim_suffix|>b",
+        "a<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+        "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>c",
+        "<|fim_middle|><|fim_prefix|>a<|fim_suffix|>b",
+        "<|fim_prefix|>a<|file_sep|>b<|fim_suffix|>c<|fim_middle|>",
+        "<|repo_name|>a<|repo_name|>b\n<|file_sep|>c\n<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+        "<|repo_name|>shop\nimport os\n<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+        "<PRE>html</PRE>",
+        "text [SUFFIX]b[PREFIX]a",
+    ],
+)
+def test_what_is_not_of_one_form_throughout_is_left_as_it_is(prompt: str) -> None:
+    assert parse_prompt(prompt) is None
+
+
+def test_the_repository_form_names_repository_files_and_the_current_path() -> None:
+    prompt = (
+        "<|repo_name|>shop\n<|file_sep|>src/a.py\nimport os\n<|file_sep|>b.py\nx = 1\n"
+        "<|file_sep|>src/c.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
+    )
+
+    assert parse_prompt(prompt) == RawPrompt(
+        "p",
+        "s",
+        path="src/c.py",
+        repository="shop",
+        files=(RawFile("src/a.py", "import os\n"), RawFile("b.py", "x = 1\n")),
+    )
+
+
+def test_files_without_paths_are_files_all_the_same() -> None:
+    prompt = (
+        "<file_sep>def f(x):\n    pass\n<file_sep>a = 1<file_sep>"
+        "<fim_prefix>p<fim_suffix>s<fim_middle>"
+    )
+
+    parsed = parse_prompt(prompt)
+
+    assert parsed is not None
+    assert parsed.files == (RawFile("", "def f(x):\n    pass\n"), RawFile("", "a = 1"))
+    assert parsed.path == ""
+
+
+def test_codestrals_files_stand_before_the_prefix() -> None:
+    prompt = "[SUFFIX]s[PREFIX]+++++ a.py\nx = 1\n\n+++++ lib/b.py\ny\n\n+++++ c.py\np = "
+
+    assert parse_prompt(prompt) == RawPrompt(
+        "p = ", "s", path="c.py", files=(RawFile("a.py", "x = 1"), RawFile("lib/b.py", "y"))
+    )
+
+
+@given(st.text(), st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=6))
+def test_no_text_makes_it_fail(text: str, markers: list[str]) -> None:
+    parse_prompt(text.join(["", *markers, ""]))
+    parse_prompt("".join(markers) + text)
