@@ -15,6 +15,7 @@ class DataPlaneConfig:
     experiments_file: Path | None  # None: no experiments
     allowed_origins: frozenset[str]  # of browsers, e.g. https://caret.example.com
     max_completions: int  # under way at once on this gateway
+    max_tenant_share_percent: int  # of these, whatever its policy says; 1 to 100
     max_connections_per_key: int  # and HTTP completions, on this gateway
     # Snapshots that nobody could compare with Redis for so long close the gateway: a revocation
     # might have been missed. Long enough for a Redis fail-over.
@@ -24,6 +25,7 @@ class DataPlaneConfig:
     def __post_init__(self) -> None:
         for name in (
             "max_completions",
+            "max_tenant_share_percent",
             "max_connections_per_key",
             "max_snapshot_age_s",
             "max_engine_stall_s",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,12 +23,16 @@ from inference.consumers.application import GatewayApplication
 from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
-from inference.gateway.admit import Admission, Seats
+from inference.gateway.admit import Admission
 from inference.gateway.authority import Authority
 from inference.gateway.experiments import Experiments, read_experiments
+from inference.gateway.leases import Leases
+from inference.gateway.quotas import Quotas
+from inference.gateway.redis_leases import RedisLeases
+from inference.gateway.seats import Seats
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.pipeline import DataPlane
-from inference.pools.catalog import read_catalog
+from inference.pools.catalog import Pools, read_catalog
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.vllm import VllmEngine
@@ -48,6 +53,14 @@ _AFTER_DEFECT_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The connections that the plane's parts share."""
+
+    redis: Redis
+    session: aiohttp.ClientSession
+
+
 def data_plane_config() -> DataPlaneConfig:
     """From the environment. Raises BadSetting."""
     home = home_folder()
@@ -61,6 +74,7 @@ def data_plane_config() -> DataPlaneConfig:
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS"),
         max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
+        max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
         max_connections_per_key=env_int(
             "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
         ),
@@ -96,11 +110,13 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_ENGINE_KEEPALIVE_S)
     async with redis, aiohttp.ClientSession(connector=connector) as session:
-        plane = _plane(config, clock, authority, journal, session)
+        plane = _plane(config, clock, authority, journal, Links(redis, session))
+        leases = plane.admission.quotas.leases
         shipment = RedisShipment(redis)
         tasks = [
             asyncio.create_task(_keep_running("snapshots", SnapshotFeed(redis, authority).run)),
             asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
+            asyncio.create_task(_keep_running("leases", leases.run)),
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
             asyncio.create_task(_keep_running("collector", _collector(plane).run)),
             *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
@@ -112,6 +128,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await leases.close()
             await journal.close(shipment)
 
 
@@ -152,17 +169,13 @@ def _plane(
     clock: SystemClock,
     authority: Authority,
     journal: FileJournal,
-    session: aiohttp.ClientSession,
+    links: Links,
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
     return DataPlane(
         clock=clock,
         authority=authority,
-        admission=Admission(
-            seats=Seats(max_total=config.max_completions),
-            pool_of=lambda snapshot, tier: pools.of(snapshot, tier).name,
-            experiments=_experiments(config),
-        ),
+        admission=_admission(config, clock, pools, links.redis),
         writers={
             name: PromptWriter(
                 load_tokens(pool.tokenizer),
@@ -180,8 +193,21 @@ def _plane(
             replicas=Replicas(clock),
             index=CacheIndex(),
         ),
-        engine=VllmEngine(session, max_stall_s=config.max_engine_stall_s),
+        engine=VllmEngine(links.session, max_stall_s=config.max_engine_stall_s),
         recorder=Recorder(journal=journal, clock=clock),
+    )
+
+
+def _admission(
+    config: DataPlaneConfig, clock: SystemClock, pools: Pools, redis: Redis
+) -> Admission:
+    return Admission(
+        quotas=Quotas(Leases(RedisLeases(redis), clock), clock),
+        seats=Seats(
+            max_total=config.max_completions, max_tenant_share=config.max_tenant_share_percent / 100
+        ),
+        pool_of=lambda snapshot, tier: pools.of(snapshot, tier).name,
+        experiments=_experiments(config),
     )
 
 

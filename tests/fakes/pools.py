@@ -4,8 +4,10 @@ from typing import Any
 
 from caret.contracts.policy import Tier
 from caret.foundation.ids import CacheSalt
-from inference.gateway.admit import Admission, Seats
+from inference.gateway.admit import Admission
 from inference.gateway.experiments import Experiments
+from inference.gateway.quotas import Quotas
+from inference.gateway.seats import Seats
 from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import Replicas
@@ -13,6 +15,7 @@ from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
+from tests.fakes.leases import make_quotas
 from tests.fakes.tenants import ROOT_SECRET
 
 
@@ -43,9 +46,12 @@ def make_router(*pools: Pool, clock: FakeClock | None = None) -> Router:
     )
 
 
-def make_admission(*pools: Pool, seats: Seats | None = None) -> Admission:
+def make_admission(
+    *pools: Pool, seats: Seats | None = None, quotas: Quotas | None = None
+) -> Admission:
     catalog = make_pools(*pools)
     return Admission(
+        quotas=quotas or make_quotas(),
         seats=seats or Seats(max_total=16),
         pool_of=lambda snapshot, tier: catalog.of(snapshot, tier).name,
         experiments=Experiments(),

@@ -8,7 +8,8 @@ from caret.contracts.exclusion import is_excluded
 from caret.contracts.policy import Mode, TenantPolicy
 from inference.completion.arrival import DraftFile
 from inference.errors import Busy, Forbidden
-from inference.gateway.admit import Admission, Seats, admit
+from inference.gateway.admit import Admission, admit
+from inference.gateway.seats import Seats
 from tests.fakes.pools import make_admission
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal

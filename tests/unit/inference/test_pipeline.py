@@ -15,8 +15,8 @@ from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
-from inference.gateway.admit import Seats
 from inference.gateway.authority import Authority
+from inference.gateway.seats import Seats
 from inference.pipeline import DataPlane, complete, serve
 from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient

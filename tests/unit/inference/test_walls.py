@@ -20,9 +20,9 @@ from inference.context.tokens import Tokens, load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest, Busy, Unauthenticated
 from inference.filtering.surroundings import surroundings_of
-from inference.gateway.admit import Seats
 from inference.gateway.authenticate import authenticate
 from inference.gateway.authority import Authority
+from inference.gateway.seats import Seats
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.recording.journal import FileJournal
 from tests.fakes.clock import FakeClock

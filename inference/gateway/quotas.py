@@ -1,0 +1,195 @@
+"""Quotas: how many requests a tenant, a user and a key may make, and how many tokens they may use.
+
+Rates count what people do, not what their editors send. An action costs ten units; one unit only,
+so that nothing is for nothing, costs
+
+- what nobody waits for: prefetches and warm-ups;
+- a request at the place of the one before, within REPEAT_S: editors ask for several suggestions;
+- what showed nothing and was not let end: superseded, taken back, shed, failed.
+
+Tokens count as they were used, whoever waited for them: a budget is about cost. They are reserved
+at their most and settled with what the account says.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId
+from inference.completion.account import Account
+from inference.completion.request import CompletionRequest, Principal
+from inference.errors import Busy
+from inference.gateway.bucket import Rule
+from inference.gateway.leases import Leases, OverLimit, Spent, Want
+
+ACTION: Final = 10  # units
+REPEAT_S: Final = 2.0
+# A prompt is cut to its tier's budget; code has more than three characters to a token.
+_MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
+_CHARS_PER_TOKEN: Final = 3
+_FIRST_ACTIONS: Final = 4  # of a lease
+_FIRST_TOKENS: Final = 20_000
+_MAX_HOLDERS: Final = 20_000
+_MESSAGES: Final = {
+    "tenant": "Too many requests of this tenant; try again in a moment.",
+    "user": "Too many requests of this user; try again in a moment.",
+    "key": "Too many requests with this key; try again in a moment.",
+}
+
+
+class Quotas:
+    def __init__(self, leases: Leases, clock: Clock) -> None:
+        self.num_refused: Counter[str] = Counter()  # by the kind of limit
+        self.leases: Final = leases
+        self._clock = clock
+        # The place of each holder's last request and when it came, the latest last.
+        self._places: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    @asynccontextmanager
+    async def charged(
+        self, principal: Principal, request: CompletionRequest, account: Account
+    ) -> AsyncIterator[None]:
+        """Raises Busy: `rate_limited`, `budget_spent`. May wait for Redis, see Leases."""
+        limits = principal.snapshot.policy.limits
+        rates = self._rates(limits, principal, request)
+        budgets = self._budgets(limits, principal, request)
+        spent = await self._take([*rates, *budgets]) if rates or budgets else []
+        if rates:
+            self._remember_place(principal, request)
+        is_action = False
+        try:
+            yield
+            is_action = True
+        finally:
+            if not is_action and account.sent_first_s is None:
+                for one in spent[: len(rates)]:
+                    self.leases.give_back(one, one.units - 1)
+            for one in spent[len(rates) :]:
+                self.leases.give_back(one, one.units - _used_tokens(account))
+
+    async def _take(self, wants: list[Want]) -> list[Spent]:
+        try:
+            return await self.leases.take(wants)
+        except OverLimit as over:
+            self.num_refused[over.rule.kind] += 1
+            if over.rule.kind in _MESSAGES:
+                message = _MESSAGES[over.rule.kind]
+                raise Busy("rate_limited", message, retry_after_s=over.wait_s) from None
+            message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
+            raise Busy("budget_spent", message, retry_after_s=self._until_midnight_s()) from None
+
+    def _rates(
+        self, limits: Limits, principal: Principal, request: CompletionRequest
+    ) -> list[Want]:
+        tenant, credential = principal.snapshot.tenant_id, principal.credential
+        holders = (
+            ("tenant", "", limits.tenant),
+            ("user", credential.user_id, limits.user),
+            ("key", credential.key_id, limits.key),
+        )
+        rules = [
+            _rate_rule(tenant, kind, holder, limit)
+            for kind, holder, limit in holders
+            if limit is not None and holder is not None
+        ]
+        if not rules:
+            return []
+        units = 1 if self._is_no_action(principal, request) else ACTION
+        return [Want(rule, units) for rule in rules]
+
+    def _budgets(
+        self, limits: Limits, principal: Principal, request: CompletionRequest
+    ) -> list[Want]:
+        tokens = limits.tokens_per_day.get(request.tier)
+        if tokens is None:
+            return []
+        day = f"{self._now():%Y-%m-%d}"
+        rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
+        return [Want(rule, _most_tokens(request))]
+
+    def _is_no_action(self, principal: Principal, request: CompletionRequest) -> bool:
+        is_repeat = self._is_repeat(principal, request)
+        return is_repeat or request.is_warm_up or request.trigger is Trigger.PREFETCH
+
+    def _is_repeat(self, principal: Principal, request: CompletionRequest) -> bool:
+        last_place, last_s = self._places.get(_holder(principal), (0, float("-inf")))
+        is_recent = self._clock.monotonic_s() - last_s <= REPEAT_S
+        return is_recent and request.mode is not Mode.CHAT and last_place == _place(request)
+
+    def _remember_place(self, principal: Principal, request: CompletionRequest) -> None:
+        holder = _holder(principal)
+        self._places[holder] = (_place(request), self._clock.monotonic_s())
+        self._places.move_to_end(holder)
+        if len(self._places) > _MAX_HOLDERS:
+            self._places.popitem(last=False)
+
+    def _until_midnight_s(self) -> float:
+        now = self._now()
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        return (midnight - now).total_seconds()
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, tz=UTC)
+
+
+def _holder(principal: Principal) -> str:
+    return principal.credential.user_id or principal.credential.key_id
+
+
+def _place(request: CompletionRequest) -> int:
+    """Salted by the process, and held in memory only."""
+    return hash((request.path, request.prefix[-256:], request.suffix[:64]))
+
+
+@lru_cache(maxsize=_MAX_HOLDERS)
+def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Rule:
+    """Whatever a snapshot says, something that can be counted with."""
+    capacity = max(1, limit.burst) * ACTION
+    max_lease = max(ACTION, capacity // 4)  # what one gateway may keep from the others
+    return Rule(
+        kind=kind,
+        holder=tenant,
+        # In a cluster, what stands in braces decides the node: one call, one node.
+        key=f"caret:rate:{{{tenant}}}:{kind}:{holder}",
+        capacity=capacity,
+        interval_s=60.0 / (max(1, limit.per_minute) * ACTION),
+        lease=min(_FIRST_ACTIONS * ACTION, max_lease),
+        max_lease=max_lease,
+    )
+
+
+@lru_cache(maxsize=_MAX_HOLDERS)
+def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> Rule:
+    capacity = max(1, tokens)
+    max_lease = max(1, capacity // 20)
+    return Rule(
+        kind="tokens",
+        holder=tenant,
+        key=f"caret:budget:{{{tenant}}}:{tier}:{day}",
+        capacity=capacity,
+        interval_s=None,
+        lease=min(_FIRST_TOKENS, max_lease),
+        max_lease=max_lease,
+    )
+
+
+def _most_tokens(request: CompletionRequest) -> int:
+    num_chars = (
+        len(request.prefix)
+        + len(request.suffix)
+        + sum(len(file.text) for file in request.files)
+        + sum(len(message.text) for message in request.messages)
+    )
+    prompt = min(num_chars // _CHARS_PER_TOKEN, _MAX_PROMPT_TOKENS[request.tier])
+    return prompt + request.max_tokens
+
+
+def _used_tokens(account: Account) -> int:
+    if account.asked_engine_s is None:
+        return 0
+    return account.prompt_tokens + account.generated_tokens

@@ -1,0 +1,57 @@
+"""GCRA: never more than the capacity at once, never more than the rate for long."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.gateway.gcra import Gcra
+
+CAPACITY, INTERVAL_S = 10, 0.5
+
+
+def _room(bucket: Gcra, now_s: float) -> int:
+    return bucket.room(capacity=CAPACITY, interval_s=INTERVAL_S, now_s=now_s)
+
+
+def test_a_full_bucket_has_room_for_its_capacity() -> None:
+    assert _room(Gcra(), 100.0) == CAPACITY
+
+
+def test_a_unit_comes_back_after_its_interval() -> None:
+    bucket = Gcra()
+    bucket.spend(CAPACITY, interval_s=INTERVAL_S, now_s=100.0)
+
+    assert [_room(bucket, 100.0 + after_s) for after_s in (0.0, 0.49, 0.5, 1.0)] == [0, 0, 1, 2]
+
+
+def test_the_wait_is_as_long_as_the_room_takes_to_come_back() -> None:
+    bucket = Gcra()
+    bucket.spend(CAPACITY, interval_s=INTERVAL_S, now_s=100.0)
+
+    wait_s = bucket.wait_s(3, capacity=CAPACITY, interval_s=INTERVAL_S, now_s=100.0)
+
+    assert wait_s == 1.5
+
+
+def test_what_is_given_back_never_makes_more_than_the_capacity() -> None:
+    bucket = Gcra()
+
+    bucket.spend(-5, interval_s=INTERVAL_S, now_s=100.0)
+
+    assert _room(bucket, 100.0) == CAPACITY
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, CAPACITY)), max_size=60))
+def test_no_stretch_of_time_sees_more_than_its_rate_and_one_capacity(
+    asked: list[tuple[float, int]],
+) -> None:
+    bucket, now_s, spent = Gcra(), 100.0, []
+    for pause_s, units in asked:
+        now_s += pause_s
+        if _room(bucket, now_s) >= units:
+            bucket.spend(units, interval_s=INTERVAL_S, now_s=now_s)
+            spent.append((now_s, units))
+
+    for first, (start_s, _) in enumerate(spent):
+        for last in range(first, len(spent)):
+            units = sum(units for _, units in spent[first : last + 1])
+            assert units <= CAPACITY + (spent[last][0] - start_s) / INTERVAL_S + 1e-3

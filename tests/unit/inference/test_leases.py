@@ -1,0 +1,267 @@
+"""Leases: few calls of the store, never more than the rate, and life without the store."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from inference.gateway.bucket import IDLE_S, Rule
+from inference.gateway.leases import PROBE_S, Leases, OverLimit, Want
+from tests.fakes.clock import FakeClock
+from tests.fakes.leases import FakeLeaseStore
+
+RULE = Rule(
+    kind="user",
+    holder="acme",
+    key="caret:rate:{acme}:user:ada",
+    capacity=100,
+    interval_s=0.1,
+    lease=10,
+    max_lease=25,
+)
+TENANTS = replace(RULE, kind="tenant", key="caret:rate:{acme}:tenant:", capacity=1_000)
+BUDGET = replace(RULE, kind="tokens", key="caret:budget:{acme}", interval_s=None)
+
+
+class Gateway:
+    """One of those that share a store."""
+
+    def __init__(self, store: FakeLeaseStore, *, max_buckets: int = 100) -> None:
+        self.leases = Leases(store, store.clock, max_buckets=max_buckets)
+
+    async def spends(self, *wants: Want) -> float:
+        """How long it is told to wait; 0: it may."""
+        try:
+            await self.leases.take(wants)
+        except OverLimit as over:
+            return over.wait_s
+        finally:
+            await self.settles()
+        return 0.0
+
+    async def spends_many(self, want: Want, count: int) -> int:
+        """How many of them were let through."""
+        return sum([await self.spends(want) == 0.0 for _ in range(count)])
+
+    async def settles(self) -> None:
+        """Lets what goes on in the background come to its end."""
+        for _ in range(6):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def store() -> FakeLeaseStore:
+    return FakeLeaseStore(FakeClock())
+
+
+@pytest.fixture
+def gateway(store: FakeLeaseStore) -> Gateway:
+    return Gateway(store)
+
+
+async def test_a_lease_serves_many_requests(store: FakeLeaseStore, gateway: Gateway) -> None:
+    assert await gateway.spends_many(Want(RULE, 1), 60) == 60
+
+    assert store.num_calls <= 6
+
+
+async def test_the_buckets_of_a_request_are_asked_about_in_one_call(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    await gateway.spends(Want(TENANTS, 1), Want(RULE, 1), Want(BUDGET, 1))
+
+    assert [len(call) for call in store.calls] == [3]
+
+
+async def test_no_more_than_the_capacity_is_let_through_at_once(gateway: Gateway) -> None:
+    assert await gateway.spends_many(Want(RULE, 1), 300) == 100
+
+
+async def test_two_gateways_share_a_limit(store: FakeLeaseStore) -> None:
+    here, there = Gateway(store), Gateway(store)
+
+    let_through = [await gateway.spends_many(Want(RULE, 1), 150) for gateway in (here, there)]
+
+    assert sum(let_through) == 100
+
+
+async def test_the_refused_are_told_when_a_unit_is_back(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    await gateway.spends_many(Want(RULE, 1), 100)
+
+    wait_s = await gateway.spends(Want(RULE, 5))
+    store.clock.pass_s(wait_s + 0.001)
+
+    assert wait_s == pytest.approx(0.5)
+    assert await gateway.spends(Want(RULE, 5)) == 0.0
+
+
+async def test_who_hammers_costs_the_store_nothing(store: FakeLeaseStore, gateway: Gateway) -> None:
+    await gateway.spends_many(Want(RULE, 1), 101)
+    before = store.num_calls
+
+    await gateway.spends_many(Want(RULE, 1), 1_000)
+
+    assert store.num_calls == before
+
+
+async def test_a_request_that_one_bucket_refuses_spends_nothing_of_the_others(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    await gateway.spends_many(Want(RULE, 1), 100)
+
+    refused = [await gateway.spends(Want(TENANTS, 1), Want(RULE, 1)) for _ in range(1_500)]
+    let_through = await gateway.spends_many(Want(TENANTS, 1), 1_500)
+
+    assert all(refused)
+    assert let_through == 1_000
+
+
+async def test_many_at_once_wait_for_one_call(store: FakeLeaseStore, gateway: Gateway) -> None:
+    await asyncio.gather(*(gateway.leases.take([Want(RULE, 1)]) for _ in range(50)))
+
+    assert store.num_calls <= 3
+
+
+async def test_what_is_given_back_may_be_spent_again(gateway: Gateway) -> None:
+    (spent,) = await gateway.leases.take([Want(RULE, 50)])
+    await gateway.spends_many(Want(RULE, 1), 50)
+
+    gateway.leases.give_back(spent, 40)
+
+    assert await gateway.spends_many(Want(RULE, 1), 50) == 40
+
+
+async def test_what_lies_unused_is_given_back_to_the_others(store: FakeLeaseStore) -> None:
+    here, there = Gateway(store), Gateway(store)
+    await here.spends(Want(BUDGET, 1))
+    store.clock.pass_s(IDLE_S + 1)
+
+    await here.leases.sweep()
+
+    assert await there.spends_many(Want(BUDGET, 1), 150) == 99
+
+
+async def test_a_gateway_that_closes_gives_all_back(store: FakeLeaseStore) -> None:
+    here, there = Gateway(store), Gateway(store)
+    await here.spends(Want(BUDGET, 1))
+
+    await here.leases.close()
+
+    assert await there.spends_many(Want(BUDGET, 1), 150) == 99
+
+
+async def test_while_the_store_is_away_the_rate_holds_on_each_gateway(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.is_away = True
+
+    let_through = await gateway.spends_many(Want(RULE, 1), 300)
+    store.clock.pass_s(1.0)
+
+    assert let_through == 100
+    assert await gateway.spends_many(Want(RULE, 1), 300) == 10
+
+
+async def test_a_lease_is_spent_although_the_store_is_away(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    await gateway.spends(Want(RULE, 1))
+    store.is_away = True
+
+    assert await gateway.spends_many(Want(RULE, 1), 9) == 9
+
+
+async def test_what_was_spent_without_the_store_is_no_gift_when_it_is_given_back(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.is_away = True
+
+    for _ in range(91):
+        (spent,) = await gateway.leases.take([Want(RULE, 10)])
+        gateway.leases.give_back(spent, 9)
+
+    assert await gateway.spends(Want(RULE, 10)) > 0
+
+
+async def test_a_store_that_is_away_is_not_asked_by_every_request(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.is_away = True
+
+    await gateway.spends_many(Want(RULE, 1), 90)
+
+    assert store.num_calls <= 2
+
+
+async def test_nobody_waits_long_for_a_store_that_hangs(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.hangs = True
+
+    async with asyncio.timeout(2.0):
+        assert await gateway.spends_many(Want(RULE, 1), 20) == 20
+    await gateway.leases.close()
+
+
+async def test_a_store_that_is_back_is_believed_again(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.is_away = True
+    await gateway.spends(Want(RULE, 1))
+    store.is_away = False
+    store.clock.pass_s(PROBE_S)
+
+    await gateway.spends(Want(RULE, 1))
+
+    assert not gateway.leases.is_alone
+
+
+async def test_what_a_budget_lost_while_the_store_was_away_is_booked_afterwards(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.is_away = True
+    await gateway.spends(Want(BUDGET, 60))
+    store.is_away = False
+    store.clock.pass_s(PROBE_S)
+    await gateway.spends(Want(BUDGET, 1))
+
+    await gateway.leases.close()
+
+    assert store.spent[BUDGET.key] == 61
+
+
+async def test_a_crowd_of_keys_takes_bounded_memory_and_gives_its_leases_back(
+    store: FakeLeaseStore,
+) -> None:
+    gateway = Gateway(store, max_buckets=50)
+    rules = [replace(BUDGET, key=f"caret:budget:{{acme}}:{number}") for number in range(10_000)]
+
+    for rule in rules:
+        await gateway.spends(Want(rule, 1))
+    await gateway.leases.close()
+
+    assert gateway.leases.num_buckets <= 50
+    assert set(store.spent.values()) == {1}
+
+
+async def test_a_limit_that_is_lowered_counts_at_once(gateway: Gateway) -> None:
+    await gateway.spends(Want(RULE, 1))
+    lower = replace(RULE, capacity=3, max_lease=1, lease=1)
+
+    assert await gateway.spends_many(Want(lower, 1), 50) <= 3
+
+
+async def test_who_leaves_while_it_waits_has_spent_nothing(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    leaving = asyncio.create_task(gateway.leases.take([Want(BUDGET, 60)]))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    await gateway.settles()
+
+    await gateway.leases.close()
+
+    assert store.spent[BUDGET.key] == 0

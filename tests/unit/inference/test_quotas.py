@@ -1,0 +1,261 @@
+"""Quotas: what people do counts, not what their editors send; tokens count as they were used."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.completion.request import CompletionRequest, Principal
+from inference.errors import Busy, Dropped
+from inference.gateway.quotas import REPEAT_S, Quotas
+from tests.fakes.clock import FakeClock
+from tests.fakes.leases import make_quotas
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import ADA, ALICE, GLOBEX, GUS, make_policy, make_principal
+
+FIVE = RateLimit(per_minute=60, burst=5)
+
+
+def _limited(**limits: Any) -> Principal:
+    return make_principal(policy=make_policy(limits=Limits(**limits)))
+
+
+class Client:
+    """Asks again and again, each time at another place."""
+
+    def __init__(self, quotas: Quotas, principal: Principal) -> None:
+        self.quotas = quotas
+        self.principal = principal
+        self.num_asked = 0
+
+    def next_request(self, **fields: Any) -> CompletionRequest:
+        self.num_asked += 1
+        return make_request(**{"prefix": f"a{self.num_asked} = ", **fields})
+
+    async def asks(
+        self,
+        request: CompletionRequest | None = None,
+        *,
+        account: Account | None = None,
+        ends: BaseException | None = None,
+    ) -> str:
+        """The code of the refusal; "": it was let through."""
+        request = request or self.next_request()
+        try:
+            async with self.quotas.charged(self.principal, request, account or make_account()):
+                if ends is not None:
+                    raise ends
+        except Busy as busy:
+            return busy.code
+        except BaseException as error:
+            if error is not ends:
+                raise
+        return ""
+
+    async def is_let_through(self, count: int = 100, **fields: Any) -> int:
+        answers = [await self.asks(self.next_request(**fields)) for _ in range(count)]
+        return answers.count("")
+
+
+@pytest.mark.parametrize("kind", ["tenant", "user", "key"])
+async def test_each_limit_holds(kind: str) -> None:
+    quotas = make_quotas()
+    client = Client(quotas, _limited(**{kind: FIVE}))
+
+    assert await client.is_let_through() == 5
+    assert quotas.num_refused == {kind: 95}
+
+
+async def test_who_is_over_the_limit_is_told_when_to_come_back() -> None:
+    clock = FakeClock()
+    client = Client(make_quotas(clock), _limited(user=FIVE))
+    await client.is_let_through()
+
+    with pytest.raises(Busy) as refused:
+        async with client.quotas.charged(client.principal, client.next_request(), make_account()):
+            pass
+
+    assert (refused.value.code, refused.value.http_status) == ("rate_limited", 429)
+    assert refused.value.retry_after_s == pytest.approx(1.0)
+    clock.pass_s(1.0)
+    assert await client.asks() == ""
+
+
+async def test_one_users_limit_leaves_the_other_users_alone() -> None:
+    quotas, policy = make_quotas(), make_policy(limits=Limits(user=FIVE))
+    ada, alice = (
+        Client(quotas, make_principal(user_id=user, key_id=f"of {user}", policy=policy))
+        for user in (ADA, ALICE)
+    )
+    await ada.is_let_through()
+
+    assert await alice.is_let_through() == 5
+
+
+async def test_one_tenants_limit_leaves_its_neighbour_alone() -> None:
+    quotas, policy = make_quotas(), make_policy(limits=Limits(tenant=FIVE))
+    acme = Client(quotas, make_principal(policy=policy))
+    globex = Client(quotas, make_principal(tenant_id=GLOBEX, user_id=GUS, policy=policy))
+    await acme.is_let_through()
+
+    assert await globex.is_let_through() == 5
+
+
+async def test_two_keys_of_one_user_share_the_users_limit() -> None:
+    quotas, policy = make_quotas(), make_policy(limits=Limits(user=FIVE))
+    first, second = (Client(quotas, make_principal(key_id=key, policy=policy)) for key in "ab")
+    await first.is_let_through()
+
+    assert await second.is_let_through() == 0
+
+
+async def test_a_service_key_has_no_users_limit() -> None:
+    policy = make_policy(limits=Limits(user=FIVE))
+    client = Client(make_quotas(), make_principal(user_id=None, policy=policy))
+
+    assert await client.is_let_through() == 100
+
+
+@pytest.mark.parametrize("fields", [{"trigger": Trigger.PREFETCH}, {"is_warm_up": True}])
+async def test_what_nobody_waits_for_costs_a_tenth(fields: dict[str, Any]) -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+
+    assert await client.is_let_through(**fields) == 50
+
+
+async def test_several_requests_at_one_place_are_one_action() -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+    for _ in range(4):
+        same = client.next_request()
+        assert [await client.asks(same) for _ in range(3)] == [""] * 3
+
+    assert await client.is_let_through() == 0
+
+
+async def test_the_same_place_later_is_another_action() -> None:
+    clock = FakeClock()
+    client = Client(make_quotas(clock), _limited(user=RateLimit(per_minute=1, burst=1)))
+    same = client.next_request()
+    await client.asks(same)
+
+    clock.pass_s(REPEAT_S + 1)
+
+    assert await client.asks(same) == "rate_limited"
+
+
+async def test_a_chat_that_repeats_itself_is_an_action_each_time() -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+    same = make_request(mode=Mode.CHAT, prefix="")
+
+    assert [await client.asks(same) for _ in range(6)] == [""] * 5 + ["rate_limited"]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [asyncio.CancelledError(Finish.SUPERSEDED.value), Dropped(Finish.SHED), Busy("full", "")],
+)
+async def test_what_showed_nothing_costs_a_tenth(ends: BaseException) -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+
+    answers = [await client.asks(ends=ends) for _ in range(41)]
+
+    assert set(answers) <= {"", "full"}
+    assert await client.is_let_through() == 0
+
+
+async def test_what_showed_something_is_an_action_however_it_ended() -> None:
+    client, account = Client(make_quotas(), _limited(user=FIVE)), make_account()
+    account.sent("text")
+    superseded = asyncio.CancelledError(Finish.SUPERSEDED.value)
+
+    answers = [await client.asks(account=account, ends=superseded) for _ in range(6)]
+
+    assert answers == [""] * 5 + ["rate_limited"]
+
+
+async def test_without_limits_nothing_is_counted() -> None:
+    client = Client(quotas := make_quotas(), make_principal())
+
+    assert await client.is_let_through() == 100
+    assert quotas.leases.num_buckets == 0
+
+
+@pytest.mark.parametrize("wrong", [0, -1, -(10**18)])
+async def test_a_limit_that_makes_no_sense_is_the_smallest(wrong: int) -> None:
+    client = Client(make_quotas(), _limited(user=RateLimit(per_minute=wrong, burst=wrong)))
+
+    assert await client.is_let_through(10) == 1
+
+
+async def test_a_huge_limit_is_counted_with() -> None:
+    huge = RateLimit(per_minute=1_000_000, burst=100_000)
+
+    assert await Client(make_quotas(), _limited(user=huge)).is_let_through(500) == 500
+
+
+def _used(prompt: int, generated: int) -> Account:
+    account = make_account()
+    account.asks()
+    account.prompt_tokens, account.generated_tokens = prompt, generated
+    return account
+
+
+async def test_a_spent_budget_is_told_with_the_end_of_the_day() -> None:
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    clock = FakeClock(now_ms=round(noon.timestamp() * 1000))
+    client = Client(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
+    await client.asks(account=_used(900, 80))
+
+    with pytest.raises(Busy) as refused:
+        async with client.quotas.charged(client.principal, client.next_request(), make_account()):
+            pass
+
+    assert (refused.value.code, refused.value.http_status) == ("budget_spent", 429)
+    assert refused.value.retry_after_s == 12 * 3600
+
+
+async def test_a_budget_is_whole_again_on_the_next_day() -> None:
+    clock = FakeClock()
+    client = Client(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
+    await client.asks(account=_used(1_000, 0))
+
+    clock.pass_s(86_400)
+
+    assert await client.asks() == ""
+
+
+async def test_tokens_count_as_they_were_used_not_as_they_were_reserved() -> None:
+    client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
+
+    answers = [await client.asks(account=_used(10, 10)) for _ in range(60)]
+
+    # The last that fits leaves room for its own reservation of 64 tokens and more.
+    assert 45 <= answers.count("") <= 50
+
+
+async def test_what_never_reached_an_engine_used_no_tokens() -> None:
+    client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
+
+    answers = [await client.asks(ends=Dropped(Finish.SHED)) for _ in range(100)]
+
+    assert set(answers) == {""}
+
+
+async def test_tokens_of_what_was_superseded_count() -> None:
+    client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
+    superseded = asyncio.CancelledError(Finish.SUPERSEDED.value)
+
+    answers = [await client.asks(account=_used(500, 0), ends=superseded) for _ in range(3)]
+
+    assert answers == ["", "", "budget_spent"]
+
+
+async def test_the_budget_of_one_tier_leaves_the_other_alone() -> None:
+    client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 10}))
+
+    assert await client.asks(make_request()) == "budget_spent"
+    assert await client.asks(make_request(mode=Mode.BLOCK)) == ""
