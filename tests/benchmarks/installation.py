@@ -108,7 +108,7 @@ def own_home() -> Iterator[Home]:
 def own_engine(home: Home) -> Iterator[str]:
     settings = engine_from_environment(free_port())
     part = engine_part(settings, paths=home.paths, environment=home.environment)
-    with _started(part):
+    with started(part):
         yield settings.url
 
 
@@ -119,7 +119,7 @@ def own_gateway(home: Home, *, engine_url: str, replica: str) -> Iterator[Runnin
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        stack.enter_context(_started(gateway_part(home, port=port, replica=replica)))
+        stack.enter_context(started(gateway_part(home, port=port, replica=replica)))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
             engine_url=engine_url,
@@ -212,7 +212,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def _started(part: Part) -> Iterator[None]:
+def started(part: Part) -> Iterator[None]:
     say(f"{part.name} starts")
     part.launch()
     await_ready(part)

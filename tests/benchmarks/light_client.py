@@ -1,0 +1,184 @@
+"""Clients that cost so little that they do not stand between the clock and what is measured: an
+HTTP/1.1 and a WebSocket connection as bare protocols, one request at a time, told of by callbacks.
+
+They know the one answer that they wait for, that of the synthetic engine.
+"""
+
+import asyncio
+import base64
+import os
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Self, cast
+from urllib.parse import urlsplit
+
+from tests.benchmarks.synthetic_engine import TEXTS
+
+_FIRST_TEXT: Final = TEXTS[0].encode()
+_CONNECT_S: Final = 30.0
+_NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as it must be, and unchanged
+_TEXT_FRAME, _CLOSE_FRAME, _PING_FRAME, _PONG_FRAME = 0x1, 0x8, 0x9, 0xA
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Times in ms since just before the request was written."""
+
+    first_ms: float | None  # None: it had no text
+    end_ms: float
+    is_whole: bool  # it ended as it should
+
+
+class Line(asyncio.Protocol):
+    """A connection; `ask` again once the answer was told."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport
+        self._opened = asyncio.get_running_loop().create_future()
+        self._tell: Callable[[Line, Answer], None] | None = None
+        self._asked_s = 0.0
+        self._first_ms: float | None = None
+        self.is_lost = False
+
+    @classmethod
+    async def open(cls, url: str, *, headers: str = "", source: str | None = None) -> Self:
+        """`headers`: whole lines, each ended by CRLF. Raises OSError, TimeoutError."""
+        parts = urlsplit(url)
+        local = (source, 0) if source else None
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_CONNECT_S):
+            _, line = await loop.create_connection(
+                cls, parts.hostname or "", parts.port or 80, local_addr=local
+            )
+            line._begin(f"{parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\n{headers}")
+            await line._opened
+        return line
+
+    def ask(self, payload: bytes, tell: Callable[["Line", Answer], None]) -> None:
+        self._tell, self._first_ms = tell, None
+        self._asked_s = time.perf_counter()
+        self._write(payload)
+
+    def close(self) -> None:
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
+        if not self._opened.done():
+            self._opened.set_exception(error or ConnectionResetError())
+        self._end(is_whole=False)
+
+    def _begin(self, rest: str) -> None:
+        raise NotImplementedError
+
+    def _write(self, payload: bytes) -> None:
+        raise NotImplementedError
+
+    def _note_text(self) -> None:
+        if self._first_ms is None:
+            self._first_ms = self._since_asked_ms()
+
+    def _end(self, *, is_whole: bool) -> None:
+        if self._tell is not None:
+            tell, self._tell = self._tell, None
+            tell(self, Answer(self._first_ms, self._since_asked_ms(), is_whole))
+
+    def _since_asked_ms(self) -> float:
+        return (time.perf_counter() - self._asked_s) * 1000
+
+
+class HttpLine(Line):
+    """`POST`s of JSON that are answered by server-sent events in chunks."""
+
+    def _begin(self, rest: str) -> None:
+        self._head = f"POST {rest}content-type: application/json\r\n".encode()
+        self._said = bytearray()
+        self._opened.set_result(None)
+
+    def _write(self, payload: bytes) -> None:
+        self._said.clear()
+        length = b"content-length: %d\r\n\r\n" % len(payload)
+        self._transport.write(self._head + length + payload)
+
+    def data_received(self, data: bytes) -> None:
+        self._said += data
+        if self._first_ms is None and _FIRST_TEXT in self._said:
+            self._note_text()
+        if self._said.endswith(b"\r\n0\r\n\r\n"):
+            is_whole = self._said.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._said
+            self._end(is_whole=is_whole)
+        elif b"content-length:" in self._said[:1024].lower():  # a refusal, in one piece
+            self._end(is_whole=False)
+
+
+class WebSocketLine(Line):
+    """`caret.v1`, one completion at a time."""
+
+    def _begin(self, rest: str) -> None:
+        key = base64.b64encode(os.urandom(16)).decode()
+        upgrade = (
+            "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
+            f"sec-websocket-key: {key}\r\nsec-websocket-protocol: caret.v1\r\n\r\n"
+        )
+        self._held = b""
+        self._transport.write(f"GET {rest}{upgrade}".encode())
+
+    def _write(self, payload: bytes) -> None:
+        length = len(payload)
+        if length < 126:
+            head = struct.pack("!BB", 0x80 | _TEXT_FRAME, 0x80 | length)
+        elif length < 65_536:
+            head = struct.pack("!BBH", 0x80 | _TEXT_FRAME, 0x80 | 126, length)
+        else:
+            head = struct.pack("!BBQ", 0x80 | _TEXT_FRAME, 0x80 | 127, length)
+        self._transport.write(head + _NO_MASK + payload)
+
+    def data_received(self, data: bytes) -> None:
+        self._held += data
+        if not self._opened.done():
+            self._await_upgrade()
+            return
+        while (frame := self._take_frame()) is not None:
+            self._on_frame(*frame)
+
+    def _await_upgrade(self) -> None:
+        head, end, self._held = self._held.partition(b"\r\n\r\n")
+        if not end:
+            self._held = head
+        elif b" 101 " in head[:16]:
+            self._opened.set_result(None)
+        else:
+            self._opened.set_exception(ConnectionRefusedError(head[:32].decode()))
+
+    def _take_frame(self) -> tuple[int, bytes] | None:
+        """The kind and the payload; a gateway's frames are whole, unmasked and below 64 KB."""
+        if len(self._held) < 4:
+            return None
+        length, start = self._held[1], 2
+        if length == 126:
+            length, start = int.from_bytes(self._held[2:4], "big"), 4
+        if len(self._held) < start + length:
+            return None
+        kind, payload = self._held[0] & 0xF, self._held[start : start + length]
+        self._held = self._held[start + length :]
+        return kind, payload
+
+    def _on_frame(self, kind: int, payload: bytes) -> None:
+        if kind == _CLOSE_FRAME:
+            self.close()
+        elif kind == _PING_FRAME:
+            head = struct.pack("!BB", 0x80 | _PONG_FRAME, 0x80 | len(payload))
+            self._transport.write(head + _NO_MASK + payload)
+        elif kind != _TEXT_FRAME:
+            return
+        elif self._first_ms is None and _FIRST_TEXT in payload:
+            self._note_text()
+        elif payload.startswith(b'{"type":"done"'):
+            self._end(is_whole=b'"finish":"stop"' in payload)
+        elif payload.startswith(b'{"type":"error"'):
+            self._end(is_whole=False)

@@ -1,0 +1,120 @@
+"""Load on a set of lines: at a given rate whatever the answers take, or as much as they take."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.benchmarks.light_client import Answer, Line
+
+_PATIENCE_S: Final = 30.0  # for the answers that are still out at the end
+
+
+@dataclass(slots=True)
+class Way:
+    """Lines to one server, and what is asked on them. The number of the line comes in."""
+
+    num_lines: int
+    opening: Callable[[int], Awaitable[Line]]
+    next_payload: Callable[[int], bytes]
+    lines: list[Line] = field(default_factory=list)
+    free: deque[int] = field(default_factory=deque)
+
+    async def open(self) -> None:
+        """All lines that are not; servers close those that were idle."""
+        if not self.lines:
+            self.free.extend(random.sample(range(self.num_lines), self.num_lines))
+            self.lines = list(await asyncio.gather(*map(self.opening, range(self.num_lines))))
+        for number, line in enumerate(self.lines):
+            if line.is_lost:
+                self.lines[number] = await self.opening(number)
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.close()
+
+
+@dataclass(slots=True)
+class Tally:
+    first_ms: list[float] = field(default_factory=list)
+    end_ms: list[float] = field(default_factory=list)
+    num_whole: int = 0
+    num_failed: int = 0
+    num_withheld: int = 0  # no line was free: the load could not be kept up
+    num_out: int = 0
+    took_s: float = 0.0
+
+    def ask(self, way: Way, number: int, then: Callable[[int], None]) -> None:
+        def tell(_line: Line, answer: Answer) -> None:
+            self.num_out -= 1
+            self._note(answer)
+            then(number)
+
+        self.num_out += 1
+        payload = way.next_payload(number)
+        way.lines[number].ask(payload, tell)
+
+    def _note(self, answer: Answer) -> None:
+        self.end_ms.append(answer.end_ms)
+        if answer.is_whole and answer.first_ms is not None:
+            self.num_whole += 1
+            self.first_ms.append(answer.first_ms)
+        else:
+            self.num_failed += 1
+
+    async def settle(self) -> None:
+        """Raises TimeoutError when answers stay out."""
+        async with asyncio.timeout(_PATIENCE_S):
+            while self.num_out:  # noqa: ASYNC110  # it is told by callbacks
+                await asyncio.sleep(0.005)
+
+
+async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[Tally]:
+    """Each way at its own rate a second, in turns drawn by chance; a tally for each."""
+    tallies = [Tally() for _ in ways]
+    rates = [rate for _, rate in ways]
+    began_s = now_s = due_s = time.perf_counter()
+    while now_s - began_s < seconds:
+        due_s += random.expovariate(sum(rates))
+        if (wait_s := due_s - time.perf_counter()) > 0:
+            await asyncio.sleep(wait_s)
+        (chosen,) = random.choices(range(len(ways)), weights=rates)
+        _ask_free(ways[chosen][0], tallies[chosen])
+        now_s = time.perf_counter()
+    for tally in tallies:
+        tally.took_s = now_s - began_s
+        await tally.settle()
+    return tallies
+
+
+def _ask_free(way: Way, tally: Tally) -> None:
+    if way.free:
+        tally.ask(way, way.free.popleft(), way.free.append)
+    else:
+        tally.num_withheld += 1
+
+
+async def at_once(way: Way, *, seconds: float) -> Tally:
+    """Every line asks again as soon as it is answered; counted is what was answered in time."""
+    tally = Tally()
+    ends_s = time.perf_counter() + seconds
+
+    def again(number: int) -> None:
+        if time.perf_counter() < ends_s and not way.lines[number].is_lost:
+            tally.ask(way, number, again)
+        else:
+            way.free.append(number)
+
+    began_s = time.perf_counter()
+    way.free.clear()
+    for number in range(len(way.lines)):
+        tally.ask(way, number, again)
+    await asyncio.sleep(seconds)
+    num_in_time = tally.num_whole
+    tally.took_s = time.perf_counter() - began_s
+    await tally.settle()
+    tally.num_whole = num_in_time
+    return tally

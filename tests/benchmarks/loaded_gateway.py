@@ -1,0 +1,125 @@
+"""A gateway before the synthetic engine, with a company whose developers each have a key, and
+limits that are looked at but never reached. Redis is there, Postgres is not."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, TenantPolicy, Tier
+from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
+from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.embedded.mark import environment_with
+from caret.embedded.pools import render_pools, write_pools
+from caret.embedded.programs import manage
+from caret.embedded.valkey import EmbeddedValkey
+from caret.foundation.ids import TenantId
+from tests.benchmarks.installation import (
+    Home,
+    free_port,
+    new_credential,
+    publish,
+    root_secret_of,
+)
+from tests.benchmarks.programs import Cores, Program, pinned_to, running
+
+_ENDLESS: Final = RateLimit(per_minute=10_000_000, burst=1_000_000)
+_MAX_COMPLETIONS: Final = 8_192
+_MAX_CONNECTIONS_PER_KEY: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    snapshot: TenantSnapshot
+    keys: Sequence[str] = field(repr=False)  # one for each developer
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    url: str
+    pid: int
+
+
+def new_company(home: Home, *, num_developers: int) -> Company:
+    """Published, when its Redis runs."""
+    secret = root_secret_of(home.paths)
+    made = [new_credential(secret) for _ in range(num_developers)]
+    policy = TenantPolicy(
+        features=frozenset(Mode),
+        content_exclusion={"*": ("**/secrets/**", "**/*.pem")},
+        max_concurrent_completions=_MAX_COMPLETIONS,
+        isolation=Isolation.SHARED,
+        limits=Limits(
+            tenant=_ENDLESS,
+            user=_ENDLESS,
+            key=_ENDLESS,
+            tokens_per_day=dict.fromkeys(Tier, 10**12),
+        ),
+    )
+    snapshot = TenantSnapshot(
+        schema=SCHEMA,
+        tenant_id=TenantId(str(uuid.uuid4())),
+        slug="load",
+        version=1,
+        status=TenantStatus.ACTIVE,
+        cache_epoch=0,
+        policy=policy,
+        credentials=tuple(credential for credential, _ in made),
+    )
+    return Company(snapshot, [text for _, text in made])
+
+
+@contextmanager
+def loaded_gateway(
+    home: Home,
+    *,
+    engine_url: str,
+    company: Company,
+    cores: tuple[Cores, Cores],
+    command: Sequence[str] = manage("gateway"),
+) -> Iterator[Gateway]:
+    """The gateway on the first of `cores`, Redis on the second."""
+    port = free_port()
+    ours, others = cores
+    model = engine_from_environment(0).model
+    pools = render_pools(
+        model=model.served_name,
+        tokenizer=model.path,
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        replica=engine_url,
+    )
+    write_pools(home.paths.pools, pools)
+    program = Program(
+        name="gateway",
+        command=command,
+        ready_url=f"http://127.0.0.1:{port}/healthz",
+        environment={
+            "CARET_POOLS": str(home.paths.pools),
+            "CARET_GATEWAY_PORT": str(port),
+            "CARET_MAX_COMPLETIONS": str(_MAX_COMPLETIONS),
+            "CARET_MAX_CONNECTIONS_PER_KEY": str(_MAX_CONNECTIONS_PER_KEY),
+        },
+    )
+    with pinned_to(others), EmbeddedValkey(home.paths, mark=environment_with(home.mark)):
+        publish(home.paths, company.snapshot)
+        with running(home, program, cores=ours) as pid:
+            yield Gateway(f"http://127.0.0.1:{port}", pid)
+
+
+def frame_of(identifier: str, *, path: str, prefix: str, suffix: str) -> bytes:
+    """A `complete` of `caret.v1`."""
+    return msgspec.json.encode(
+        {
+            "type": "complete",
+            "id": identifier,
+            "mode": "inline",
+            "path": path,
+            "language": "python",
+            "prefix": prefix,
+            "suffix": suffix,
+            "repository": {"name": "load"},
+        }
+    )

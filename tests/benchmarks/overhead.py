@@ -1,0 +1,251 @@
+"""What a gateway adds to an engine that answers at once: ours beside LiteLLM's proxy and vLLM's
+router, each alone on one core; the engine, Redis and this harness have the others.
+
+Ours runs its full pipeline: authentication, limits, assembly of a 2,000-token prompt, filter and
+record. Every request is one typed character after the one before; `cold` ones are of a file that
+was never seen. The rivals get a text of as many tokens and pass it on. At a rate, the engine is
+asked directly in between, in turns drawn by chance: "added" is the difference of two quantiles of
+the same window. Windows of all contenders alternate; figures are medians over the rounds.
+
+    python -m tests.benchmarks.overhead [--rounds 3] [--without litellm vllm-router]
+"""
+
+import argparse
+import asyncio
+import gc
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+import uvloop
+
+from tests.benchmarks.asked import (
+    Developers,
+    NewFiles,
+    engine_way,
+    http_way,
+    rival_way,
+    websocket_way,
+)
+from tests.benchmarks.figures import Report, machine, median, percentile, rounded, say
+from tests.benchmarks.installation import Home, own_home
+from tests.benchmarks.load import Tally, Way, at_once, at_rate
+from tests.benchmarks.loaded_gateway import Gateway, loaded_gateway, new_company
+from tests.benchmarks.programs import Cores, cpu_s, divided_cores, memory_mb, pinned_to
+from tests.benchmarks.rivals import LITELLM, VLLM_ROUTER, NotMeasured, Rival, rival_running
+from tests.benchmarks.synthetic_engine import synthetic_engine
+
+MAX_ADDED_P50_MS: Final = 1.5
+MAX_ADDED_P99_MS: Final = 5.0
+MAX_CPU_MS: Final = 1.6
+MAX_COLD_CPU_MS: Final = 4.0
+MIN_TIMES_LITELLM: Final = 15.0
+NUM_LINES: Final = 64
+_DIRECT_LINES: Final = 256  # an answer takes 17 ms: with fewer it is they who limit
+_RATE: Final = 200.0
+_DIRECT_RATE: Final = 50.0  # beside it
+_LITELLM_RATE: Final = 8.0  # it cannot keep up with many more
+_COLD_RATE: Final = 80.0
+_AT_RATE_S: Final = 6.0
+_AT_ONCE_S: Final = 4.0
+_WARM_UP_S: Final = 1.5
+
+
+_UNITS: Final = {
+    **dict.fromkeys(("first_p50", "first_p99", "added_p50", "added_p99"), "ms"),
+    **dict.fromkeys(("cpu_ms", "max_cpu_ms"), "ms a request"),
+    "max": "streams/s a core",
+    "memory": "MB",
+}
+_WARM: Final = {
+    "added_p50": MAX_ADDED_P50_MS,
+    "added_p99": MAX_ADDED_P99_MS,
+    "cpu_ms": MAX_CPU_MS,
+    "max_cpu_ms": MAX_CPU_MS,
+}
+_TARGETS: Final[dict[str, dict[str, float]]] = {
+    "websocket": _WARM,
+    "http": _WARM,
+    "cold": {"cpu_ms": MAX_COLD_CPU_MS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A way through a gateway, and that gateway's process."""
+
+    name: str
+    way: Way
+    pid: int
+    rate: float = _RATE
+    is_saturated: bool = True  # in a window of its own, after the one at a rate
+
+
+@dataclass(slots=True)
+class Seen:
+    """Of one contender; a value for each window."""
+
+    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    num: int = 0
+    num_failed: int = 0
+    num_withheld: int = 0
+
+    def add(self, **values: float) -> None:
+        for name, value in values.items():
+            self.values[name].append(value)
+
+    def count(self, tally: Tally) -> None:
+        self.num += tally.num_whole
+        self.num_failed += tally.num_failed
+        self.num_withheld += tally.num_withheld
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without", nargs="*", default=[], help="litellm, vllm-router")
+    options = parser.parse_args(arguments)
+    report = Report("overhead")
+    gc.disable()  # of this harness: its pauses would be taken for the gateways'
+    machine()  # before its cores are divided
+    ours, others = divided_cores()
+    with own_home() as home, pinned_to(others):
+        uvloop.run(_compare(home, (ours, others), options, report))
+    return report.exit_status
+
+
+async def _compare(
+    home: Home, cores: tuple[Cores, Cores], options: argparse.Namespace, report: Report
+) -> None:
+    company = new_company(home, num_developers=NUM_LINES)
+    with ExitStack() as stack:
+        engine_url = stack.enter_context(synthetic_engine(home, cores=cores[1]))
+        gateway = stack.enter_context(
+            loaded_gateway(home, engine_url=engine_url, company=company, cores=cores)
+        )
+        direct = _closed_by(stack, engine_way(engine_url, num_lines=_DIRECT_LINES))
+        contenders = _ours(stack, gateway, company.keys)
+        for rival in (VLLM_ROUTER, LITELLM):
+            if rival.name not in options.without:
+                contenders += _rival(stack, (rival, home, engine_url, cores[0]), report)
+        seen = {contender.name: Seen() for contender in contenders}
+        await _tell_ceiling(direct, report)
+        for number in range(options.rounds):
+            for contender in contenders:
+                say(f"round {number + 1} of {options.rounds}: {contender.name}")
+                await _one_round(contender, direct, seen[contender.name])
+        for contender in contenders:
+            _tell(contender, seen[contender.name], report)
+        _tell_ratios(seen, report)
+
+
+def _closed_by(stack: ExitStack, way: Way) -> Way:
+    stack.callback(way.close)
+    return way
+
+
+def _ours(stack: ExitStack, gateway: Gateway, keys: Sequence[str]) -> list[Contender]:
+    url, pid = gateway.url, gateway.pid
+    developers, new_files = Developers(NUM_LINES), NewFiles()
+    websocket = _closed_by(stack, websocket_way(url, keys, developers))
+    http = _closed_by(stack, http_way(url, keys, developers))
+    cold = _closed_by(stack, websocket_way(url, keys, new_files))
+    return [
+        Contender("websocket", websocket, pid),
+        Contender("http", http, pid),
+        Contender("cold", cold, pid, rate=_COLD_RATE, is_saturated=False),
+    ]
+
+
+def _rival(stack: ExitStack, of: tuple[Rival, Home, str, Cores], report: Report) -> list[Contender]:
+    rival, home, engine_url, cores = of
+    try:
+        context = rival_running(rival, home, engine_url=engine_url, cores=cores)
+        there = stack.enter_context(context)
+    except NotMeasured as reason:
+        report.figure(f"{rival.name}.measured", 0, "bool", reason=str(reason))
+        return []
+    report.figure(f"{rival.name}.measured", 1, "bool", version=there.version)
+    way = _closed_by(stack, rival_way(there.url, num_lines=NUM_LINES))
+    rate = _LITELLM_RATE if rival is LITELLM else _RATE
+    return [Contender(rival.name, way, there.pid, rate=rate)]
+
+
+async def _tell_ceiling(direct: Way, report: Report) -> None:
+    """What engine and harness can do without anything between them."""
+    await direct.open()
+    await at_once(direct, seconds=_WARM_UP_S)
+    tally = await at_once(direct, seconds=_AT_ONCE_S)
+    report.figure("direct.max", tally.num_whole / tally.took_s, "streams/s")
+
+
+async def _one_round(contender: Contender, direct: Way, seen: Seen) -> None:
+    await asyncio.gather(contender.way.open(), direct.open())
+    await at_rate([(contender.way, contender.rate)], seconds=_WARM_UP_S)
+    before_s = cpu_s(contender.pid)
+    through, straight = await at_rate(
+        [(contender.way, contender.rate), (direct, _DIRECT_RATE)], seconds=_AT_RATE_S
+    )
+    seen.count(through)
+    seen.add(cpu_ms=_each_ms(cpu_s(contender.pid) - before_s, through))
+    for percent in (50, 99):
+        first = percentile(through.first_ms, percent)
+        added = first - percentile(straight.first_ms, percent)
+        seen.add(**{f"first_p{percent}": first, f"added_p{percent}": added})
+    if contender.is_saturated:
+        await _saturate(contender, seen)
+    seen.add(memory=memory_mb(contender.pid))
+
+
+async def _saturate(contender: Contender, seen: Seen) -> None:
+    before_s = cpu_s(contender.pid)
+    tally = await at_once(contender.way, seconds=_AT_ONCE_S)
+    seen.count(tally)
+    # What was answered after the window was worked for, too.
+    seen.add(max_cpu_ms=1000 * (cpu_s(contender.pid) - before_s) / max(len(tally.first_ms), 1))
+    seen.add(max=tally.num_whole / tally.took_s)
+
+
+def _each_ms(spent_s: float, tally: Tally) -> float:
+    return 1000 * spent_s / max(tally.num_whole, 1)
+
+
+def _tell(contender: Contender, seen: Seen, report: Report) -> None:
+    name = contender.name
+    about = {"rate": contender.rate, "num": seen.num, "num_withheld": seen.num_withheld}
+    if name in _TARGETS:
+        passed = not seen.num_failed
+        report.judged(f"{name}.failed", seen.num_failed, "streams", passed=passed, target="none")
+    else:
+        report.figure(f"{name}.failed", seen.num_failed, "streams")
+    for figure, values in seen.values.items():
+        more = about | {"windows": [rounded(value) for value in values]}
+        most = _TARGETS.get(name, {}).get(figure)
+        if most is None:
+            report.figure(f"{name}.{figure}", median(values), _UNITS[figure], **more)
+        else:
+            report.target(f"{name}.{figure}", median(values), _UNITS[figure], at_most=most, **more)
+
+
+def _tell_ratios(seen: dict[str, Seen], report: Report) -> None:
+    for rival, least in ((LITELLM.name, MIN_TIMES_LITELLM), (VLLM_ROUTER.name, None)):
+        if rival not in seen:
+            continue
+        for name in ("websocket", "http"):
+            pairs = zip(seen[name].values["max"], seen[rival].values["max"], strict=True)
+            ratios = [ours / theirs for ours, theirs in pairs]
+            value, more = median(ratios), {"windows": [rounded(ratio) for ratio in ratios]}
+            if least is None:
+                report.figure(f"{name}.times_{rival}", value, "ratio", **more)
+            else:
+                passed, target = value >= least, f"at least {least:g}"
+                report.judged(
+                    f"{name}.times_{rival}", value, "ratio", passed=passed, target=target, **more
+                )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
