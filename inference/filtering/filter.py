@@ -19,7 +19,7 @@ async def filter(
     prompt: Prompt,
     account: Account,
 ) -> AsyncIterator[AsyncIterator[str]]:
-    """Yields the texts to show, none of them empty. Raw prompts pass as they are.
+    """Yields the texts to show, none of them empty. Raw prompts and chats pass as they are.
 
     The account gets the ending: `stop` or `length` by the engine, `stop` where the filter cut,
     `filtered` when the engine wrote something and nothing of it was worth showing.
@@ -27,7 +27,7 @@ async def filter(
     request = admitted.request
     texts = (
         _unfiltered(chunks, account)
-        if request.is_raw
+        if request.is_raw or request.messages
         else _cut(
             chunks, Cutter(surroundings_of(request, is_single_line=prompt.is_single_line)), account
         )
