@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client
@@ -108,7 +109,9 @@ class WholeAnswer:
         self._texts.append(text)
 
     async def done(self, account: Account) -> None:
-        await self._http.send_json(encode(self._shape.whole("".join(self._texts), account)))
+        # What was withheld may have begun to go out before that was known; here nobody has seen it.
+        text = "" if account.ending is Finish.FILTERED else "".join(self._texts)
+        await self._http.send_json(encode(self._shape.whole(text, account)))
 
     async def error(self, error: CompletionError, _account: Account) -> None:
         await self._http.refuse(error)

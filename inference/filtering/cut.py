@@ -5,16 +5,21 @@ completion; so what was shown is never taken back. It ends
 - with the line, where the request is for a single line;
 - before a line that leaves the block in which the cursor stands;
 - before a line that repeats the first line of the suffix;
-- before a line that comes for the third time in a row.
+- before a line, or the first of up to four lines, that comes for the third time in a row;
+- where a line goes round in circles;
+- before a character that the engine could not spell (U+FFFD): half of one, as a rule.
 Held back at the end and dropped: white space, and what the rest of the cursor's line already says.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
+from inference.filtering.reasons import CutReason
+from inference.filtering.repetition import CHECK_EVERY, Lines, goes_in_circles
+
 _CLOSERS: Final = ")]}"
 _OPENERS: Final = "([{"
-_MAX_REPEATS: Final = 2
+_UNSPELT: Final = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +43,18 @@ class Cutter:
         self._line = ""  # the current line so far
         self._num_shown = 0  # characters of it that were shown
         self._is_first_line = True
-        self._previous = ""  # the line before, stripped
-        self._num_repeats = 0
+        self._lines = Lines()
         self._num_unopened = 0  # of the lines before: brackets closed less brackets opened
         self.has_ended = False
+        self.reason: CutReason | None = None  # None: the engine has ended by itself, or not yet
 
     def feed(self, text: str) -> str:
         """What may be shown now, perhaps nothing; after `has_ended` nothing more."""
         shown = ""
         for index, part in enumerate(text.split("\n")):
-            if self.has_ended:
-                break
-            if index:
+            if index and not self.has_ended:
                 shown += self._end_line()
-            if not self.has_ended:
-                self._line += part
-                shown += self._show()
+            shown += self._grow(part)
         return shown
 
     def finish(self) -> str:
@@ -61,16 +62,40 @@ class Cutter:
         if self.has_ended or not self._line.strip():
             return ""
         self.has_ended = True
-        if self._repeats_suffix() or self._repeats_once_more(self._line.strip()):
+        if self._is_repeated(self._line.strip()):
             return ""
-        return self._rest(self._without_duplicate(self._line.rstrip()))
+        line = self._line.rstrip()
+        kept = self._without_duplicate(line)
+        if kept != line:
+            self._end(CutReason.REPEATS_SUFFIX)
+        return self._rest(kept)
+
+    def _end(self, reason: CutReason) -> None:
+        self.has_ended = True
+        self.reason = self.reason or reason
+
+    def _grow(self, part: str) -> str:
+        """The line goes on; in steps, so that it ends at the same place however it comes."""
+        shown = ""
+        while part and not self.has_ended:
+            step = CHECK_EVERY - len(self._line) % CHECK_EVERY
+            grown, part = part[:step], part[step:]
+            spelt, unspelt, _ = grown.partition(_UNSPELT)
+            self._line += spelt
+            shown += self._show()
+            if unspelt and not self.has_ended:
+                shown += self.finish()
+                self._end(CutReason.GARBLED)
+            elif len(grown) == step and goes_in_circles(self._line):
+                self._end(CutReason.REPETITION)
+        return shown
 
     def _show(self) -> str:
         content = self._line.strip()
         if not content:
             return ""
         if not self._num_shown and self._leaves_block():
-            self.has_ended = True
+            self._end(CutReason.BLOCK_END)
             return ""
         if self._may_repeat(content):
             return ""
@@ -81,16 +106,15 @@ class Cutter:
         content = self._line.strip()
         if self._around.is_single_line:
             shown = self.finish()
-            self.has_ended = True
+            self._end(CutReason.LINE_END)
             return shown
-        if content and (self._repeats_suffix() or self._repeats_once_more(content)):
+        if content and self._is_repeated(content):
             self.has_ended = True
             return ""
         if content:
-            self._num_repeats = self._num_repeats + 1 if content == self._previous else 0
-            self._previous = content
-        if not content:
-            self.has_ended = self._around.ends_at_blank_line and not self._is_first_line
+            self._lines.add(content)
+        elif self._around.ends_at_blank_line and not self._is_first_line:
+            self._end(CutReason.BLANK_LINE)
         line = self._line.rstrip()
         shown = self._rest(line)
         self._held += self._line[len(line) :] + "\n"
@@ -121,7 +145,14 @@ class Cutter:
             return False
         line, next_line = self._comparable()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
-        return repeats_suffix or (self._is_worn_out() and self._previous.startswith(content))
+        return repeats_suffix or self._lines.may_repeat(content)
+
+    def _is_repeated(self, content: str) -> bool:
+        if self._repeats_suffix():
+            self.reason = CutReason.REPEATS_SUFFIX
+        elif self._lines.repeats(content):
+            self.reason = CutReason.REPETITION
+        return self.reason is not None
 
     def _repeats_suffix(self) -> bool:
         line, next_line = self._comparable()
@@ -136,13 +167,6 @@ class Cutter:
 
     def _is_whole_line(self) -> bool:
         return not self._is_first_line or self._around.is_fresh_line
-
-    def _is_worn_out(self) -> bool:
-        """The line before came twice: a third time would be one too many."""
-        return self._num_repeats >= _MAX_REPEATS - 1
-
-    def _repeats_once_more(self, content: str) -> bool:
-        return self._is_worn_out() and content == self._previous
 
     def _num_uncertain(self, line: str) -> int:
         """How many characters at the end may turn out to be the rest of the cursor's line."""

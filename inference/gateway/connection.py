@@ -253,4 +253,5 @@ def _meta(account: Account) -> Meta:
         tier=account.request.tier if account.request else "",
         pool=account.pool,
         replica=account.replica,
+        cut_reason=account.cut_reason,
     )

@@ -78,6 +78,7 @@ class Meta(msgspec.Struct, frozen=True):
     tier: str
     pool: str
     replica: str
+    cut_reason: str  # why the filter ended or withheld it; "": it did not
 
 
 class DoneFrame(msgspec.Struct, frozen=True, tag="done"):

@@ -20,10 +20,10 @@ from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
-from inference.context.chat_template import load_chat_template
 from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
+from inference.filtering.filter import check_filters
 from inference.gateway.admit import Admission
 from inference.gateway.authority import Authority
 from inference.gateway.experiments import Experiments, read_experiments
@@ -184,7 +184,6 @@ def _plane(
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
                 order=pool.order,
-                chat_template=load_chat_template(pool.tokenizer, clock),
             )
             for name, pool in pools.by_name.items()
         },
@@ -214,4 +213,8 @@ def _admission(
 
 
 def _experiments(config: DataPlaneConfig) -> Experiments:
-    return read_experiments(config.experiments_file) if config.experiments_file else Experiments()
+    if config.experiments_file is None:
+        return Experiments()
+    experiments = read_experiments(config.experiments_file)
+    check_filters(experiments.variants)
+    return experiments

@@ -8,12 +8,17 @@ import pytest
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
+from caret.foundation.environment import BadSetting
 from inference.completion.account import Account
-from inference.filtering.filter import filter
+from inference.completion.arrival import Message
+from inference.completion.variant import Variant
+from inference.filtering.filter import FILTERS, check_filters, filter
+from inference.filtering.reasons import CutReason
 from inference.pools.engine import Chunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
 from tests.fakes.requests import make_account, make_admitted, make_prompt
+from tests.fakes.tenants import make_policy, make_principal
 
 
 async def _filtered(
@@ -135,3 +140,93 @@ async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
     with pytest.raises(StopAsyncIteration):
         await anext(texts)
     assert account.ending is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "written", "reason"),
+    [
+        ({}, ["b"], ""),
+        ({"is_single_line": True}, ["b\n", "c"], CutReason.LINE_END),
+        ({"prefix": "def f():\n    ", "mode": Mode.BLOCK}, ["a()\n", "b()"], CutReason.BLOCK_END),
+        ({}, ["b\n", "\n", "c"], CutReason.BLANK_LINE),
+        ({"prefix": "", "suffix": "\nc()\n"}, ["b\n", "c()\n", "d"], CutReason.REPEATS_SUFFIX),
+        ({"prefix": "", "mode": Mode.BLOCK}, ["b\nb\nb\n", "c"], CutReason.REPETITION),
+        ({}, ["b\ufffd", "c"], CutReason.GARBLED),
+        ({}, ["  ", "\n"], CutReason.BLANK),
+        ({"prefix": ""}, ["b\nc = )\n", "d = ]"], CutReason.SYNTAX),
+        ({"prefix": ""}, ["b\n", "password = 'hunter2-and-more'\n", "c"], CutReason.SECRET),
+    ],
+)
+async def test_the_reason_of_a_cut_is_in_the_account(
+    fields: dict[str, Any], written: list[str], reason: str
+) -> None:
+    account = make_account()
+
+    await _filtered(FakeEngine(chunks_of(*written)), account, **fields)
+
+    assert account.cut_reason == reason
+
+
+async def test_a_line_that_breaks_the_file_is_withheld() -> None:
+    account = make_account()
+
+    await _filtered(FakeEngine(chunks_of("f(b", "))")), account)
+
+    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.SYNTAX)
+
+
+async def test_a_variant_may_do_without_the_parser() -> None:
+    account, variant = make_account(), Variant(name="a/b", filter="plain")
+
+    texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), account, variant=variant)
+
+    assert ("".join(texts), account.ending) == ("f(b))", Finish.STOP)
+
+
+async def test_a_language_without_a_grammar_is_not_parsed() -> None:
+    account = make_account()
+
+    await _filtered(FakeEngine(chunks_of("f(b))")), account, language="kotlin")
+
+    assert account.ending is Finish.STOP
+
+
+async def test_a_tenant_may_have_credentials_written() -> None:
+    account, line = make_account(), "a\npassword = 'hunter2-and-more'"
+    policy = make_policy(withholds_secrets=False)
+
+    texts = await _filtered(
+        FakeEngine(chunks_of(line)), account, principal=make_principal(policy=policy), prefix=""
+    )
+
+    assert "".join(texts) == line
+
+
+async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
+    broken = [f"    {number} = ]\n" for number in range(100)]
+    engine = FakeEngine(chunks_of("if b:\n", *broken), hangs=True)
+
+    await _filtered(engine, make_account(), prefix="", mode=Mode.BLOCK)
+
+    assert engine.num_open == 0
+    assert engine.num_said < 20
+
+
+async def test_a_chat_passes_as_it_is() -> None:
+    messages = (Message("user", "Why?"),)
+
+    texts = await _filtered(
+        FakeEngine(chunks_of("  a)", "\n\n")), make_account(), messages=messages, mode=Mode.CHAT
+    )
+
+    assert "".join(texts) == "  a)\n\n"
+
+
+@pytest.mark.parametrize("name", [None, *FILTERS])
+def test_a_known_filter_may_be_tried(name: str | None) -> None:
+    check_filters([Variant(name="a/b", filter=name)])
+
+
+def test_an_unknown_filter_is_refused_at_start() -> None:
+    with pytest.raises(BadSetting, match="a/b: the filter is 'sintax'"):
+        check_filters([Variant(name="a/b", filter="sintax")])

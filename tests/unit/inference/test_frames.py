@@ -39,6 +39,7 @@ META = Meta(
     tier="fast",
     pool="demo",
     replica="",
+    cut_reason="",
 )
 
 
@@ -211,6 +212,7 @@ def test_a_done_says_all_its_numbers() -> None:
     assert set(frame["meta"]) == {
         *("request_id", "first_token_ms", "total_ms", "queue_ms", "assembled_ms", "engine_ms"),
         *("prompt_tokens", "cached_tokens", "generated_tokens", "tier", "pool", "replica"),
+        "cut_reason",
     }
 
 

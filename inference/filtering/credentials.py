@@ -1,0 +1,39 @@
+"""Whether a line that is written holds a credential, and from where on one may be growing.
+
+By the rules that keep credentials out of prompts (`inference.context.redact`).
+"""
+
+import re
+from typing import Final
+
+from detect_secrets.plugins.keyword import DENYLIST
+from detect_secrets.plugins.private_key import PrivateKeyDetector
+from detect_secrets.util.filetype import FileType
+
+from inference.context.redact import LONG_RUN_CHARS, SHORT_RUN_CHARS, redact_line
+
+_KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
+# What a name such as `password` is given, as soon as it is given anything.
+_NAMED: Final = re.compile(rf"(?:{'|'.join(DENYLIST)})\w*\W{{0,6}}?[=:(>][^)\]\w]*", re.IGNORECASE)
+# What may be a token: with a digit a short one, else a long one, so that no name is held back for
+# being long. Or a URL that has come to its password, or a key's header.
+_TOKEN: Final = re.compile(
+    rf"(?=[A-Za-z_+/=.-]*\d)[\w+/=.-]{{{SHORT_RUN_CHARS},}}|[A-Za-z0-9+/=]{{{LONG_RUN_CHARS},}}"
+    r"|://[^\s/:]+:[^\s/@]*|-----BEGIN[A-Z ]*"
+)
+
+
+def has_credential(line: str, kind: FileType) -> bool:
+    is_key = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
+    return is_key or redact_line(line, kind) is not line
+
+
+def held_from(line: str, kind: FileType) -> int | None:
+    """Which end of a line that is still growing is a credential, or may turn out to be one."""
+    places = [named.end()] if (named := _NAMED.search(line)) is not None else []
+    tokens = list(_TOKEN.finditer(line))
+    if tokens and has_credential(line, kind):
+        places.append(tokens[0].start())
+    elif tokens and tokens[-1].end() == len(line):
+        places.append(tokens[-1].start())
+    return min(places, default=None)

@@ -1,0 +1,114 @@
+"""What of the cut text goes out, and when: the checks that need a whole line.
+
+    engine > Cutter > Gate > client
+
+The first line goes out as it comes: the first token is not to wait for anybody's judgement. Each
+further line is held until it is whole and the checks have seen it; while the file would be more
+broken with it, it stays held, until a later line mends it or the completion ends. What is held then
+is dropped: the completion ends at the last good point.
+
+Where no point was ever good but the first line has gone out, where that line holds a credential, or
+where the text is public code, the completion is withheld: the end says so, and a client that shows
+text only when it has ended shows none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from inference.filtering.reasons import CutReason
+
+# So many lines without a good point are not mended by one more.
+MAX_UNSOUND_LINES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """None: not asked for. Each gets the completion so far, or its last line."""
+
+    is_sound: Callable[[str], bool] | None = None  # of all text up to the end of a line
+    # From which character of a line on it may become a credential, and whether it has one. A line
+    # comes with what stands before the cursor on it.
+    held_from: Callable[[str], int | None] | None = None
+    has_secret: Callable[[str], bool] | None = None
+    is_public: Callable[[str], bool] | None = None  # of what has come since it was last asked
+
+
+class Gate:
+    def __init__(self, checks: Checks, *, line_before: str) -> None:
+        self._checks = checks
+        self._line_before = line_before  # what stands before the cursor on its line
+        self._text = ""  # all that came
+        self._line_start = 0  # of the line under way
+        self._num_sent = 0
+        self._num_good = 0  # up to here it may go out
+        self._num_unsound = 0  # lines since the last good point
+        self._is_ever_sound = False
+        self.has_ended = False
+        self.is_withheld = False
+        self.reason: CutReason | None = None
+
+    def feed(self, text: str) -> str:
+        """What may go out now, perhaps nothing; after `has_ended` nothing more."""
+        out = ""
+        for index, part in enumerate(text.split("\n")):
+            if index and not self.has_ended:
+                self._end_line()
+                self._text += "\n"
+                self._line_start = len(self._text)
+            if not self.has_ended:
+                self._text += part
+                self._look_ahead(part)
+            out += self._out()
+        return out
+
+    def finish(self) -> str:
+        """The completion has ended: what of the text held back belongs to it."""
+        if not self.has_ended:
+            self._end_line()
+            if self._num_unsound:
+                self._end(CutReason.SYNTAX)
+            self.has_ended = True
+        self.is_withheld = self.is_withheld or self._is_never_sound()
+        return "" if self.is_withheld else self._out()
+
+    def _out(self) -> str:
+        out = self._text[self._num_sent : self._num_good]
+        self._num_sent = max(self._num_sent, self._num_good)
+        return out
+
+    def _end(self, reason: CutReason) -> None:
+        self.has_ended = True
+        self.reason = self.reason or reason
+
+    def _look_ahead(self, part: str) -> None:
+        """The first line goes out as it grows, but for what may become a credential."""
+        if self._checks.is_public is not None and self._checks.is_public(part):
+            self.is_withheld = True
+            self._end(CutReason.PUBLIC_CODE)
+        elif self._line_start == 0:
+            place = self._checks.held_from and self._checks.held_from(self._line())
+            self._num_good = len(self._text) if place is None else self._place(place)
+
+    def _place(self, place: int) -> int:
+        """Of the first line, with what stands before it, to the completion's."""
+        return max(self._num_good, place - len(self._line_before))
+
+    def _line(self) -> str:
+        line = self._text[self._line_start :]
+        return line if self._line_start else self._line_before + line
+
+    def _end_line(self) -> None:
+        if self._checks.has_secret is not None and self._checks.has_secret(self._line()):
+            self.is_withheld = self._line_start == 0
+            self._end(CutReason.SECRET)
+        elif self._checks.is_sound is None or self._checks.is_sound(self._text):
+            self._is_ever_sound = True
+            self._num_good, self._num_unsound = len(self._text), 0
+        else:
+            self._num_unsound += 1
+            if self._num_unsound > MAX_UNSOUND_LINES:
+                self._end(CutReason.SYNTAX)
+
+    def _is_never_sound(self) -> bool:
+        return self.reason is CutReason.SYNTAX and not self._is_ever_sound

@@ -1,0 +1,196 @@
+"""What a text has begun and not finished, and how it might be finished.
+
+A line may well end with an open bracket, or open a block whose body comes next: that is not broken,
+and the parser must be told so. What follows from a few tokens is enough for this: brackets, quotes,
+and the words or tags that open and close blocks. Strings and comments are skipped.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from caret.foundation.grammars import Grammar
+
+_PAIRS: Final = {"(": ")", "[": "]", "{": "}"}
+_QUOTES: Final = ('"""', "'''", '"', "'", "`", "/*")
+_TOKENS: Final = re.compile(r"""\"{3}|'{3}|\\.|["'`()\[\]{}\n]|/\*|\*/|//|\#""")
+_SLASH_COMMENTS: Final = frozenset(
+    {
+        *(Grammar.C, Grammar.CPP, Grammar.CSHARP, Grammar.GO, Grammar.JAVA, Grammar.JAVASCRIPT),
+        *(Grammar.PHP, Grammar.RUST, Grammar.TSX, Grammar.TYPESCRIPT),
+    }
+)
+_HASH_COMMENTS: Final = frozenset({Grammar.PYTHON, Grammar.RUBY, Grammar.BASH, Grammar.YAML})
+# Quotes that go on over the end of a line.
+_LONG_QUOTES: Final = {
+    Grammar.PYTHON: ('"""', "'''"),
+    Grammar.JAVA: ('"""',),
+    Grammar.JAVASCRIPT: ("`",),
+    Grammar.TYPESCRIPT: ("`",),
+    Grammar.TSX: ("`",),
+    Grammar.GO: ("`",),
+    **dict.fromkeys((Grammar.BASH, Grammar.RUBY, Grammar.PHP, Grammar.SQL), ('"', "'")),
+}
+_BY_END: Final = re.compile(
+    r"^[ \t]*(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
+    r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*(?:\|[^|\n]*\|)?[ \t]*$)",
+    re.MULTILINE,
+)
+_SHELL: Final = re.compile(
+    r"(?:^|;|&&|\|\|)[ \t]*(if|while|until|for|case|fi|done|esac)\b", re.MULTILINE
+)
+_SHELL_ENDS: Final = {
+    "if": ("then", "fi"),
+    "while": ("do", "done"),
+    "until": ("do", "done"),
+    "for": ("do", "done"),
+    "case": ("", "esac"),
+}
+_TAG: Final = re.compile(r"<(/?)([A-Za-z][\w-]*)[^<>]*?(/?)>")
+_VOID_TAGS: Final = frozenset(
+    {
+        *("area", "base", "br", "col", "embed", "hr", "img", "input"),
+        *("link", "meta", "source", "track", "wbr"),
+    }
+)
+_TRY: Final = re.compile(r"\btry\s*\{\s*$")
+_DO: Final = re.compile(r"\bdo\s*\{\s*$")
+# After these something has to come, any name will do. (Not after a brace: a block may be empty.)
+_WANTS_MORE: Final = tuple(",([+-*/%=&|<>?!.~^")
+# What may make a whole of a line whose brackets are closed: the end of its statement, or a block.
+_TAILS: Final[dict[Grammar, tuple[str, ...]]] = {
+    Grammar.BASH: ("\n{ :; }", "\nthen\n:\nfi", "\ndo\n:\ndone"),
+    Grammar.C: (";", "{}"),
+    Grammar.CPP: (";", "{}"),
+    Grammar.CSHARP: (";", "{}", " get; }"),
+    Grammar.CSS: (";", "{}"),
+    Grammar.GO: (" {}",),
+    Grammar.JAVA: (";", "{}"),
+    Grammar.JAVASCRIPT: (";", "{}"),
+    Grammar.PHP: (";", "{}"),
+    Grammar.RUST: (";", "{}", ","),
+    Grammar.SQL: (";",),
+    Grammar.TSX: (";", "{}"),
+    Grammar.TYPESCRIPT: (";", "{}"),
+}
+
+
+def finishes(grammar: Grammar, text: str) -> Sequence[str]:
+    """What to add to `text`, which begins a line of code, so that it may be whole. Never empty
+    texts; in the order in which to try them."""
+    closers = _closers(grammar, text)
+    finish = closers + _block(grammar, text)
+    wanting = " x" if text.rstrip().endswith(_WANTS_MORE) else ""
+    tails = _TAILS.get(grammar, ())
+    texts = [finish, *(closers + tail for tail in tails)]
+    if closers and grammar is Grammar.PYTHON:
+        texts.append(f"{closers}:{_python_body(f'{text}:')}")
+    return [*(text for text in texts if text), *(wanting + text for text in texts if wanting)]
+
+
+def _closers(grammar: Grammar, text: str) -> str:
+    """Of brackets, long strings and comments, the innermost first."""
+    stack: list[str] = []  # what is open: brackets, at its end perhaps a quote
+    quote = ""
+    position = 0
+    while (found := _TOKENS.search(text, position)) is not None:
+        mark, position = found.group(), found.end()
+        if quote:
+            is_end = mark == quote or (quote == "/*" and mark == "*/")
+            is_torn = mark == "\n" and quote not in _long_quotes(grammar)
+            quote = "" if is_end or is_torn else quote
+        elif _begins_comment(grammar, mark):
+            position = _end_of_line(text, position)
+        elif mark in _QUOTES:
+            quote = mark
+        elif mark in _PAIRS:
+            stack.append(_PAIRS[mark])
+        elif stack and mark == stack[-1]:
+            stack.pop()
+    end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
+    return _with_partners(grammar, text, end + "".join(reversed(stack)))
+
+
+def _with_partners(grammar: Grammar, text: str, closers: str) -> str:
+    """`try {` and `do {` are not whole with their bracket."""
+    if not closers.startswith("}"):
+        return closers
+    if _TRY.search(text):
+        partner = "catch (...) {}" if grammar is Grammar.CPP else "finally {}"
+        return f"}} {partner}{closers[1:]}"
+    return f"}} while (0);{closers[1:]}" if _DO.search(text) else closers
+
+
+def _long_quotes(grammar: Grammar) -> tuple[str, ...]:
+    comment = ("/*",) if grammar in _SLASH_COMMENTS or grammar is Grammar.CSS else ()
+    return (*_LONG_QUOTES.get(grammar, ()), *comment)
+
+
+def _begins_comment(grammar: Grammar, mark: str) -> bool:
+    if mark == "#":
+        return grammar in _HASH_COMMENTS
+    return mark == "//" and grammar in _SLASH_COMMENTS
+
+
+def _end_of_line(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end
+
+
+def _block(grammar: Grammar, text: str) -> str:
+    """The body and the end of a block that the text has opened by words, tags or indentation."""
+    if grammar is Grammar.PYTHON:
+        return _python_body(text)
+    if grammar is Grammar.RUBY:
+        return _ruby_ends(text)
+    if grammar is Grammar.BASH:
+        return _shell_ends(text)
+    return _tags(text) if grammar in (Grammar.HTML, Grammar.TSX, Grammar.JAVASCRIPT) else ""
+
+
+def _python_body(text: str) -> str:
+    line = text.rpartition("\n")[2]
+    content = line.strip()
+    indent = line[: len(line) - len(line.lstrip())]
+    if content.startswith("@"):
+        return f"\n{indent}def _(): pass"
+    if not content.endswith(":"):
+        return ""
+    if content.startswith("match "):
+        return f"\n{indent}    case _:\n{indent}        pass"
+    body = f"\n{indent}    pass"
+    return f"{body}\n{indent}finally:{body}" if content == "try:" else body
+
+
+def _ruby_ends(text: str) -> str:
+    depth = 0
+    for found in _BY_END.finditer(text):
+        depth += -1 if found["ends"] else 1
+    return "\nend" * depth
+
+
+def _shell_ends(text: str) -> str:
+    stack: list[str] = []
+    for found in _SHELL.finditer(text):
+        word = found[1]
+        if word in _SHELL_ENDS:
+            stack.append(word)
+        elif stack:
+            stack.pop()
+    ends = []
+    for word in reversed(stack):
+        begin, end = _SHELL_ENDS[word]
+        begins = begin and not re.search(rf"\b{begin}\b", text[text.rfind(word) :])
+        ends.append(f"\n{begin if begins else ''}\n{':' if begin else ''}\n{end}")
+    return "".join(ends)
+
+
+def _tags(text: str) -> str:
+    stack: list[str] = []
+    for closes, name, is_empty in _TAG.findall(text):
+        if closes:
+            if stack and stack[-1] == name:
+                stack.pop()
+        elif not is_empty and name.lower() not in _VOID_TAGS:
+            stack.append(name)
+    return "".join(f"</{name}>" for name in reversed(stack))

@@ -1,0 +1,69 @@
+"""A model that goes round in circles."""
+
+import pytest
+
+from inference.filtering.repetition import Lines, goes_in_circles
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f(a" + ", stdout_wfd" * 5,
+        "x = " + "self.a." * 8,
+        "# " + "and so on " * 6,
+    ],
+)
+def test_the_same_words_over_and_over_are_circles(line: str) -> None:
+    assert goes_in_circles(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "# " + "=" * 76,
+        "a = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]",
+        "    " * 20,
+        "return None, None, None, None",
+        "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z",
+        "f(a" + ", stdout_wfd" * 5 + ", b",
+    ],
+)
+def test_ordinary_lines_are_not(line: str) -> None:
+    assert not goes_in_circles(line)
+
+
+def _first_repeated(*lines: str) -> int | None:
+    """Which line is one too many."""
+    seen = Lines()
+    for index, line in enumerate(lines):
+        if seen.repeats(line):
+            return index
+        seen.add(line)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("lines", "first"),
+    [
+        ("aaa", 2),
+        ("abab", None),
+        ("ababa", 4),
+        ("abcabca", 6),
+        ("abcdabcda", 8),
+        ("abcdeabcdea", None),
+        ("xaba", None),
+        ("aab", None),
+    ],
+)
+def test_a_third_round_of_lines_is_one_too_many(lines: str, first: int | None) -> None:
+    assert _first_repeated(*lines) == first
+
+
+def test_the_beginning_of_a_third_round_is_suspected() -> None:
+    lines = Lines()
+    for line in ("read()", "write()") * 2:
+        lines.add(line)
+
+    assert lines.may_repeat("re")
+    assert not lines.may_repeat("wr")

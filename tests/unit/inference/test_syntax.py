@@ -1,0 +1,250 @@
+"""Whether a completion leaves the file more broken than it was, in each language."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from tree_sitter import Tree
+
+from caret.foundation.grammars import Grammar
+from inference.filtering.syntax import Parse, Syntax, parser_of
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The cursor is at the bar."""
+
+    text: str
+    good: tuple[str, ...]  # leave the file as whole as it was, or may be finished
+    bad: tuple[str, ...]
+
+
+CURSORS: Final = {
+    (Grammar.PYTHON, "a statement"): Cursor(
+        "import os\n\n\ndef f(a):\n    b = |\n    return b\n",
+        good=("os.path.join(a, 'b')", "[", "f(a,", '"""one', "a if a else (", "[c for c in a]"),
+        bad=("os.path.join(a))", "a b", "= a", "f(a]", "'a", "return a"),
+    ),
+    (Grammar.PYTHON, "a body"): Cursor(
+        "class A:\n    def f(self, a):\n        |\n\n    def g(self):\n        return 1\n",
+        good=(
+            "if a:",
+            "try:",
+            "return a",
+            "for b in a:\n            yield b",
+            "@property",
+            "if a:\n            return 1\n        else:",
+            "match a:",
+            "with self.b(a) as c:",
+        ),
+        bad=("if a", "def (self):", "for in a:", "if a:\n            return )", "else:"),
+    ),
+    (Grammar.PYTHON, "the head of a function"): Cursor(
+        "def f(a):\n    return a\n\n\ndef g(|\n",
+        good=("a, b):", "a, b=1,", "self, *args: int) -> None:"),
+        bad=("a, b)):", "a, b]:"),
+    ),
+    (Grammar.JAVASCRIPT, "a body"): Cursor(
+        "class A {\n  f(a) {\n    |\n  }\n\n  g() { return 1; }\n}\n",
+        good=("const b = a.map((c) => c + 1);", "if (a) {", "return `one", "try {", "b(", "do {"),
+        bad=("const b = a.map((c) => c + 1));", "if a) {", "let let b = 1;", "}}"),
+    ),
+    (Grammar.TYPESCRIPT, "a body"): Cursor(
+        "function f<T>(a: T[]): T {\n  |\n}\n",
+        good=("const b: T = a[0];", "return a.find((c) => c)!;", "if (a.length) {", "type B = {"),
+        bad=("const b: = a[0];", "return a[0]];", "if (a.length {"),
+    ),
+    (Grammar.TSX, "an element"): Cursor(
+        "export function F({ a }: P) {\n  return (\n    <div>\n      |\n    </div>\n  );\n}\n",
+        good=("<p>{a}</p>", "{a.map((b) => <b>{b}</b>)}", "<img src={a} />"),
+        bad=("<p>{a}</p>}", "{a.map((b) => <b>{b}</b>}"),
+    ),
+    (Grammar.GO, "a body"): Cursor(
+        "package a\n\nfunc f(a []int) (int, error) {\n\t|\n}\n",
+        good=(
+            "for _, b := range a {",
+            "return a[0], nil",
+            "if err := g(a); err != nil {",
+            "b := a[",
+        ),
+        bad=("for _, b := range a)) {", "return a[0]], nil", "b :== a", "if err != nil }"),
+    ),
+    (Grammar.RUST, "a body"): Cursor(
+        "fn f(a: &[u8]) -> Option<u8> {\n    |\n}\n",
+        good=("let b = a.first()?;", "match a {", "for b in a {", "a.iter().max().copied()"),
+        bad=("let b = a.first()?);", "match {}}", "let = a;"),
+    ),
+    (Grammar.JAVA, "a body"): Cursor(
+        "class A {\n    int f(List<String> a) {\n        |\n    }\n}\n",
+        good=("return a.size();", "for (String b : a) {", "if (a == null)", "try {", "int b ="),
+        bad=("return a.size());", "for (String b : a {", "int int b = 1;"),
+    ),
+    (Grammar.C, "a body"): Cursor(
+        "int f(const char *a)\n{\n\t|\n}\n",
+        good=("size_t b = strlen(a);", "if (!a)", "while (*a++) {", "switch (*a) {", "return b("),
+        bad=("size_t b = strlen(a));", "if (!a {", "return return 1;"),
+    ),
+    (Grammar.CPP, "a body"): Cursor(
+        "class A {\n public:\n  int f(const std::vector<int>& a) {\n    |\n  }\n};\n",
+        good=("return std::accumulate(a.begin(), a.end(), 0);", "for (auto b : a) {", "try {"),
+        bad=("return a.size());", "for (auto b a)) {", "auto = a;"),
+    ),
+    (Grammar.CSHARP, "a body"): Cursor(
+        "class A\n{\n    int F(List<int> a)\n    {\n        |\n    }\n}\n",
+        good=("return a.Count;", "foreach (var b in a)", "var c = a.Where(b => b > 1);", "try {"),
+        bad=("return a.Count);", "foreach (var b in a {", "var b = = 1;"),
+    ),
+    (Grammar.RUBY, "a body"): Cursor(
+        "class A\n  def f(a)\n    |\n  end\nend\n",
+        good=("a.map { |b| b + 1 }", "a.each do |b|", "if a", "case a", "return a[0]", "b(a,"),
+        bad=("a.map { |b| b + 1 }}", "return a[0]]", "def (a)"),
+    ),
+    (Grammar.PHP, "a body"): Cursor(
+        "<?php\n\nfunction f(array $a): int\n{\n    |\n}\n",
+        good=("return count($a);", "foreach ($a as $b) {", "if ($a)", "$b = ["),
+        bad=("return count($a));", "foreach ($a as {", "$b = = 1;"),
+    ),
+    (Grammar.SQL, "a statement"): Cursor(
+        "SELECT 2;\n\n|\n\nSELECT 1;\n",
+        good=(
+            "SELECT a FROM b",
+            "SELECT a\nFROM b\nWHERE a IN (1, 2);",
+            "SELECT count(",
+            "SELECT a,",
+        ),
+        bad=("SELECT a FROM b WHERE WHERE c;", "SELECT a FROM b WHERE a IN (1, 2)) ORDER BY );"),
+    ),
+    (Grammar.HTML, "an element"): Cursor(
+        "<html>\n<body>\n<div>\n  |\n</div>\n</body>\n</html>\n",
+        good=("<p>one</p>", "<ul>\n    <li>one</li>\n  </ul>", '<img src="a.png">', "text"),
+        bad=("<p>one</b></p>", "</ul>"),
+    ),
+    (Grammar.CSS, "a rule"): Cursor(
+        ".a {\n  color: red;\n  |\n}\n\n.b {\n  margin: 0;\n}\n",
+        good=("padding: 1px 2px;", "padding: 1px", "background: url(a.png);", "&:hover {"),
+        bad=("padding: 1px);", "}}", "padding: 1px; }"),
+    ),
+    (Grammar.JSON, "a member"): Cursor(
+        '{\n  "a": {\n    "b": |\n  },\n  "c": 1\n}\n',
+        good=("1", "[1, 2]", '{"d": null}', "[", "{"),
+        bad=("1]", "[1, 2]]", "{1}", "1,,"),
+    ),
+    (Grammar.YAML, "a mapping"): Cursor(
+        "a:\n  b: 1\n  |\nd:\n  - 1\n",
+        good=("c: 2", "c:", "c: [1, 2]", "c:\n    - 1\n    - 2", "c: {e: 1}"),
+        bad=("c: 1]: }", "c: 'a' b", "c: {e: 1}}"),
+    ),
+    (Grammar.BASH, "a body"): Cursor(
+        "#!/bin/sh\nf() {\n  |\n}\nf\n",
+        good=(
+            'echo "$1"',
+            'if [ -n "$1" ]; then',
+            "for a in b; do",
+            "case $1 in",
+            "while true",
+            "a=$(",
+        ),
+        bad=("echo $(date))", "if [ -n ]; then fi)"),
+    ),
+}
+GOOD: Final = [(*key, text) for key, cursor in CURSORS.items() for text in cursor.good]
+BAD: Final = [(*key, text) for key, cursor in CURSORS.items() for text in cursor.bad]
+
+
+@dataclass(slots=True)
+class CountingParser:
+    parse: Parse
+    num_calls: int = 0
+    num_bytes: int = 0
+
+    def __call__(self, text: bytes) -> Tree:
+        self.num_calls += 1
+        self.num_bytes += len(text)
+        return self.parse(text)
+
+
+def _is_sound(grammar: Grammar, place: str, completion: str) -> bool:
+    prefix, suffix = CURSORS[grammar, place].text.split("|")
+    syntax = Syntax(grammar, parser_of(grammar), prefix=prefix, suffix=suffix)
+    return syntax.is_sound(completion)
+
+
+@pytest.mark.parametrize(("grammar", "place", "completion"), GOOD)
+def test_what_is_whole_or_may_be_finished_is_sound(
+    grammar: Grammar, place: str, completion: str
+) -> None:
+    assert _is_sound(grammar, place, completion)
+
+
+@pytest.mark.parametrize(("grammar", "place", "completion"), BAD)
+def test_what_breaks_the_file_is_not(grammar: Grammar, place: str, completion: str) -> None:
+    assert not _is_sound(grammar, place, completion)
+
+
+METHOD: Final = """
+    def f{0}(self, a):
+        if a:
+            return [a, {0}]
+        return self.g(a)
+"""
+BIG: Final = "class A:\n" + "".join(METHOD.format(number) for number in range(1_000))
+
+
+def _in_big(completion: str) -> tuple[bool, CountingParser]:
+    """Asked in the middle of a class of 5,000 lines."""
+    middle = BIG.index("        return self.g", len(BIG) // 2) + len("        ")
+    parser = CountingParser(parser_of(Grammar.PYTHON))
+    syntax = Syntax(Grammar.PYTHON, parser, prefix=BIG[:middle], suffix="\n" + BIG[middle:])
+    return syntax.is_sound(completion), parser
+
+
+def test_of_a_large_file_little_is_parsed_once() -> None:
+    is_sound, parser = _in_big("b = a + 1")
+
+    assert is_sound
+    assert (parser.num_calls, parser.num_bytes < 2_000) == (1, True)
+
+
+def test_a_broken_line_costs_a_few_parses() -> None:
+    is_sound, parser = _in_big("b = a) + 1")
+
+    assert not is_sound
+    assert parser.num_calls <= 8
+    assert parser.num_bytes < 20_000
+
+
+def test_a_file_that_was_broken_may_stay_so() -> None:
+    prefix = "def f(:\n    pass\n\n\ndef g(a):\n    return "
+    syntax = Syntax(Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix=prefix, suffix="\n")
+
+    assert syntax.is_sound("a")
+    assert not syntax.is_sound("a)) + 1 = [}")
+
+
+def test_a_docstring_is_prose() -> None:
+    prefix = 'def f(a):\n    """Says, if it\'s asked (and only then'
+    syntax = Syntax(
+        Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix=prefix, suffix='\n    what.\n    """\n'
+    )
+
+    assert syntax.is_sound("), that it isn't:")
+
+
+def test_half_a_character_is_text_like_any_other() -> None:
+    syntax = Syntax(Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix="a = ", suffix="")
+
+    assert syntax.is_sound("'\ud83d'")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
+    prefix, suffix = "def f(a):\n    if a:\n        b = ", "\n        return b\n    return a\n"
+    syntax = Syntax(
+        Grammar.PYTHON,
+        parser_of(Grammar.PYTHON),
+        prefix=prefix.replace("\n", newline),
+        suffix=suffix.replace("\n", newline),
+    )
+
+    assert syntax.is_sound(f"[{newline}            a,{newline}        ]")
+    assert not syntax.is_sound("[a))")
