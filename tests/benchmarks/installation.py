@@ -7,7 +7,7 @@ import shutil
 import socket
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment, e
 from caret.embedded.mark import environment_with, new_mark
 from caret.embedded.part import Part, ProgramPart, await_ready
 from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.pools import render_pools, write_pools
+from caret.embedded.pools import ReplicaEntry, render_pools, write_pools
 from caret.embedded.programs import web_part
 from caret.embedded.valkey import EmbeddedValkey
 from caret.embedded.watchdog import Watchdog
@@ -119,7 +119,7 @@ def own_gateway(home: Home, *, engine_url: str, replica: str) -> Iterator[Runnin
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        stack.enter_context(started(gateway_part(home, port=port, replica=replica)))
+        stack.enter_context(started(gateway_part(home, port=port, replicas=[replica])))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
             engine_url=engine_url,
@@ -129,7 +129,7 @@ def own_gateway(home: Home, *, engine_url: str, replica: str) -> Iterator[Runnin
         )
 
 
-def gateway_part(home: Home, *, port: int, replica: str) -> ProgramPart:
+def gateway_part(home: Home, *, port: int, replicas: Sequence[ReplicaEntry]) -> ProgramPart:
     """Not yet launched; its catalogue of pools is written."""
     model = engine_from_environment(0).model
     write_pools(
@@ -138,7 +138,7 @@ def gateway_part(home: Home, *, port: int, replica: str) -> ProgramPart:
             model=model.served_name,
             tokenizer=model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
-            replica=replica,
+            replicas=replicas,
         ),
     )
     environment = home.environment | {

@@ -101,7 +101,7 @@ def place_without_engine(place: Place) -> Place:
             model="absent",
             tokenizer=str(DEMO_MODEL),
             max_context_tokens=4608,
-            replica=f"http://{LOOPBACK}:{place.environment['CARET_ENGINE_PORT']}",
+            replicas=[f"http://{LOOPBACK}:{place.environment['CARET_ENGINE_PORT']}"],
         )
     )
     place.environment["CARET_POOLS"] = os.fspath(catalogue)

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from caret.embedded.engine_arguments import NOTHING_STATED, Stated, check_arguments
 from caret.embedded.http_health import answers_ok
 from caret.embedded.part import ProgramPart
 from caret.embedded.paths import REPOSITORY, EmbeddedPaths
+from caret.embedded.pools import ReplicaEntry
 from caret.embedded.ports import LOOPBACK
 from caret.embedded.process import ChildSpec, dying_with_parent
 from caret.foundation.environment import BadSetting, env_text
@@ -44,18 +46,35 @@ class EngineSettings:
     port: int
     has_gpu: bool
     extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, after ours: they win
+    stated: Stated = NOTHING_STATED  # in these arguments
 
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
 
+    @property
+    def entry(self) -> ReplicaEntry:
+        """In the catalogue of pools."""
+        if self.stated.speculation is None:
+            return self.url
+        entry: dict[str, str | int] = {
+            "url": self.url,
+            "speculation": self.stated.speculation.value,
+        }
+        if self.stated.max_cached_requests is not None:
+            entry["suffix_decoding_max_cached_requests"] = self.stated.max_cached_requests
+        return entry
+
 
 def engine_from_environment(port: int) -> EngineSettings:
+    """Raises BadSetting."""
+    arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
     return EngineSettings(
         model=_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
         port=port,
         has_gpu=_is_built_for_gpu(),
-        extra_arguments=tuple(shlex.split(env_text("CARET_ENGINE_ARGS", ""))),
+        extra_arguments=arguments,
+        stated=check_arguments(arguments, os.environ),
     )
 
 

@@ -72,7 +72,7 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | N
             model=settings.engine.model.served_name,
             tokenizer=settings.engine.model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
-            replica=settings.engine.url,
+            replicas=[settings.engine.entry],
             order=settings.engine.model.order,
         ),
     )

@@ -3,10 +3,14 @@
 import json
 import os
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from caret.foundation.environment import BadSetting
+
+ReplicaEntry = str | Mapping[str, str | int]  # its address, or the catalogue's table
+Value = str | int | list[ReplicaEntry] | Mapping[str, str | int]
 
 # One engine serves both tiers: a demonstration on one machine has memory for one model.
 _TIERS = ("fast", "quality")
@@ -20,14 +24,19 @@ class Pool:
 
 
 def render_pools(
-    *, model: str, tokenizer: str, max_context_tokens: int, replica: str, order: str | None = None
+    *,
+    model: str,
+    tokenizer: str,
+    max_context_tokens: int,
+    replicas: Sequence[ReplicaEntry],
+    order: str | None = None,
 ) -> str:
     """`order` of the prompt's parts; None: as the model's family has it."""
-    shared: dict[str, str | int | list[str]] = {
+    shared: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
         "max_context_tokens": max_context_tokens,
-        "replicas": [replica],
+        "replicas": list(replicas),
     }
     if order is not None:
         shared["order"] = order
@@ -47,19 +56,31 @@ def read_pools(file: Path) -> list[Pool]:
     try:
         entries = tomllib.loads(file.read_text())["pools"]
         return [
-            Pool(name=entry["name"], tier=entry["tier"], replicas=tuple(entry["replicas"]))
+            Pool(
+                name=entry["name"],
+                tier=entry["tier"],
+                replicas=tuple(_url(replica) for replica in entry["replicas"]),
+            )
             for entry in entries
         ]
     except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
         raise BadSetting(f"CARET_POOLS: {file} is no catalogue of pools: {error}.") from error
 
 
-def _render_pool(values: dict[str, str | int | list[str]]) -> str:
+def _url(replica: str | dict[str, str]) -> str:
+    return replica if isinstance(replica, str) else replica["url"]
+
+
+def _render_pool(values: Mapping[str, Value]) -> str:
     lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
     return "\n".join(["[[pools]]", *lines, ""])
 
 
-def _toml(value: str | int | list[str]) -> str:
-    """JSON's strings, numbers and lists are TOML's too, but for one character and for escapes of
-    surrogate pairs."""
+def _toml(value: Value) -> str:
+    """JSON's strings and numbers are TOML's too, but for one character and for escapes of surrogate
+    pairs."""
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(each) for each in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

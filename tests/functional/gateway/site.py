@@ -24,6 +24,7 @@ from caret.contracts.usage import (
 )
 from caret.embedded.mark import environment_with
 from caret.embedded.part import ProgramPart, await_ready
+from caret.embedded.pools import ReplicaEntry
 from caret.embedded.valkey import EmbeddedValkey
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
@@ -132,7 +133,10 @@ class Site:
 
 
 @contextmanager
-def own_site(home: Home, engine_url: str) -> Iterator[Site]:
+def own_site(
+    home: Home, engine_url: str, *, replicas: Sequence[ReplicaEntry] = ()
+) -> Iterator[Site]:
+    """`replicas` of its pools; without them the engine is the only one."""
     port = free_port()
     with EmbeddedValkey(home.paths, mark=environment_with(home.mark)) as valkey:
         acme, globex = (publish_tenant(home.paths, slug) for slug in SLUGS)
@@ -141,7 +145,7 @@ def own_site(home: Home, engine_url: str) -> Iterator[Site]:
             engine_url=engine_url,
             home=home,
             valkey=valkey,
-            gateway=gateway_part(home, port=port, replica=engine_url),
+            gateway=gateway_part(home, port=port, replicas=replicas or [engine_url]),
             acme=acme,
             globex=globex,
         )

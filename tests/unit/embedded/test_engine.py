@@ -91,6 +91,24 @@ def test_extra_arguments_are_split_as_a_shell_does(monkeypatch: pytest.MonkeyPat
     assert extra == ("--seed", "7", "--chat-template", "{{ a b }}")
 
 
+def test_the_catalogue_says_how_it_speculates(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = '-sc \'{"method":"suffix","suffix_decoding_max_cached_requests":0}\''
+    monkeypatch.setenv("CARET_ENGINE_ARGS", arguments)
+
+    assert engine_from_environment(8402).entry == {
+        "url": "http://127.0.0.1:8402",
+        "speculation": "suffix",
+        "suffix_decoding_max_cached_requests": 0,
+    }
+
+
+def test_arguments_that_leak_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ENGINE_ARGS", "--spec-method suffix")
+
+    with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS: suffix decoding"):
+        engine_from_environment(8402)
+
+
 def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
     settings = EngineSettings(
         model=Model(path="/models/demo", served_name="demo"), port=8402, has_gpu=False

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.embedded.pools import Pool, read_pools, render_pools, write_pools
+from caret.embedded.pools import Pool, ReplicaEntry, read_pools, render_pools, write_pools
 from caret.foundation.environment import BadSetting
 
 
 def test_one_engine_serves_both_tiers() -> None:
     text = render_pools(
-        model="demo", tokenizer="/models/demo", max_context_tokens=4608, replica="http://h:1"
+        model="demo", tokenizer="/models/demo", max_context_tokens=4608, replicas=["http://h:1"]
     )
 
     assert tomllib.loads(text) == {
@@ -31,14 +31,14 @@ def test_one_engine_serves_both_tiers() -> None:
 
 @given(folder=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_any_folder_name_survives(folder: str) -> None:
-    text = render_pools(model="m", tokenizer=folder, max_context_tokens=1, replica="http://h:1")
+    text = render_pools(model="m", tokenizer=folder, max_context_tokens=1, replicas=["http://h:1"])
 
     assert tomllib.loads(text)["pools"][0]["tokenizer"] == folder
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "pools.toml"
-    text = render_pools(model="m", tokenizer="t", max_context_tokens=1, replica="http://h:1")
+    text = render_pools(model="m", tokenizer="t", max_context_tokens=1, replicas=["http://h:1"])
 
     write_pools(file, text)
 
@@ -46,6 +46,19 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         Pool(name="m-fast", tier="fast", replicas=("http://h:1",)),
         Pool(name="m-quality", tier="quality", replicas=("http://h:1",)),
     ]
+
+
+def test_what_more_is_said_of_a_replica_survives(tmp_path: Path) -> None:
+    file = tmp_path / "pools.toml"
+    table: dict[str, str | int] = {"url": "http://h:1", "speculation": "suffix", "limit": 0}
+    replicas: list[ReplicaEntry] = [table, "http://h:2"]
+
+    write_pools(
+        file, render_pools(model="m", tokenizer="t", max_context_tokens=1, replicas=replicas)
+    )
+
+    assert tomllib.loads(file.read_text())["pools"][0]["replicas"] == replicas
+    assert read_pools(file)[0].replicas == ("http://h:1", "http://h:2")
 
 
 @pytest.mark.parametrize("text", ["", "pools = 3", "[[pools]]\nname = 'a'", "not toml"])

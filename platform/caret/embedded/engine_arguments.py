@@ -1,0 +1,132 @@
+"""What CARET_ENGINE_ARGS makes of the engine, where the gateway, or a tenant's privacy, cares.
+
+vLLM takes such a setting in several spellings: as JSON, by its parts (`--name.part value`), with
+underscores, shortened.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from caret.foundation.environment import BadSetting
+from inference.pools.leaks import Speculation, refuse_leaks
+
+_SPECULATION: Final = "--speculative-config"
+_CONNECTOR: Final = "--kv-transfer-config"
+_OFFLOADING: Final = "--kv-offloading-size"
+_METHOD: Final = "--spec-method"
+_MODEL: Final = "--spec-model"
+_FILE: Final = "--config"
+# The shortest of each that vLLM does not take for another's beginning.
+_SHORTEST: Final = {
+    _SPECULATION: len("--specu"),
+    _CONNECTOR: len("--kv-t"),
+    _OFFLOADING: len("--kv-offloading-s"),
+    _METHOD: len("--spec-me"),
+    _MODEL: len("--spec-mo"),
+    _FILE: len("--config"),
+}
+_METHODS: Final = {
+    "ngram": Speculation.NGRAM,
+    "[ngram]": Speculation.NGRAM,
+    "ngram_gpu": Speculation.NGRAM,
+    "suffix": Speculation.SUFFIX,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    speculation: Speculation | None = None  # None: it does not
+    max_cached_requests: int | None = None  # None: nothing is said of them
+
+
+NOTHING_STATED: Final = Stated()
+
+
+def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> Stated:
+    """Raises BadSetting for what would let one tenant find what another has left."""
+    try:
+        settings = _read(arguments)
+    except ValueError as error:
+        raise BadSetting("CARET_ENGINE_ARGS: a setting of the engine is no JSON.") from error
+    if _FILE in settings:
+        raise BadSetting("CARET_ENGINE_ARGS: give the arguments themselves, not a --config.")
+    stated = _speculation(settings)
+    try:
+        refuse_leaks(
+            speculation=stated.speculation,
+            max_cached_requests=stated.max_cached_requests,
+            kv_connector=_connector(settings, environment),
+        )
+    except BadSetting as error:
+        raise BadSetting(f"CARET_ENGINE_ARGS: {error}") from error
+    return stated
+
+
+def _speculation(settings: Mapping[str, dict[str, Any]]) -> Stated:
+    names = {_METHOD: "method", _MODEL: "model"}
+    short = {part: settings[name][""] for name, part in names.items() if name in settings}
+    config = settings.get(_SPECULATION, {}) | short
+    if not config:
+        return NOTHING_STATED
+    method = config.get("method") or config.get("model")
+    cached = config.get("suffix_decoding_max_cached_requests")
+    return Stated(
+        speculation=_METHODS.get(str(method), Speculation.DRAFT),
+        max_cached_requests=None if cached is None else int(cached),
+    )
+
+
+def _connector(
+    settings: Mapping[str, dict[str, Any]], environment: Mapping[str, str]
+) -> str | None:
+    if _CONNECTOR in settings:
+        config = settings[_CONNECTOR]
+        # A class of the operator's own: its name says nothing.
+        own = config.get("kv_connector_module_path")
+        return str(own or config.get("kv_connector"))
+    if _OFFLOADING in settings and environment.get("VLLM_USE_SIMPLE_KV_OFFLOAD", "0") != "0":
+        return "SimpleCPUOffloadConnector"
+    return None
+
+
+def _read(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The settings that are looked at, as their parts; one that has no parts under "".
+
+    Raises ValueError.
+    """
+    settings: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, part, value in _pairs(arguments):
+        if part:
+            settings[name][part] = value
+        elif name in (_SPECULATION, _CONNECTOR):
+            settings[name] |= json.loads(value)
+        else:
+            settings[name][""] = value
+    return settings
+
+
+def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Name, part of it or "", and value of each argument that is looked at."""
+    for number, argument in enumerate(arguments):
+        written, equals, value = argument.partition("=")
+        head, _, part = written.partition(".")
+        name = _known(head.replace("_", "-"))
+        if name is not None:
+            following = arguments[number + 1] if number + 1 < len(arguments) else ""
+            yield name, part, value if equals else following
+
+
+def _known(head: str) -> str | None:
+    if head == "-sc":
+        return _SPECULATION
+    return next(
+        (
+            name
+            for name, shortest in _SHORTEST.items()
+            if name.startswith(head) and len(head) >= shortest
+        ),
+        None,
+    )

@@ -1,0 +1,73 @@
+"""Several real engines of the demonstration model, each with a home of its own, which publish their
+KV events."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from caret.embedded.engine import engine_from_environment, engine_part
+from caret.embedded.part import Part, await_ready
+from caret.embedded.pools import ReplicaEntry
+from tests.benchmarks.figures import say
+from tests.benchmarks.installation import free_port, own_home
+
+
+@dataclass(frozen=True, slots=True)
+class OwnReplica:
+    url: str
+    name: str  # host:port
+    entry: ReplicaEntry  # of the catalogue
+    part: Part
+
+    def restart(self) -> None:
+        self.part.launch()
+        await_ready(self.part)
+
+
+@contextmanager
+def own_replicas(count: int, *, arguments: tuple[str, ...] = ()) -> Iterator[list[OwnReplica]]:
+    """They start side by side: most of a start is waiting for one core."""
+    with ExitStack() as stack:
+        replicas = [_launched(stack, arguments) for _ in range(count)]
+        for replica in replicas:
+            say(f"{replica.name} starts")
+            await_ready(replica.part)
+        yield replicas
+
+
+def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
+    home = stack.enter_context(own_home())
+    port, events, replay = (free_port() for _ in range(3))
+    settings = engine_from_environment(port)
+    publishing = _publishing(f"tcp://127.0.0.1:{events}", f"tcp://127.0.0.1:{replay}")
+    settings = replace(
+        settings, extra_arguments=(*settings.extra_arguments, *publishing, *arguments)
+    )
+    # One process instead of two starts in two thirds of the time.
+    environment = home.environment | {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+    part = engine_part(settings, paths=home.paths, environment=environment)
+    part.launch()
+    stack.callback(lambda: part.child.stop())  # of the last launch
+    return OwnReplica(
+        url=settings.url,
+        name=settings.url.removeprefix("http://"),
+        entry={
+            "url": settings.url,
+            "kv_events": f"tcp://127.0.0.1:{events}",
+            "kv_replay": f"tcp://127.0.0.1:{replay}",
+        },
+        part=part,
+    )
+
+
+def _publishing(events: str, replay: str) -> tuple[str, str]:
+    """vLLM binds an address with a star, and connects to any other: see `_is_bind_endpoint`."""
+    bound = events.replace("127.0.0.1", "*")
+    config = {
+        "enable_kv_cache_events": True,
+        "publisher": "zmq",
+        "endpoint": bound,
+        "replay_endpoint": replay,
+    }
+    return ("--kv-events-config", json.dumps(config))

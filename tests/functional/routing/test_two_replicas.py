@@ -1,0 +1,100 @@
+"""Two real replicas of one pool: where requests go, and what becomes of them when one dies."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from inference.routing.affinity import CLEARLY_MORE
+from tests.benchmarks.code_text import SUFFIX, CodeText
+from tests.benchmarks.replicas import OwnReplica
+from tests.functional.gateway.site import Frame, Site, ask, until
+
+pytestmark = pytest.mark.engine
+_NUM_FILES = 8
+_PREFIX_TOKENS = CLEARLY_MORE + 150
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    finish: str
+    replica: str
+    cached_tokens: int
+
+
+class Files:
+    """Some files of a repository, and an editor that asks in each."""
+
+    def __init__(self, site: Site, code: CodeText, *, folder: str) -> None:
+        self._site = site
+        prefixes = [
+            code.sample(mode="fim", num_tokens=_PREFIX_TOKENS, max_tokens=4).prefix
+            for _ in range(_NUM_FILES)
+        ]
+        self.texts = {f"{folder}/{n}.py": prefix for n, prefix in enumerate(prefixes)}
+
+    async def ask(self, *, key: str | None = None) -> dict[str, Answer]:
+        """A completion in each of them, one after the other."""
+        async with self._site.stream(key) as stream:
+            return {path: _answer((await ask(stream, self._frame(path)))[1]) for path in self.texts}
+
+    def _frame(self, path: str) -> Frame:
+        frame = {"mode": "fim", "prefix": self.texts[path], "suffix": SUFFIX, "max_tokens": 4}
+        return {**frame, "path": path, "id": self._site.new_id()}
+
+
+def _answer(done: Frame) -> Answer:
+    meta = done["meta"]
+    return Answer(done["finish"], meta["replica"], meta["cached_tokens"])
+
+
+async def test_a_file_stays_with_its_replica_and_both_have_some(
+    site: Site, code: CodeText, replicas: list[OwnReplica]
+) -> None:
+    files = Files(site, code, folder="stays")
+
+    first, second = await files.ask(), await files.ask()
+
+    assert {answer.replica for answer in first.values()} == {each.name for each in replicas}
+    assert [a.replica for a in first.values()] == [a.replica for a in second.values()]
+    assert all(answer.cached_tokens == 0 for answer in first.values())
+    assert all(answer.cached_tokens > CLEARLY_MORE for answer in second.values())
+
+
+async def test_the_neighbour_finds_nothing_of_it_at_either(site: Site, code: CodeText) -> None:
+    files = Files(site, code, folder="ours")
+    ours = await files.ask(key=site.acme)
+
+    theirs = await files.ask(key=site.globex)
+
+    assert len({answer.replica for answer in ours.values()}) == 2
+    assert all(answer.cached_tokens == 0 for answer in theirs.values())
+
+
+async def test_a_dead_replicas_files_move_and_come_back_but_for_what_is_held_elsewhere(
+    site: Site, code: CodeText, replicas: list[OwnReplica]
+) -> None:
+    files = Files(site, code, folder="moves")
+    before = await files.ask()
+    dead, alive = replicas
+    of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
+    assert 0 < len(of_dead) < _NUM_FILES
+
+    dead.part.child.kill()
+    moved = await files.ask()
+    again = await files.ask()
+    dead.restart()
+
+    async def is_asked_again() -> bool:
+        anew = Files(site, code, folder="moves")
+        answers = await anew.ask()
+        return {path for path, a in answers.items() if a.replica == dead.name} == of_dead
+
+    came_back = await until(is_asked_again, patience_s=20.0)
+    held = await files.ask()
+
+    assert {answer.replica for answer in moved.values()} == {alive.name}
+    assert {answer.finish for answer in moved.values()} <= {"stop", "length", "filtered"}
+    assert all(again[path].cached_tokens > CLEARLY_MORE for path in of_dead)
+    assert came_back, "the files' share did not come back with their replica"
+    assert all(held[path].replica == alive.name for path in of_dead)
+    assert all(answer.cached_tokens > CLEARLY_MORE for answer in held.values())
