@@ -89,7 +89,7 @@ def loaded_gateway(
         model=model.served_name,
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
-        replica=engine_url,
+        replicas=[engine_url],
     )
     write_pools(home.paths.pools, pools)
     program = Program(
