@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from caret.foundation.logs import describe
-from inference.consumers import infill, mistral, ollama, openai
+from inference.consumers import chat, infill, mistral, ollama, openai
 from inference.consumers.base import Receive, Scope, SendMessage
 from inference.consumers.generation import Dialect, GenerationConsumer
 from inference.consumers.health import HealthConsumer
@@ -23,6 +23,8 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "/v1/completions": openai.DIALECT,
     "/completions": openai.DIALECT,
     "/beta/completions": openai.DIALECT,
+    "/v1/chat/completions": chat.DIALECT,
+    "/chat/completions": chat.DIALECT,
     "/v1/fim/completions": mistral.DIALECT,
     "/infill": infill.DIALECT,
     "/api/generate": ollama.DIALECT,

@@ -6,6 +6,7 @@ from caret.contracts.policy import Mode
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
+from inference.context.chat import chat_prompt
 from inference.context.files import encode_files
 from inference.context.layout import lay_out
 from inference.context.prompt import Parts, Prompt
@@ -19,9 +20,12 @@ _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 def assemble(
     writer: PromptWriter, admitted: Admitted, _snippets: tuple[Snippet, ...] = ()
 ) -> Prompt:
-    """Raises BadRequest (`prompt_too_long`) for a raw prompt beyond the budget."""
+    """Raises BadRequest: `prompt_too_long` for a raw prompt beyond the budget, and what chat_prompt
+    raises."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
+    if request.messages:
+        return chat_prompt(writer, request.messages, max_tokens=total)
     token_ids = _raw(writer, request, total) if request.is_raw else _fim(writer, admitted, total)
     return Prompt(
         token_ids=token_ids,

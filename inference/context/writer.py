@@ -3,6 +3,7 @@
 from typing import Final
 
 from caret.foundation.clock import Clock
+from inference.context.chat_template import ChatTemplate
 from inference.context.fim import Order, recognise
 from inference.context.layout import markers_of, stop_token_ids
 from inference.context.line_cache import LineCache
@@ -24,14 +25,16 @@ class PromptWriter:
         max_context_tokens: int,
         clock: Clock,
         order: Order | None = None,
+        chat_template: ChatTemplate | None = None,
     ) -> None:
-        """`order`: in place of the family's own."""
+        """`order`: in place of the family's own. `chat_template`: the model's, if it has one."""
         self.tokens = tokens
         self.lines = LineCache(tokens, clock)
         self.family = recognise(tokens.token_id, model=model)
         self.order = order or self.family.order
         self.markers = markers_of(self.family, tokens)
         self.stop_token_ids = stop_token_ids(self.family, tokens)
+        self.chat_template = chat_template
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
 

@@ -20,6 +20,7 @@ from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
+from inference.context.chat_template import load_chat_template
 from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
@@ -184,6 +185,7 @@ def _plane(
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
                 order=pool.order,
+                chat_template=load_chat_template(pool.tokenizer, clock),
             )
             for name, pool in pools.by_name.items()
         },

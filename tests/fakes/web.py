@@ -53,5 +53,13 @@ async def ask(
     return server
 
 
+def drafted(gateway: FakeGateway) -> str:
+    """The prompt that reached the engine, as text."""
+    (request,) = gateway.engine.requests
+    (writer,) = set(gateway.plane.writers.values())
+    tokenizer = writer.tokens._with_markers  # nobody else turns token ids into text
+    return str(tokenizer.decode(request.token_ids, skip_special_tokens=False))
+
+
 def _json(body: Any) -> bytes:
     return b"" if body is None else json.dumps(body).encode()

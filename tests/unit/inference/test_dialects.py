@@ -10,20 +10,13 @@ from inference.pools.engine import EngineStop
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.web import ask
+from tests.fakes.web import ask, drafted
 
 
 def scrubbed(server: FakeServer) -> str:
     """The body with its request id replaced, of which nobody can know it before."""
     text = server.body.decode()
     return re.sub(r"(cmpl-)[0-9a-f-]{36}", r"\1ID", text)
-
-
-def drafted(gateway: FakeGateway) -> Any:
-    """What reached the engine, as text."""
-    (request,) = gateway.engine.requests
-    (writer,) = set(gateway.plane.writers.values())
-    return writer.tokens._with_markers.decode(request.token_ids, skip_special_tokens=False)
 
 
 async def test_a_whole_completion_has_all_of_openais_fields() -> None:
@@ -239,126 +232,47 @@ async def test_ollamas_error_is_a_sentence() -> None:
     assert json.loads(server.body) == {"error": "A field is missing or malformed; see the API."}
 
 
-@pytest.mark.parametrize("path", ["/completions", "/api/generate"])
-async def test_another_models_prompt_is_rendered_anew_for_ours(path: str) -> None:
+async def test_a_chats_whole_answer_is_a_message_of_the_assistants() -> None:
     gateway = FakeGateway()
-    files = "<file_sep>a.py\nhidden<file_sep>b.py\nseen<file_sep>c.py\n"
-    prompt = f"{files}<fim_prefix>p<fim_suffix>s<fim_middle>"
-    gateway.exclude({"*": ("a.py",)})
+    messages = [
+        {"role": "developer", "content": "Be terse."},
+        {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
+    ]
 
-    await ask(gateway, path, {"prompt": prompt, "raw": True})
+    server = await ask(gateway, "/v1/chat/completions", {"model": "m", "messages": messages})
 
-    assert drafted(gateway).startswith("<|file_sep|>b.py\nseen")
-    assert drafted(gateway).endswith("<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>")
-
-
-async def test_another_models_prompt_may_be_of_an_excluded_file() -> None:
-    gateway = FakeGateway()
-    gateway.exclude({"shop": ("a.py",)})
-    prompt = "<|repo_name|>shop\n<|file_sep|>a.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
-
-    server = await ask(gateway, "/completions", {"prompt": prompt})
-
-    assert server.status == 403
+    answer = json.loads(server.body)
+    assert answer["object"] == "chat.completion"
+    assert answer["choices"][0]["message"] == {"content": "bc", "role": "assistant"}
+    assert drafted(gateway) == "Be terse.\n\nHello\n\n"
+    assert [record.tier for record in gateway.journal.completions] == ["quality"]
 
 
-async def test_a_prompt_of_no_known_form_is_taken_as_it_is() -> None:
-    gateway = FakeGateway()
+async def test_a_chats_stream_tells_the_role_once() -> None:
+    body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
 
-    await ask(gateway, "/completions", {"prompt": "x<|fim_prefix|>"})
+    server = await ask(FakeGateway(), "/v1/chat/completions", body)
 
-    assert drafted(gateway) == "x<|fim_prefix|>"
-
-
-async def test_the_headers_say_where_the_text_stands_when_the_body_cannot() -> None:
-    gateway = FakeGateway()
-    gateway.exclude({"shop": ("secret/**",)})
-    headers = [(b"x-caret-path", b"secret/a.py"), (b"x-caret-repository", b"shop")]
-
-    for path in ("/v1/completions", "/v1/fim/completions", "/infill", "/api/generate"):
-        server = await ask(gateway, path, {"prompt": "a"}, headers=headers)
-        assert server.status == 403
-
-    assert gateway.engine.requests == []
+    *events, done, _ = server.body.decode().split("\n\n")
+    deltas = [json.loads(event[6:])["choices"][0]["delta"] for event in events]
+    assert deltas == [{"content": "b", "role": "assistant"}, {"content": "c"}, {}]
+    assert done == "data: [DONE]"
 
 
-async def test_tabbys_excluded_file_is_refused_and_its_excluded_snippets_leave() -> None:
-    gateway = FakeGateway()
-    gateway.exclude({"shop": ("secret/**",)})
-    segments = {"prefix": "p", "git_url": "https://example.com/acme/shop"}
-    snippet = {"filepath": "secret/b.py", "body": "hidden", "score": 1}
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [{"role": "tool", "content": "x"}],
+        [{"role": "user"}],
+        [{"role": "user", "content": None}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+    ],
+)
+async def test_what_is_no_chat_of_texts_is_refused(messages: list[Any]) -> None:
+    server = await ask(FakeGateway(), "/v1/chat/completions", {"messages": messages})
 
-    refused = await ask(
-        gateway, "/v1/completions", {"segments": {**segments, "filepath": "secret/a.py"}}
-    )
-    await ask(
-        gateway,
-        "/v1/completions",
-        {"segments": {**segments, "filepath": "a.py", "declarations": [snippet]}},
-    )
-
-    assert refused.status == 403
-    assert "hidden" not in drafted(gateway)
-
-
-async def test_the_api_key_header_will_do() -> None:
-    key = [(b"api-key", FakeGateway().key_text.encode())]
-
-    accepted = await ask(FakeGateway(), "/completions", {"prompt": "a"}, key=None, headers=key)
-    refused = await ask(
-        FakeGateway(), "/completions", {"prompt": "a"}, key=None, headers=[(b"api-key", b"x")]
-    )
-
-    assert (accepted.status, refused.status) == (200, 401)
-
-
-async def test_models_are_listed_to_who_has_a_key() -> None:
-    listed = await ask(FakeGateway(), "/v1/models", method="GET")
-    refused = await ask(FakeGateway(), "/v1/models", method="GET", key=None)
-
-    assert json.loads(listed.body) == {
-        "data": [{"id": "demo", "object": "model", "created": 0, "owned_by": "caret"}],
-        "object": "list",
-    }
-    assert refused.status == 401
-
-
-async def test_tabbys_health_has_what_its_agents_read() -> None:
-    for method in ("GET", "POST"):
-        server = await ask(FakeGateway(), "/v1/health", method=method)
-        health = json.loads(server.body)
-
-        assert health["model"] == "demo"
-        assert "device" in health
-        assert isinstance(health["version"], dict)
-
-
-async def test_tabbys_plugins_are_told_not_to_post_usage_to_their_vendor() -> None:
-    server = await ask(FakeGateway(), "/v1beta/server_setting", method="GET")
-
-    assert json.loads(server.body) == {"disable_client_side_telemetry": True}
-
-
-async def test_ollamas_model_shows_that_it_fills_in_the_middle() -> None:
-    server = await ask(FakeGateway(), "/api/show", {"name": "anything"})
-
-    assert ".Suffix" in json.loads(server.body)["template"]
-
-
-async def test_llama_cpps_health_is_open_to_anybody() -> None:
-    server = await ask(FakeGateway(), "/health", method="GET", key=None)
-
-    assert (server.status, server.body) == (200, b'{"status":"ok"}')
-
-
-async def test_another_method_is_told_which_one_is_allowed() -> None:
-    for path, method, allowed in (
-        ("/infill", "GET", "POST"),
-        ("/v1/models", "POST", "GET"),
-        ("/v1/health", "PUT", "GET, POST"),
-    ):
-        server = await ask(FakeGateway(), path, method=method)
-        assert (server.status, server.headers["allow"]) == (405, allowed)
+    assert (server.status, server.code) == (400, "bad_field")
 
 
 def _is_within(part: Any, whole: Any) -> bool:

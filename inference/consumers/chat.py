@@ -1,0 +1,140 @@
+"""`POST /v1/chat/completions` in OpenAI's shapes, on the quality tier. Texts only: what else a
+message may hold elsewhere, such as images or calls of tools, is refused."""
+
+from functools import partial
+from typing import Final, Literal
+
+import msgspec
+
+from caret.contracts.policy import Mode, Trigger
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival, Draft, Message
+from inference.consumers.answers import SSE, answering
+from inference.consumers.bodies import Stops, decode, stops_of
+from inference.consumers.generation import Dialect, Question
+from inference.consumers.openai import StreamOptions, check_choices
+from inference.consumers.openai_shapes import Usage, error_body, finish_reason, usage_of
+from inference.errors import BadRequest
+
+_ROLES: Final = {"developer": "system"}  # OpenAI's newer name for it
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart]
+
+
+class ChatBody(msgspec.Struct, frozen=True):
+    messages: list[ChatMessage]
+    model: str | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None  # the newer name
+    n: int | None = None
+    stop: Stops = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    content: str
+    role: str = "assistant"
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    content: str | None = None
+    role: str | None = None
+
+
+class AnswerChoice(msgspec.Struct, frozen=True):
+    message: Answer
+    finish_reason: str
+    index: int = 0
+    logprobs: None = None
+
+
+class DeltaChoice(msgspec.Struct, frozen=True):
+    delta: Delta
+    finish_reason: str | None
+    index: int = 0
+    logprobs: None = None
+
+
+class ChatCompletion(msgspec.Struct, frozen=True):
+    id: str
+    created: int  # Unix seconds
+    model: str  # what the client called it
+    choices: list[AnswerChoice]
+    usage: Usage
+    object: str = "chat.completion"
+
+
+class ChatChunk(msgspec.Struct, frozen=True):
+    id: str
+    created: int
+    model: str
+    choices: list[DeltaChoice]
+    object: str = "chat.completion.chunk"
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET  # alone, at the end, when asked for
+
+
+class ChatShape:
+    def __init__(self, arrival: Arrival, *, model: str, wants_usage: bool) -> None:
+        self._id = f"chatcmpl-{arrival.request_id}"
+        self._created = arrival.occurred_at_ms // 1000
+        self._model = model
+        self._wants_usage = wants_usage
+        self._role: str | None = "assistant"  # until it was said
+
+    def part(self, text: str) -> ChatChunk:
+        role, self._role = self._role, None
+        return self._chunk(DeltaChoice(Delta(text, role), None))
+
+    def end(self, account: Account) -> list[ChatChunk]:
+        last = self._chunk(DeltaChoice(Delta(role=self._role), finish_reason(account)))
+        if not self._wants_usage:
+            return [last]
+        return [last, msgspec.structs.replace(last, choices=[], usage=usage_of(account))]
+
+    def whole(self, text: str, account: Account) -> ChatCompletion:
+        choice = AnswerChoice(Answer(text), finish_reason(account))
+        return ChatCompletion(self._id, self._created, self._model, [choice], usage_of(account))
+
+    def _chunk(self, choice: DeltaChoice) -> ChatChunk:
+        return ChatChunk(self._id, self._created, self._model, [choice])
+
+
+_decoder: Final = msgspec.json.Decoder(ChatBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    check_choices(parsed.n)
+    if not parsed.messages:
+        raise BadRequest("bad_field", "messages must hold at least one.")
+    limit = parsed.max_completion_tokens
+    draft = Draft(
+        mode=Mode.CHAT,
+        prefix="",
+        messages=tuple(_message(each) for each in parsed.messages),
+        max_tokens=parsed.max_tokens if limit is None else limit,
+        stop=stops_of(parsed.stop),
+        trigger=Trigger.MANUAL,
+    )
+    options = parsed.stream_options or StreamOptions()
+    shape = partial(ChatShape, model=parsed.model or "", wants_usage=bool(options.include_usage))
+    client = answering(shape, SSE if parsed.stream else None)
+    return Question(protocol="chat", draft=draft, client=client)
+
+
+def _message(message: ChatMessage) -> Message:
+    content = message.content
+    text = content if isinstance(content, str) else "".join(part.text for part in content)
+    return Message(role=_ROLES.get(message.role, message.role), text=text)
+
+
+DIALECT: Final = Dialect(understand=understand, error_body=error_body)
