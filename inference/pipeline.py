@@ -21,6 +21,7 @@ from inference.gateway.authenticate import authenticate
 from inference.gateway.authority import Authority
 from inference.gateway.receive import receive
 from inference.gateway.stream import stream
+from inference.gateway.suggestions import Suggestions
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
 from inference.recording.record import Recorder, record
@@ -39,6 +40,7 @@ class DataPlane:
     router: Router
     engine: Engine
     recorder: Recorder
+    suggestions: Suggestions
 
 
 log = structlog.get_logger(__name__)

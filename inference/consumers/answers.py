@@ -34,13 +34,14 @@ class Shape(Protocol):
 
 
 class Http(Protocol):
-    """What the answers need of their consumer; all but error_body may raise ClientGone."""
+    """What the answers need of their consumer; what is async may raise ClientGone."""
 
     async def start(self, status: int, headers: Headers) -> None: ...
     async def send_part(self, body: bytes, *, is_last: bool = False) -> None: ...
     async def send_json(self, body: bytes) -> None: ...
     async def refuse(self, error: CompletionError) -> None: ...
     def error_body(self, error: CompletionError) -> bytes: ...
+    def suggested(self, account: Account, text: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,11 @@ class StreamedAnswer:
 class WholeAnswer:
     """The Client of a completion that is answered in one piece."""
 
-    def __init__(self, http: Http, shape: Shape) -> None:
+    def __init__(self, http: Http, shape: Shape, *, is_judged: bool = False) -> None:
+        """`is_judged`: its outcome will be reported, by other requests."""
         self._http = http
         self._shape = shape
+        self._is_judged = is_judged
         self._texts: list[str] = []
 
     async def delta(self, text: str) -> None:
@@ -111,6 +114,8 @@ class WholeAnswer:
     async def done(self, account: Account) -> None:
         # What was withheld may have begun to go out before that was known; here nobody has seen it.
         text = "" if account.ending is Finish.FILTERED else "".join(self._texts)
+        if self._is_judged:
+            self._http.suggested(account, text)
         await self._http.send_json(encode(self._shape.whole(text, account)))
 
     async def error(self, error: CompletionError, _account: Account) -> None:

@@ -16,7 +16,11 @@ from inference.consumers.lookups import ModelsConsumer
 from inference.consumers.missing import MissingConsumer
 from inference.consumers.ollama_server import ShowConsumer, TagsConsumer, VersionConsumer
 from inference.consumers.stream import StreamConsumer
-from inference.consumers.tabby_server import ServerSettingConsumer, TabbyHealthConsumer
+from inference.consumers.tabby_server import (
+    EventsConsumer,
+    ServerSettingConsumer,
+    TabbyHealthConsumer,
+)
 from inference.pipeline import DataPlane
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
@@ -32,6 +36,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,
     "/v1/health": TabbyHealthConsumer,
+    "/v1/events": EventsConsumer,
     "/v1beta/server_setting": ServerSettingConsumer,
     "/api/show": ShowConsumer,
     "/api/tags": TagsConsumer,

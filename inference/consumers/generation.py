@@ -78,6 +78,10 @@ class GenerationConsumer(HttpConsumer):
     def error_body(self, error: CompletionError) -> bytes:
         return self._dialect.error_body(error)
 
+    def suggested(self, account: Account, text: str) -> None:
+        tenant_id = self._principal.snapshot.tenant_id
+        self._plane.suggestions.remember(tenant_id, account.arrival.request_id, text)
+
     def _ending_with_key(self) -> AbstractContextManager[None]:
         """A key that is revoked ends its completion; the client gets what there is, and an end."""
         task = asyncio.current_task()

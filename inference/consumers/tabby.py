@@ -10,10 +10,13 @@ import msgspec
 from caret.contracts.policy import Mode
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
-from inference.consumers.answers import answering
+from inference.completion.client import Client
+from inference.consumers.answers import Http, WholeAnswer
 from inference.consumers.bodies import decode, known_language
 from inference.consumers.generation import Question
 from inference.gateway.receive import MAX_FILES
+
+ID_PREFIX: Final = "cmpl-"  # before the request id; the agent's events name a completion so
 
 
 class CodeFile(msgspec.Struct, frozen=True):
@@ -49,7 +52,7 @@ class TabbyCompletion(msgspec.Struct, frozen=True):
 
 class TabbyShape:
     def __init__(self, arrival: Arrival) -> None:
-        self._id = f"cmpl-{arrival.request_id}"
+        self._id = f"{ID_PREFIX}{arrival.request_id}"
 
     def part(self, text: str) -> TabbyCompletion:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
@@ -77,7 +80,11 @@ def understand(body: bytes) -> Question:
         repository=_repository(segments.git_url or ""),
         files=_files(segments),
     )
-    return Question(protocol="tabby", draft=draft, client=answering(TabbyShape, None))
+    return Question(protocol="tabby", draft=draft, client=_client)
+
+
+def _client(http: Http, arrival: Arrival) -> Client:
+    return WholeAnswer(http, TabbyShape(arrival), is_judged=True)
 
 
 def _repository(git_url: str) -> str:

@@ -33,6 +33,7 @@ from inference.gateway.quotas import Quotas
 from inference.gateway.redis_leases import RedisLeases
 from inference.gateway.seats import Seats
 from inference.gateway.snapshot_feed import SnapshotFeed
+from inference.gateway.suggestions import Suggestions
 from inference.pipeline import DataPlane
 from inference.pools.catalog import Pools, read_catalog
 from inference.pools.prober import Prober
@@ -198,6 +199,7 @@ def _plane(
         ),
         engine=VllmEngine(links.session, max_stall_s=config.max_engine_stall_s),
         recorder=Recorder(journal=journal, clock=clock),
+        suggestions=Suggestions(clock=clock, keep=journal.append),
     )
 
 

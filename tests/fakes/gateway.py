@@ -10,16 +10,18 @@ from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.gateway.authority import Authority
+from inference.gateway.suggestions import Suggestions
 from inference.pipeline import DataPlane
 from inference.recording.record import Recorder
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
 from tests.fakes.pools import make_admission, make_pool, make_router
-from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
+from tests.fakes.tenants import GLOBEX, ROOT_SECRET, make_credential, make_policy, make_snapshot
 
 WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
 KEY: Final = generate_key(KeyKind.DEVELOPER)
+NEIGHBOURS_KEY: Final = generate_key(KeyKind.DEVELOPER)  # of globex
 
 
 @dataclass
@@ -31,6 +33,7 @@ class FakeGateway:
     def __post_init__(self) -> None:
         self.authority = Authority(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
         self.authority.replace(make_snapshot(make_credential(KEY)))
+        self.authority.replace(make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX))
         self.authority.confirm()
         writer = PromptWriter(
             load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192, clock=FakeClock()
@@ -45,6 +48,7 @@ class FakeGateway:
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
+            suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
         )
 
     @property

@@ -17,6 +17,7 @@ from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
+from inference.gateway.suggestions import Suggestions
 from inference.pipeline import DataPlane, complete, serve
 from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient
@@ -57,6 +58,7 @@ class Gateway:
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
+            suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
         )
 
     async def serves(
