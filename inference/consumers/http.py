@@ -5,6 +5,7 @@ is seen while it is under way and ends it at once.
 """
 
 import asyncio
+import math
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
@@ -59,6 +60,9 @@ class HttpConsumer(DataPlaneConsumer):
         headers: Headers = []
         if error.code == "method_not_allowed":
             headers.append((b"allow", b", ".join(self.methods)))
+        if error.retry_after_s is not None:
+            # Whole seconds, upward: who comes back too early is refused again.
+            headers.append((b"retry-after", str(math.ceil(error.retry_after_s)).encode()))
         await self.send_whole(error.http_status, _JSON, self.error_body(error), headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:

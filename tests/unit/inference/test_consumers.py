@@ -11,6 +11,7 @@ from inference.consumers import openai
 from inference.consumers.generation import MAX_BODY_BYTES, GenerationConsumer
 from inference.consumers.health import HealthConsumer
 from inference.consumers.stream import StreamConsumer
+from inference.errors import Busy
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, FakeGateway
@@ -67,6 +68,19 @@ async def test_what_has_no_use_for_a_body_takes_none() -> None:
         await HealthConsumer.as_asgi(plane=gateway.plane)(server.scope, server.receive, server.send)
 
     assert server.status == 413
+
+
+async def test_who_may_come_back_later_is_told_when() -> None:
+    class BusyConsumer(HealthConsumer):
+        def check(self) -> None:
+            raise Busy("rate_limited", "Too many requests.", retry_after_s=1.2)
+
+    gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
+    server.sends("http.request", body=b"")
+
+    await BusyConsumer.as_asgi(plane=gateway.plane)(server.scope, server.receive, server.send)
+
+    assert (server.status, server.headers["retry-after"]) == (429, "2")
 
 
 async def test_the_exchange_ends_with_the_answer() -> None:
