@@ -1,8 +1,10 @@
 """The data plane's configuration: frozen, checked once; its composer reads it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
 
 
@@ -16,6 +18,8 @@ class DataPlaneConfig:
     allowed_origins: frozenset[str]  # of browsers, e.g. https://caret.example.com
     max_completions: int  # under way at once on this gateway
     max_tenant_share_percent: int  # of these, whatever its policy says; 1 to 100
+    # Of the first token's 99th percentile, over which a pool sheds.
+    first_token_targets_ms: Mapping[Mode, float]
     max_connections_per_key: int  # and HTTP completions, on this gateway
     # Snapshots that nobody could compare with Redis for so long close the gateway: a revocation
     # might have been missed. Long enough for a Redis fail-over.

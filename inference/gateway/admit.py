@@ -17,6 +17,7 @@ from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import Forbidden
 from inference.gateway.experiments import Experiments
+from inference.gateway.load import Load
 from inference.gateway.quotas import Quotas
 from inference.gateway.seats import Seats
 
@@ -27,6 +28,7 @@ class Admission:
 
     quotas: Quotas
     seats: Seats
+    load: Load
     pool_of: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
     experiments: Experiments
 
@@ -35,19 +37,23 @@ class Admission:
 async def admit(
     admission: Admission, principal: Principal, request: CompletionRequest, account: Account
 ) -> AsyncIterator[Admitted]:
-    """Raises Forbidden (`feature_disabled`, `path_excluded`), and what Quotas.charged and Seats.one
-    raise.
+    """Raises Forbidden (`feature_disabled`, `path_excluded`), and what Quotas.charged, Seats.one
+    and Load.one raise.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
     """
     allowed = _allowed(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
+    pool = admission.pool_of(principal.snapshot, request.tier)
     async with admission.quotas.charged(principal, allowed, account):
-        with admission.seats.one(tenant_id, max_of_tenant=policy.max_concurrent_completions):
+        with (
+            admission.seats.one(tenant_id, max_of_tenant=policy.max_concurrent_completions),
+            admission.load.one(pool, allowed, account),
+        ):
             yield Admitted(
                 principal=principal,
                 request=allowed,
-                pool=admission.pool_of(principal.snapshot, request.tier),
+                pool=pool,
                 variant=admission.experiments.assign(principal),
             )
 

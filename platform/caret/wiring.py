@@ -12,6 +12,7 @@ import aiohttp
 import structlog
 from redis.asyncio import Redis
 
+from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
 from caret.foundation.collector import Collector, collector_replaced
 from caret.foundation.crypto import parse_root_secret
@@ -29,6 +30,7 @@ from inference.gateway.admit import Admission
 from inference.gateway.authority import Authority
 from inference.gateway.experiments import Experiments, read_experiments
 from inference.gateway.leases import Leases
+from inference.gateway.load import Load
 from inference.gateway.quotas import Quotas
 from inference.gateway.redis_leases import RedisLeases
 from inference.gateway.seats import Seats
@@ -78,12 +80,28 @@ def data_plane_config() -> DataPlaneConfig:
         experiments_file=_optional_path("CARET_EXPERIMENTS"),
         max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
         max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
+        first_token_targets_ms=_first_token_targets_ms(),
         max_connections_per_key=env_int(
             "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
         ),
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
     )
+
+
+def _first_token_targets_ms() -> dict[Mode, float]:
+    """80% of what users are promised, so that shedding begins before it is broken."""
+    inline, fim, block, chat = (
+        env_int(f"CARET_SHED_{name}_MS", default, low=1, high=600_000)
+        for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))
+    )
+    return {
+        Mode.INLINE: inline,
+        Mode.FIM: fim,
+        Mode.BLOCK: block,
+        Mode.DOCSTRING: block,
+        Mode.CHAT: chat,
+    }
 
 
 def _optional_path(name: str) -> Path | None:
@@ -210,6 +228,11 @@ def _admission(
         quotas=Quotas(Leases(RedisLeases(redis), clock), clock),
         seats=Seats(
             max_total=config.max_completions, max_tenant_share=config.max_tenant_share_percent / 100
+        ),
+        load=Load(
+            clock,
+            num_replicas={name: len(pool.replicas) for name, pool in pools.by_name.items()},
+            targets_ms=config.first_token_targets_ms,
         ),
         pool_of=lambda snapshot, tier: pools.of(snapshot, tier).name,
         experiments=_experiments(config),

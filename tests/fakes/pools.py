@@ -1,11 +1,13 @@
 """Pools and requests to them."""
 
-from typing import Any
+from typing import Any, Final
 
-from caret.contracts.policy import Tier
+from caret.contracts.policy import Mode, Tier
+from caret.foundation.clock import Clock
 from caret.foundation.ids import CacheSalt
 from inference.gateway.admit import Admission
 from inference.gateway.experiments import Experiments
+from inference.gateway.load import Load
 from inference.gateway.quotas import Quotas
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Pool, Pools, Replica
@@ -17,6 +19,8 @@ from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.tenants import ROOT_SECRET
+
+TARGET_MS: Final = 80.0  # of the first token
 
 
 def make_pool(*urls: str, tier: Tier = Tier.FAST) -> Pool:
@@ -47,14 +51,26 @@ def make_router(*pools: Pool, clock: FakeClock | None = None) -> Router:
 
 
 def make_admission(
-    *pools: Pool, seats: Seats | None = None, quotas: Quotas | None = None
+    *pools: Pool,
+    seats: Seats | None = None,
+    quotas: Quotas | None = None,
+    load: Load | None = None,
 ) -> Admission:
     catalog = make_pools(*pools)
     return Admission(
         quotas=quotas or make_quotas(),
         seats=seats or Seats(max_total=16),
+        load=load or make_load(*catalog.by_name),
         pool_of=lambda snapshot, tier: catalog.of(snapshot, tier).name,
         experiments=Experiments(),
+    )
+
+
+def make_load(*pools: str, clock: Clock | None = None, num_replicas: int = 1) -> Load:
+    return Load(
+        clock or FakeClock(),
+        num_replicas=dict.fromkeys(pools, num_replicas),
+        targets_ms=dict.fromkeys(Mode, TARGET_MS),
     )
 
 

@@ -125,6 +125,18 @@ _CPU_ARGUMENTS = ("--block-size", "32", "--enforce-eager")
 _GPU_ARGUMENTS = ("--block-size", "16")
 
 
+# What is told to shed on a machine without a GPU: there cold prompts take seconds with nobody else
+# about, and few people share it. The production defaults (gateway) times 12.5.
+_CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000}
+
+
+def first_token_targets(settings: EngineSettings) -> dict[str, str]:
+    """The gateway's settings for this engine, for an environment that does not name its own."""
+    if settings.has_gpu:
+        return {}
+    return {f"CARET_SHED_{mode}_MS": str(target) for mode, target in _CPU_TARGETS_MS.items()}
+
+
 # An engine runs code that came with its model: it learns nothing of databases and keys. Each also
 # as NAME_FILE.
 _SECRETS = (

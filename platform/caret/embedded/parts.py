@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part
+from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_targets
 from caret.embedded.mark import environment_with
 from caret.embedded.part import Part
 from caret.embedded.pools import render_pools, write_pools
@@ -50,8 +50,10 @@ def make_parts(settings: UpSettings, *, mark: str) -> Parts:
 
 
 def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str]:
+    targets = {} if settings.own_pools else first_token_targets(settings.engine)
     return (
-        dict(os.environ)
+        targets
+        | dict(os.environ)
         | environment_with(mark)
         | {
             "CARET_HOME": str(settings.paths.home),

@@ -9,6 +9,7 @@ from caret.embedded.engine import (
     engine_command,
     engine_from_environment,
     engine_part,
+    first_token_targets,
 )
 from caret.embedded.paths import EmbeddedPaths
 from caret.foundation.environment import BadSetting
@@ -122,3 +123,14 @@ def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
     told = part.make_spec().environment
     assert "secret" not in told.values()
     assert (told["PATH"], told["HF_TOKEN"]) == ("/bin", "its own")
+
+
+def test_on_the_cpu_the_gateway_sheds_late_and_on_a_gpu_as_in_production() -> None:
+    model = Model(path="/models/demo", served_name="demo")
+    on_cpu, on_gpu = (
+        first_token_targets(EngineSettings(model=model, port=8402, has_gpu=has_gpu))
+        for has_gpu in (False, True)
+    )
+
+    assert int(on_cpu["CARET_SHED_INLINE_MS"]) >= 1_000
+    assert on_gpu == {}

@@ -1,16 +1,17 @@
 """admit: what the policy allows, and seats that are freed however a completion ends."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
 from caret.contracts.exclusion import is_excluded
-from caret.contracts.policy import Mode, TenantPolicy
+from caret.contracts.policy import Limits, Mode, RateLimit, TenantPolicy, Trigger
 from inference.completion.arrival import DraftFile
-from inference.errors import Busy, Forbidden
+from inference.errors import Busy, Dropped, Forbidden
 from inference.gateway.admit import Admission, admit
 from inference.gateway.seats import Seats
-from tests.fakes.pools import make_admission
+from tests.fakes.pools import make_admission, make_load
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
 
@@ -178,6 +179,35 @@ async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseExcep
             raise leaving
 
     assert seats.num_taken == 0
+
+
+async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> None:
+    seats, load = Seats(max_total=1), make_load("demo-fast")
+    prefetch = make_request(trigger=Trigger.PREFETCH)
+    with ExitStack() as crowd:
+        while load.pressure("demo-fast", Mode.INLINE).num_under_way < 40:
+            crowd.enter_context(load.one("demo-fast", make_request(), make_account()))
+
+        with pytest.raises(Dropped):
+            async with admit(
+                make_admission(seats=seats, load=load), make_principal(), prefetch, make_account()
+            ):
+                pass
+
+    assert seats.num_taken == 0
+
+
+async def test_a_refused_tenant_learns_nothing_of_a_full_gateway() -> None:
+    limits = Limits(tenant=RateLimit(per_minute=1, burst=1))
+    principal = make_principal(policy=make_policy(limits=limits))
+    admission = make_admission(seats=Seats(max_total=1))
+    async with admit(admission, principal, make_request(), make_account()):
+        # The gateway is full now; the tenant's own limit is what it hears of.
+        with pytest.raises(Busy) as refused:
+            async with admit(admission, principal, make_request(path="b.py"), make_account()):
+                pass
+
+    assert refused.value.code == "rate_limited"
 
 
 async def test_a_forbidden_request_takes_no_seat() -> None:

@@ -1,0 +1,104 @@
+"""A pool as a queueing model, in simulated time: what its load does under a given offer.
+
+Requests arrive at random (Poisson); each replica serves first tokens one after the other, in times
+that are spread (log-normal); decoding goes on beside it. The real PoolLoad decides who comes in.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from caret.contracts.policy import Mode, Trigger
+from inference.completion.account import Account
+from inference.gateway.load import PoolLoad
+from tests.fakes.clock import FakeClock
+from tests.fakes.requests import make_account, make_request
+
+TARGET_S: Final = 0.08
+_DECODE_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    at_s: float
+    trigger: Trigger
+    first_token_s: float | None  # None: shed
+
+
+@dataclass(slots=True)
+class QueueModel:
+    rate: Callable[[float], float]  # requests a second, by the time
+    num_replicas: int = 2
+    service_s: float = 0.02
+    spread: float = 0.3  # of the logarithm
+    triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
+    seed: int = 1
+    now_s: float = 0.0
+    offered: list[Offered] = field(default_factory=list)
+    load: PoolLoad = field(init=False)
+    _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _num_events: int = 0
+    _free_s: list[float] = field(init=False)
+    _random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        targets = dict.fromkeys(Mode, TARGET_S)
+        self.load = PoolLoad(num_replicas=self.num_replicas, targets_s=targets)
+        self._free_s = [0.0] * self.num_replicas
+        self._random = random.Random(self.seed)
+
+    @property
+    def capacity(self) -> float:
+        return self.num_replicas / self.service_s
+
+    def run(self, until_s: float) -> None:
+        """May be called again, to go on."""
+        if not self._events:
+            self._at(self.now_s, self._arrive)
+        while self._events and self.now_s < until_s:
+            self.now_s, _, happen = heapq.heappop(self._events)
+            happen()
+
+    def between(self, start_s: float, end_s: float) -> list[Offered]:
+        return [each for each in self.offered if start_s <= each.at_s < end_s]
+
+    def _arrive(self) -> None:
+        self._at(self.now_s + self._random.expovariate(self.rate(self.now_s)), self._arrive)
+        request = make_request(trigger=self._random.choice(self.triggers))
+        if not self.load.has_room(request, self.now_s):
+            self.offered.append(Offered(self.now_s, request.trigger, None))
+            return
+        account = make_account(FakeClock(monotonic_s=self.now_s))
+        self.load.enter(request, account, self.now_s)
+        replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
+        service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
+        first_s = max(self._free_s[replica], self.now_s) + service_s
+        self._free_s[replica] = first_s
+        self.offered.append(Offered(self.now_s, request.trigger, first_s - self.now_s))
+        self._at(first_s, lambda: self._answer(account))
+
+    def _answer(self, account: Account) -> None:
+        account.engine_first_s = self.now_s
+        self._at(
+            self.now_s + _DECODE_S,
+            lambda: self.load.leave(account, self.now_s, was_refused=False),
+        )
+
+    def _at(self, when_s: float, happen: Callable[[], None]) -> None:
+        self._num_events += 1  # decides between two at one time
+        heapq.heappush(self._events, (when_s, self._num_events, happen))
+
+
+def shed_share(offered: Iterable[Offered]) -> float:
+    shed = [each.first_token_s is None for each in offered]
+    return sum(shed) / len(shed)
+
+
+def first_tokens_s(offered: Iterable[Offered]) -> list[float]:
+    return sorted(each.first_token_s for each in offered if each.first_token_s is not None)
+
+
+def quantile(times: Sequence[float], share: float) -> float:
+    return times[min(len(times) - 1, int(share * len(times)))]
