@@ -7,9 +7,15 @@ import os
 import socket
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
+from caret.contracts.retrieval import Sealer
+from caret.foundation.clock import SystemClock
 from tenants.keyvalue import connect
+from tenants.retrieval import erasure, serve
+from tenants.retrieval.embed import EmbeddingEngine
+from tenants.retrieval.streams import RetrievalStreams
 from tenants.snapshots import publish
 from tenants.usage import ingest, stream
 
@@ -23,3 +29,21 @@ def ingest_usage() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def republish_snapshots() -> None:
     publish.republish_stale(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def serve_retrieval() -> None:
+    if settings.RETRIEVAL:
+        serve.serve(
+            serve.Desk(
+                streams=RetrievalStreams(connect()),
+                sealer=Sealer(settings.ROOT_SECRET),
+                embedder=EmbeddingEngine(settings.EMBEDDINGS_URL, model=settings.EMBEDDINGS_MODEL),
+                clock=SystemClock(),
+            )
+        )
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def sweep_retrieval() -> None:
+    erasure.sweep(now=timezone.now())

@@ -20,11 +20,13 @@ app = Celery("caret")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["tenants"])
 
-app.conf.task_queues = [Queue("ingest"), Queue("snapshots")]  # type: ignore[no-untyped-call]
+app.conf.task_queues = [Queue("ingest"), Queue("snapshots"), Queue("retrieval")]  # type: ignore[no-untyped-call]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
+    "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
+    "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -40,6 +42,16 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.republish_snapshots",
         "schedule": 5.0,
         "options": {"expires": 10.0},
+    },
+    "serve-retrieval": {
+        "task": "tenants.tasks.serve_retrieval",
+        "schedule": 1.0,
+        "options": {"expires": 2.0},
+    },
+    "sweep-retrieval": {
+        "task": "tenants.tasks.sweep_retrieval",
+        "schedule": 900.0,
+        "options": {"expires": 900.0},
     },
 }
 

@@ -13,6 +13,7 @@ from tenants.audit.operations import record_change
 from tenants.errors import Conflict
 from tenants.members.actor import Actor
 from tenants.models import Tenant
+from tenants.retrieval.erasure import erase_all
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import read_reason
 
@@ -37,6 +38,8 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         if status not in _LEADS_TO[held]:
             raise Conflict(f"{row.slug} is {held.value} already.")
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
+        if status is not TenantStatus.ACTIVE:
+            erase_all(tenant_id=actor.tenant_id)
         record_change(
             actor=actor,
             action="tenant.status_changed",
@@ -48,7 +51,8 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
 
 
 def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:
-    """The new epoch: nothing that engines cached for the tenant before is found again.
+    """The new epoch: nothing that engines cached for the tenant before, or that retrieval kept, is
+    found again.
 
     Raises Forbidden, Invalid, NotFound.
     """
@@ -59,6 +63,7 @@ def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:
         row = Tenant.objects.get(id=actor.tenant_id)
         epoch = row.cache_epoch + 1
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=epoch)
+        erase_all(tenant_id=actor.tenant_id)
         record_change(
             actor=actor,
             action="tenant.cache_purged",

@@ -9,6 +9,7 @@ from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.membership import Membership
 from tenants.models.policy_version import PolicyVersion
+from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, UsageRecord
 from tenants.models.user import User
@@ -19,6 +20,7 @@ __all__ = [
     "Membership",
     "Outcome",
     "PolicyVersion",
+    "RetrievalChunk",
     "Tenant",
     "UsageRecord",
     "User",

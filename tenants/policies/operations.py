@@ -3,14 +3,16 @@
 from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
+from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import PolicyVersion
+from tenants.models import PolicyVersion, Tenant
 from tenants.policies.document import read_policy, write_policy
 from tenants.policies.queries import PolicyInForce, find_policy
+from tenants.retrieval.erasure import keep_allowed
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import MAX_REASON_CHARS, read_reason
 
@@ -18,7 +20,8 @@ from tenants.texts import MAX_REASON_CHARS, read_reason
 def set_policy(
     *, actor: Actor, document: object, reason: str, now: datetime, replaces: int | None = None
 ) -> PolicyInForce:
-    """Puts a new policy in force; gateways know it at once.
+    """Puts a new policy in force; gateways know it at once, and what it no longer lets be kept for
+    retrieval is erased with it.
 
     `replaces` is the version that the author has seen; None: whichever is in force.
     Raises Forbidden, Invalid, and Conflict when another one is in force by now.
@@ -35,6 +38,8 @@ def set_policy(
         if replaces not in (None, held.version):
             raise Conflict(f"Version {held.version} is in force, not {replaces}.")
         add_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
+        status = TenantStatus(Tenant.objects.get(id=actor.tenant_id).status)
+        keep_allowed(tenant_id=actor.tenant_id, policy=policy, status=status)
         record_change(
             actor=actor,
             action="policy.changed",

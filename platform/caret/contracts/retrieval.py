@@ -3,9 +3,12 @@
 They hold customers' code, so all of a message is sealed with a key of its tenant that is in no
 store, and none stays in Redis for longer than MAX_AGE_S:
 
-    caret:retrieval:files            stream  field `sealed`: a SentFile; the oldest are trimmed
-    caret:retrieval:questions        stream  field `sealed`: a Question; likewise
+    caret:retrieval:files            stream  field `sealed`: a SentFile
+    caret:retrieval:questions        stream  field `sealed`: a Question
     caret:retrieval:found:<gateway>  list    sealed Found; the gateway takes them out
+
+Both streams are written by ADD_SCRIPT alone, which trims what is old or too much; who takes an
+entry deletes it with that.
 
 A message may be lost on the way (Redis or a worker that ends): the gateway sends it again with a
 later request. So nothing waits for an acknowledgement, and no copy waits for one either.
@@ -35,6 +38,19 @@ MAX_QUESTION_CHARS: Final = 1_500
 MAX_SNIPPETS: Final = 8  # in an answer
 _VERSION: Final = 1
 _MAX_KEYS: Final = 10_000  # a name in an envelope is only a claim: it must not fill the memory
+
+
+# KEYS: a stream. ARGV: the sealed message, field, milliseconds, entries at most. An entry is gone
+# after twice the time at the latest, whether or not others come after it.
+ADD_SCRIPT: Final = """
+local now = redis.call('TIME')
+local oldest = tonumber(now[1]) * 1000 - tonumber(ARGV[3])
+redis.call('XTRIM', KEYS[1], 'MINID', string.format('%.0f', oldest))
+redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[4], '*', ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # so that it is MAX_AGE_S at most
 
 
 class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

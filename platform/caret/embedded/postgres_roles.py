@@ -4,6 +4,8 @@
 * caret_owner      owns the database and its tables; bound by row-level security all the same
 * caret_app        owns nothing, may create nothing; each migration grants it what it may do with a
                    table, here as in production: there are no default privileges
+
+Also the extension `vector`, which only a superuser can install.
 """
 
 import psycopg
@@ -87,5 +89,6 @@ def _grant(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         "ALTER SCHEMA public OWNER TO {owner}",
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
         "GRANT USAGE ON SCHEMA public TO {app}",
+        "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public",
     ):
         connection.execute(sql.SQL(statement).format(**names))

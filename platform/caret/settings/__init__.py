@@ -114,6 +114,13 @@ GATEWAY_URL = env_text(
     "CARET_GATEWAY_URL", f"http://127.0.0.1:{env_text('CARET_GATEWAY_PORT', '8401')}"
 )
 
+# Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
+RETRIEVAL = env_bool("CARET_RETRIEVAL", False)
+EMBEDDINGS_URL = env_text(
+    "CARET_EMBEDDINGS_URL", f"http://127.0.0.1:{env_text('CARET_EMBEDDINGS_PORT', '8403')}"
+)
+EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
+
 CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True

@@ -1,0 +1,29 @@
+"""Whether a tenant, as it is now, lets a file of a repository be kept and found."""
+
+from dataclasses import dataclass
+
+from caret.contracts.exclusion import is_excluded, may_index
+from caret.contracts.policy import Isolation, TenantPolicy
+from caret.contracts.retrieval import Scope
+from caret.contracts.snapshot import TenantStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    status: TenantStatus
+    policy: TenantPolicy
+
+    def covers(self, scope: Scope) -> bool:
+        """A change of isolation, either way, ends it for what was kept before: in strict isolation
+        nothing is the whole tenant's, and what was one user's never becomes all users'."""
+        is_strict = self.policy.isolation is Isolation.STRICT
+        return (
+            self.status is TenantStatus.ACTIVE
+            and bool(scope.holder) is is_strict
+            and may_index(self.policy, repository=scope.repository)
+        )
+
+    def covers_file(self, scope: Scope, path: str) -> bool:
+        return self.covers(scope) and not is_excluded(
+            self.policy, repository=scope.repository, path=path
+        )

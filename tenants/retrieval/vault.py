@@ -1,0 +1,69 @@
+"""Seals and reads what a chunk's row holds of a customer's code, with keys that are in no database.
+
+Keys are derived for each tenant and holder: what one user's row holds opens for no other user, and
+a row that was copied to another tenant opens for nobody. Digests are keyed likewise, so that equal
+names or texts of two holders look different, and none can be guessed from outside.
+"""
+
+import hashlib
+import hmac
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from caret.contracts.retrieval import Scope
+from caret.foundation.crypto import derive_key
+from caret.foundation.ids import TenantId
+from caret.foundation.sealing import seal, unseal
+
+_DIGEST_BYTES: Final = 16
+
+
+class Vault:
+    """Of one holder. Keys are derived once: 20 us each."""
+
+    def __init__(self, root_secret: bytes, *, tenant_id: TenantId, holder: str) -> None:
+        purpose = f"{tenant_id}/{holder}"
+        self._sealing_key = derive_key(root_secret, f"retrieval-chunk/{purpose}")
+        self._digest_key = derive_key(root_secret, f"retrieval-digest/{purpose}")
+        self._tenant_id = tenant_id
+
+    def scope_digest(self, scope: Scope) -> bytes:
+        return self._digest("scope", scope.repository)
+
+    def file_digest(self, scope: Scope, path: str) -> bytes:
+        return self._digest("file", scope.repository, path)
+
+    def chunk_digest(self, file_digest: bytes, *, text: str, model: str) -> bytes:
+        return self._digest("chunk", file_digest.hex(), model, text)
+
+    def seal_name(self, row: UUID, *, repository: str, path: str) -> bytes:
+        return self._seal("name", row, msgspec.msgpack.encode((repository, path)))
+
+    def open_name(self, row: UUID, sealed: bytes) -> tuple[str, str]:
+        """Repository and path. Raises SealBroken."""
+        repository, path = msgspec.msgpack.decode(
+            self._unseal("name", row, sealed), type=tuple[str, str]
+        )
+        return repository, path
+
+    def seal_text(self, row: UUID, text: str) -> bytes:
+        return self._seal("text", row, text.encode())
+
+    def open_text(self, row: UUID, sealed: bytes) -> str:
+        """Raises SealBroken."""
+        return self._unseal("text", row, sealed).decode()
+
+    def _digest(self, kind: str, *parts: str) -> bytes:
+        data = msgspec.msgpack.encode((kind, *parts))
+        return hmac.digest(self._digest_key, data, hashlib.sha256)[:_DIGEST_BYTES]
+
+    def _seal(self, column: str, row: UUID, data: bytes) -> bytes:
+        return seal(self._sealing_key, data, bound_to=self._place(column, row))
+
+    def _unseal(self, column: str, row: UUID, sealed: bytes) -> bytes:
+        return unseal(self._sealing_key, sealed, bound_to=self._place(column, row))
+
+    def _place(self, column: str, row: UUID) -> bytes:
+        return f"retrieval_chunk/{column}|{self._tenant_id}|{row}".encode()

@@ -1,0 +1,73 @@
+"""An embedding engine as the network shows one: /v1/embeddings over HTTP, with vectors that count
+words, so that texts with words in common are alike."""
+
+import hashlib
+import json
+import math
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
+
+MODEL = "words"
+
+
+def embedding_of(text: str) -> list[float]:
+    counts = [0.0] * EMBEDDING_DIMENSIONS
+    for word in re.findall(r"[a-z]+", text.lower()):
+        digest = hashlib.blake2b(word.encode(), digest_size=4).digest()
+        counts[int.from_bytes(digest) % EMBEDDING_DIMENSIONS] += 1.0
+    length = math.sqrt(sum(count * count for count in counts)) or 1.0
+    return [count / length for count in counts] if any(counts) else [1.0] * EMBEDDING_DIMENSIONS
+
+
+@dataclass(slots=True)
+class FakeEmbeddings:
+    url: str = ""
+    model: str = MODEL
+    texts: list[str] = field(default_factory=list)  # all that it was sent
+    status: int = 200
+    answer: bytes | None = None  # None: the vectors
+
+    def reply(self, body: dict[str, Any]) -> bytes:
+        assert body["model"] == self.model
+        assert body["truncate_prompt_tokens"] == -1
+        self.texts += body["input"]
+        if self.answer is not None:
+            return self.answer
+        vectors = [embedding_of(text) for text in body["input"]]
+        # In any order, as the protocol allows.
+        data = [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)][::-1]
+        return json.dumps({"data": data}).encode()
+
+
+@contextmanager
+def serving_embeddings() -> Iterator[FakeEmbeddings]:
+    fake = FakeEmbeddings()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            answer = fake.reply(json.loads(body)) if self.path == "/v1/embeddings" else b""
+            self.send_response(fake.status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        fake.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield fake
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.fakes.embeddings import FakeEmbeddings
+    from tests.integration.retrieval.library import Library
+
+
+@pytest.fixture(autouse=True)
+def _database(database: None) -> None:
+    """All of these tests reach Postgres and Valkey."""
+    # Imported here: this file may be read before Django is set up, models after.
+    from caret.contracts.retrieval import FILES, QUESTIONS
+    from tenants.keyvalue import connect
+
+    connect().delete(FILES, QUESTIONS)  # what earlier tests left
+
+
+@pytest.fixture
+def embeddings() -> Iterator[FakeEmbeddings]:
+    from tests.fakes.embeddings import serving_embeddings
+
+    with serving_embeddings() as fake:
+        yield fake
+
+
+@pytest.fixture
+def acme(embeddings: FakeEmbeddings) -> Library:
+    from tests.integration.retrieval.library import make_library
+
+    return make_library("acme", embeddings)
+
+
+@pytest.fixture
+def globex(embeddings: FakeEmbeddings) -> Library:
+    """The neighbour, who lets a repository of the same name be indexed."""
+    from tests.integration.retrieval.library import make_library
+
+    return make_library("globex", embeddings)
