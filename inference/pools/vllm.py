@@ -5,20 +5,18 @@ ever sent; nothing of a client's body or headers passes through (facts that othe
 headers, session ids and transfer parameters would be obeyed).
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, closing
+from http import HTTPStatus
 from typing import Final
 
-import aiohttp
 import msgspec
-from aiohttp.http_exceptions import LineTooLong
 
 from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
+from inference.pools.http_client import Answer, HttpClient
+from inference.pools.http_connection import ConnectionFailed, Garbled
 
-CONNECT_S: Final = 1.0
-_DATA: Final = b"data: "
 _DONE: Final = b"[DONE]"
 
 
@@ -42,51 +40,33 @@ class _Event(msgspec.Struct):
     error: object = None  # of any shape
 
 
+_NO_CHOICE: Final = _Choice()
 _decode_event = msgspec.json.Decoder(_Event).decode
 _encode = msgspec.json.Encoder().encode
 
 
 class VllmEngine:
-    """One client for all replicas; keeps connections open between requests."""
+    """One client for all replicas."""
 
-    def __init__(self, session: aiohttp.ClientSession, *, max_stall_s: float) -> None:
-        self._session = session
-        # Silence for so long is the end of a stream: an engine that hangs must not hold seats.
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_S, sock_read=max_stall_s
-        )
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
 
     @asynccontextmanager
     async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
-        response = await self._ask(request)
-        try:
-            if response.status != 200:
-                raise _refused(response.status)
-            async with aclosing(_chunks(response)) as chunks:
+        with closing(await self._ask(request)) as answer:
+            if answer.status != HTTPStatus.OK:
+                raise _refused(answer.status)
+            async with aclosing(_chunks(answer)) as chunks:
                 yield chunks
-        finally:
-            # Not release(): an unfinished response's connection is closed, which aborts it.
-            response.close()
 
-    async def _ask(self, request: EngineRequest) -> aiohttp.ClientResponse:
+    async def _ask(self, request: EngineRequest) -> Answer:
+        url = f"{request.replica.url}/v1/completions"
         try:
-            try:
-                return await self._post(request)
-            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-                # The server closed an idle connection just as it was used again: once more.
-                return await self._post(request)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return await self._client.post(url, _encode(_body(request)))
+        except (ConnectionFailed, TimeoutError, OSError) as error:
             raise EngineFailed(
                 "engine_unavailable", "No engine is available at the moment.", http_status=503
             ) from error
-
-    async def _post(self, request: EngineRequest) -> aiohttp.ClientResponse:
-        return await self._session.post(
-            f"{request.replica.url}/v1/completions",
-            data=_encode(_body(request)),
-            headers={"Content-Type": "application/json"},
-            timeout=self._timeout,
-        )
 
 
 def _body(request: EngineRequest) -> dict[str, object]:
@@ -104,56 +84,77 @@ def _body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[Chunk, None]:
+async def _chunks(answer: Answer) -> AsyncGenerator[Chunk, None]:
     """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
 
-    The engine tells the reason first and the usage after it; both go out as two chunks.
+    What has come by the time that it is asked for is one chunk: under load several tokens wait.
     """
-    stop: EngineStop | None = None
-    try:
-        async for line in response.content:
-            if not line.startswith(_DATA):
-                continue
-            data = line[len(_DATA) :].strip()
-            if data == _DONE:
-                break
-            chunk = _chunk(data, stop)
-            stop = chunk.stop or stop
+    reader = _Reader()
+    while not reader.is_done and (lines := await _lines(answer)):
+        if (chunk := reader.read(lines)) is not None:
             yield chunk
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise _lost() from error
-    except (ValueError, LineTooLong):  # a line longer than any of an engine's
-        raise _garbled() from None
-    if stop is None:
+        if reader.failure is not None:
+            raise reader.failure
+    if reader.stop is None:
         raise _lost()
-    # Read to the end of the body, so that the connection is kept for the next request.
-    await _drain(response)
+    answer.is_enough = True
 
 
-async def _drain(response: aiohttp.ClientResponse) -> None:
+async def _lines(answer: Answer) -> list[bytes]:
     try:
-        async with asyncio.timeout(0.05):
-            await response.content.read()
-    except (aiohttp.ClientError, TimeoutError, OSError):
-        pass  # the completion is whole; only the connection is not kept
+        return await answer.lines()
+    except Garbled:
+        raise _garbled() from None
+    except ConnectionFailed as error:
+        raise _lost() from error
 
 
-def _chunk(data: bytes, stop: EngineStop | None) -> Chunk:
+class _Reader:
+    """Reads events; what it has read so far of a completion."""
+
+    def __init__(self) -> None:
+        self.stop: EngineStop | None = None
+        self.is_done = False
+        self.failure: EngineFailed | None = None  # to be raised after what came before it
+        self._generated_tokens = 0
+
+    def read(self, lines: Sequence[bytes]) -> Chunk | None:
+        """All events in one; None when there was none."""
+        texts: list[str] = []
+        cached_tokens: int | None = None
+        try:
+            for line in lines:
+                if line == _DONE:
+                    self.is_done = True
+                    break
+                event = _event(line)
+                choice = event.choices[0] if event.choices else _NO_CHOICE
+                self.stop = _stop(choice.finish_reason) or self.stop
+                if event.usage is not None:
+                    self._generated_tokens = event.usage.completion_tokens
+                    cached_tokens = _cached(event.usage)
+                texts.append(choice.text)
+        except EngineFailed as failure:
+            self.failure = failure
+        if not texts:
+            return None
+        return Chunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
+
+
+def _event(line: bytes) -> _Event:
+    """Raises EngineFailed."""
     try:
-        event = _decode_event(data)
-    except (msgspec.MsgspecError, RecursionError):
+        event = _decode_event(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise _garbled() from None
     if event.error is not None:
         raise _refused(_status_in(event.error))
-    usage = event.usage or _Usage()
+    return event
+
+
+def _cached(usage: _Usage) -> int | None:
     details = usage.prompt_tokens_details
-    choice = event.choices[0] if event.choices else _Choice()
-    return Chunk(
-        text=choice.text,
-        generated_tokens=usage.completion_tokens,
-        stop=_stop(choice.finish_reason) or stop,
-        cached_tokens=details.cached_tokens if details is not None else None,
-    )
+    return details.cached_tokens if details is not None else None
 
 
 def _stop(reason: str | None) -> EngineStop | None:

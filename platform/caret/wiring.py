@@ -38,6 +38,7 @@ from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.gateway.suggestions import Suggestions
 from inference.pipeline import DataPlane
 from inference.pools.catalog import Pools, read_catalog
+from inference.pools.http_client import HttpClient
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.vllm import VllmEngine
@@ -52,8 +53,6 @@ from inference.routing.route import Router
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
-# vLLM closes idle connections after 5 s: let go of them before.
-_ENGINE_KEEPALIVE_S: Final = 4.0
 _AFTER_DEFECT_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
@@ -63,7 +62,7 @@ class Links:
     """The connections that the plane's parts share."""
 
     redis: Redis
-    session: aiohttp.ClientSession
+    engines: HttpClient
 
 
 def data_plane_config() -> DataPlaneConfig:
@@ -129,9 +128,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     )
     journal = FileJournal(config.journal_folder)
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_ENGINE_KEEPALIVE_S)
-    async with redis, aiohttp.ClientSession(connector=connector) as session:
-        plane = _plane(config, clock, authority, journal, Links(redis, session))
+    engines = HttpClient(max_stall_s=config.max_engine_stall_s)
+    async with redis, aiohttp.ClientSession() as session, engines:
+        plane = _plane(config, clock, authority, journal, Links(redis, engines))
         leases = plane.admission.quotas.leases
         shipment = RedisShipment(redis)
         tasks = [
@@ -215,7 +214,7 @@ def _plane(
             replicas=Replicas(clock),
             index=CacheIndex(),
         ),
-        engine=VllmEngine(links.session, max_stall_s=config.max_engine_stall_s),
+        engine=VllmEngine(links.engines),
         recorder=Recorder(journal=journal, clock=clock),
         suggestions=Suggestions(clock=clock, keep=journal.append),
     )

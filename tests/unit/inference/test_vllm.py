@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 
 from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, EngineStop
+from inference.pools.http_client import HttpClient
 from inference.pools.vllm import VllmEngine
 from tests.fakes.pools import make_engine_request
 from tests.fakes.waiting import until
@@ -45,6 +45,7 @@ class Server:
         self.bodies: list[dict[str, Any]] = []
         self.transports: list[asyncio.BaseTransport | None] = []
         self.was_left = asyncio.Event()
+        self.step = asyncio.Semaphore(0)  # what `_stepwise` waits for before each part
         self.num_open = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -84,8 +85,8 @@ async def _serving(
     await site.start()
     server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
-        async with aiohttp.ClientSession() as session:
-            yield server, VllmEngine(session, max_stall_s=STALL_S)
+        async with HttpClient(max_stall_s=STALL_S) as client:
+            yield server, VllmEngine(client)
     finally:
         await runner.cleanup()
 
@@ -119,18 +120,50 @@ def _hanging(*parts: bytes) -> Behaviour:
     return say
 
 
-GOOD = _saying(event("a"), event("b", "stop", generated=2), USAGE, DONE)
+def _stepwise(*parts: bytes) -> Behaviour:
+    async def say(server: Server, write: Write) -> None:
+        for part in parts:
+            await server.step.acquire()
+            await write(part)
+
+    return say
+
+
+PARTS = (event("a"), event("b", "stop", generated=2), USAGE, DONE)
+GOOD = _saying(*PARTS)
 
 
 async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
-    async with _serving(GOOD) as (server, engine):
-        chunks = await _collect(server, engine)
+    collected = []
+    async with _serving(_stepwise(*PARTS)) as (server, engine):
+        server.step.release()
+        async with engine.complete(make_engine_request(server.url)) as chunks:
+            async for chunk in chunks:
+                collected.append(chunk)
+                server.step.release()
 
-    assert chunks == [
+    assert collected == [
         Chunk("a", 1, None),
         Chunk("b", 2, EngineStop.STOP),
         Chunk("", 2, EngineStop.STOP, cached_tokens=16),
     ]
+
+
+async def test_what_has_come_by_the_time_that_it_is_asked_for_is_one_chunk() -> None:
+    async with _serving(_saying(b"".join(PARTS))) as (server, engine):
+        chunks = await _collect(server, engine)
+
+    assert chunks == [Chunk("ab", 2, EngineStop.STOP, cached_tokens=16)]
+
+
+async def test_text_that_came_with_a_failure_is_told_before_it() -> None:
+    async with _serving(_saying(event("a") + b"data: nonsense\n\n")) as (server, engine):  # noqa: SIM117  # the address is known inside
+        async with engine.complete(make_engine_request(server.url)) as chunks:
+            first = await anext(aiter(chunks))
+            with pytest.raises(EngineFailed):
+                await anext(aiter(chunks))
+
+    assert first == Chunk("a", 1, None)
 
 
 async def test_the_length_is_a_reason_of_its_own() -> None:
@@ -173,7 +206,7 @@ async def test_a_character_that_comes_in_two_pieces_is_whole() -> None:
     async with _serving(_saying(data[:45], data[45:], event("", "stop"), DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 
-    assert chunks[0].text == "世"
+    assert "".join(chunk.text for chunk in chunks) == "世"
 
 
 async def test_comments_and_blank_lines_are_passed_over() -> None:
@@ -181,7 +214,7 @@ async def test_comments_and_blank_lines_are_passed_over() -> None:
     async with _serving(_saying(*parts)) as (server, engine):
         chunks = await _collect(server, engine)
 
-    assert [chunk.text for chunk in chunks] == ["a"]
+    assert "".join(chunk.text for chunk in chunks) == "a"
 
 
 @pytest.mark.parametrize(
@@ -261,8 +294,8 @@ async def test_an_engine_that_never_answers_is_unavailable() -> None:
 
     server = await asyncio.start_server(silence, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, aiohttp.ClientSession() as session:
-        engine = VllmEngine(session, max_stall_s=STALL_S)
+    async with server, HttpClient(max_stall_s=STALL_S) as client:
+        engine = VllmEngine(client)
         with pytest.raises(EngineFailed) as failed:
             async with engine.complete(make_engine_request(f"http://127.0.0.1:{port}")):
                 pass
@@ -274,8 +307,8 @@ async def test_an_engine_that_nobody_runs_is_unavailable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    async with aiohttp.ClientSession() as session:
-        engine = VllmEngine(session, max_stall_s=STALL_S)
+    async with HttpClient(max_stall_s=STALL_S) as client:
+        engine = VllmEngine(client)
         with pytest.raises(EngineFailed) as failed:
             async with engine.complete(make_engine_request(url)):
                 pass
@@ -290,7 +323,7 @@ async def test_an_idle_connection_that_the_engine_closed_is_no_failure() -> None
 
         chunks = await _collect(server, engine)
 
-    assert [chunk.text for chunk in chunks] == ["a", "b", ""]
+    assert "".join(chunk.text for chunk in chunks) == "ab"
 
 
 async def test_a_message_never_quotes_the_engine() -> None:

@@ -1,0 +1,228 @@
+"""One HTTP/1.1 connection to an engine, kept between requests: a request goes out whole, the answer
+comes back as the data lines of its server-sent events.
+
+Parsing is llhttp's, in C. What is bounded here: the head of an answer, a line of it, and the lines
+that nobody has taken yet (then the engine is read no further, and waits).
+
+    idle --ask--> waiting --head--> answering --end--> idle, when the server keeps the connection
+      any --lost, garbled, stalled, dropped--> closed
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, cast
+
+import httptools
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest have a few KB
+MAX_HELD_BYTES: Final = 256 * 1024
+_DATA: Final = b"data: "
+_FIRST_FINAL_STATUS: Final = 200
+
+
+class ConnectionFailed(Exception):
+    """The connection cannot be used any more."""
+
+
+class Lost(ConnectionFailed):
+    """It ended, or nothing came for too long."""
+
+
+class Garbled(ConnectionFailed):
+    """What came is no HTTP, or beyond the bounds."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """One event loop uses it, for one exchange at a time."""
+
+    def __init__(
+        self, *, max_stall_s: float, on_closed: Callable[["HttpConnection"], object]
+    ) -> None:
+        """`max_stall_s`: silence of the engine for so long is its end."""
+        self._loop = asyncio.get_running_loop()
+        self._max_stall_s = max_stall_s
+        self._on_closed = on_closed
+        self._on_end: Callable[[HttpConnection], object] | None = None
+        self._transport: asyncio.Transport
+        self._parser: httptools.HttpResponseParser
+        self._failure: type[ConnectionFailed] | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._heard_s = 0.0
+        self._is_asked = False  # a request is out whose answer has not ended
+        self._is_paused = False
+        self._status: int | None = None  # None: the head has not come
+        self._num_head_bytes = 0
+        self._torn: list[bytes] = []  # pieces of a line that has not ended
+        self._num_torn_bytes = 0
+        self._lines: list[bytes] = []
+        self._num_held_bytes = 0
+
+    @property
+    def can_be_asked(self) -> bool:
+        return self._failure is None and not self._is_asked and not self._is_paused
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether anything at all came in answer to the last request."""
+        return self._num_head_bytes > 0
+
+    def ask(self, request: bytes) -> None:
+        """Writes a whole request. Only when it `can_be_asked`."""
+        self._parser = httptools.HttpResponseParser(self)
+        self._is_asked, self._status = True, None
+        self._num_head_bytes = self._num_torn_bytes = self._num_held_bytes = 0
+        self._torn, self._lines = [], []
+        self._heard_s = self._loop.time()
+        self._stall = self._loop.call_later(self._max_stall_s, self._on_stall)
+        self._transport.write(request)
+
+    async def status(self) -> int:
+        """Of the answer, once its head is here. Raises ConnectionFailed."""
+        while self._status is None:
+            await self._more()
+        return self._status
+
+    async def lines(self) -> list[bytes]:
+        """The contents of all data lines that have come, at least one; none: the answer has ended.
+
+        Raises ConnectionFailed, once what came before is taken.
+        """
+        while not self._lines:
+            if not self._is_asked:
+                return []
+            await self._more()
+        taken, self._lines, self._num_held_bytes = self._lines, [], 0
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return taken
+
+    def end(self, *, within_s: float, then: Callable[["HttpConnection"], object]) -> None:
+        """All that is of interest was read: `then` is called once the answer has ended, which it
+        does within so many seconds or not at all."""
+        if not self._is_asked:
+            then(self)
+        elif self._failure is None:
+            self._on_end = then
+            self._cancel_stall()
+            self._stall = self._loop.call_later(within_s, self._fail, Lost)
+
+    def drop(self) -> None:
+        """Closes at once: an engine takes that for the end of the request."""
+        self._fail(Lost)
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._fail(Lost)
+        self._on_closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_asked:  # nobody has asked: whose answer it is cannot be told
+            self._fail(Garbled)
+            return
+        self._heard_s = self._loop.time()
+        if self._status is None:
+            self._num_head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._fail(Garbled)
+        if self._status is None and self._num_head_bytes > MAX_HEAD_BYTES:
+            self._fail(Garbled)
+        if self._num_held_bytes > MAX_HELD_BYTES and not self._is_paused and self._is_asked:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if not self._is_asked:  # a second answer to one request
+            self._fail(Garbled)
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= _FIRST_FINAL_STATUS:
+            self._status = status
+
+    def on_body(self, body: bytes) -> None:
+        if self._failure is not None:
+            return
+        end = body.rfind(b"\n")
+        if end < 0:
+            self._tear(body)
+            return
+        self._torn.append(body[:end])
+        whole = b"".join(self._torn)
+        self._torn, self._num_torn_bytes = [], 0
+        self._tear(body[end + 1 :])
+        for line in whole.split(b"\n"):
+            if len(line) > MAX_LINE_BYTES:
+                self._fail(Garbled)
+            elif line.startswith(_DATA):
+                self._lines.append(line[len(_DATA) :].strip())
+                self._num_held_bytes += len(line)
+
+    def on_message_complete(self) -> None:
+        if self._status is None or self._failure is not None:
+            return  # an informational answer, which the final one follows; or no answer at all
+        self._is_asked = False
+        self._cancel_stall()
+        if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
+            self._close(Lost)
+        if self._on_end is not None:
+            then, self._on_end = self._on_end, None
+            then(self)
+
+    def _tear(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._torn.append(piece)
+        self._num_torn_bytes += len(piece)
+        if self._num_torn_bytes > MAX_LINE_BYTES:
+            self._fail(Garbled)
+
+    def _on_stall(self) -> None:
+        """One timer an exchange: when data came meanwhile, it waits for the rest."""
+        if self._is_paused:  # it is us who do not read
+            self._heard_s = self._loop.time()
+        left_s = self._heard_s + self._max_stall_s - self._loop.time()
+        if left_s > 0:
+            self._stall = self._loop.call_later(left_s, self._on_stall)
+        else:
+            self._fail(Lost)
+
+    async def _more(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failure: type[ConnectionFailed]) -> None:
+        """The first failure counts."""
+        self._cancel_stall()
+        self._close(failure)
+        self._wake()
+
+    def _close(self, failure: type[ConnectionFailed]) -> None:
+        if self._failure is None:
+            self._failure = failure
+            self._transport.abort()
+
+    def _cancel_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None

@@ -1,0 +1,364 @@
+"""The client to engines, against a server that says exactly what a test tells it to."""
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from inference.pools import http_client
+from inference.pools.http_client import MAX_KEPT, HttpClient
+from inference.pools.http_connection import (
+    MAX_HEAD_BYTES,
+    MAX_HELD_BYTES,
+    MAX_LINE_BYTES,
+    ConnectionFailed,
+    Garbled,
+    Lost,
+)
+from tests.fakes.waiting import until
+
+STALL_S = 0.2
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Server:
+    """Reads a request, writes what `say` holds next, and so on; closes at None."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[bytes] = []
+        self.writers: list[asyncio.StreamWriter] = []
+        self.num_open = 0
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        self.num_open += 1
+        try:
+            while (request := await _request(reader)) and self.answers:
+                self.requests.append(request)
+                answer = self.answers.pop(0)
+                if answer is None:
+                    break
+                writer.write(answer)
+                await writer.drain()
+        except OSError:
+            pass  # the client has left
+        finally:
+            self.num_open -= 1
+            writer.close()
+
+
+async def _request(reader: asyncio.StreamReader) -> bytes:
+    """Empty at the end of the connection."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        return head + await reader.readexactly(length)
+    except asyncio.IncompleteReadError:
+        return b""
+
+
+@asynccontextmanager
+async def serving(
+    *answers: bytes | None, context: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Server, HttpClient]]:
+    server = Server(*answers)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
+    scheme, port = "https" if context else "http", listening.sockets[0].getsockname()[1]
+    server.url = f"{scheme}://127.0.0.1:{port}/v1/completions"
+    async with listening, HttpClient(max_stall_s=STALL_S) as client:
+        yield server, client
+
+
+async def lines_of(server: Server, client: HttpClient, body: bytes = b"{}") -> list[bytes]:
+    """All lines of one answer."""
+    answer = await client.post(server.url, body)
+    try:
+        found: list[bytes] = []
+        while lines := await answer.lines():
+            found += lines
+        answer.is_enough = True
+        return found
+    finally:
+        answer.close()
+
+
+WHOLE = HEAD + chunk(b"data: a\n\ndata: b\n\n") + END
+
+
+async def test_a_request_is_sent_whole_and_its_data_lines_come_back() -> None:
+    async with serving(WHOLE) as (server, client):
+        lines = await lines_of(server, client, b'{"prompt":[1]}')
+
+    assert lines == [b"a", b"b"]
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    host = server.url.split("/")[2].encode()
+    assert head.split(b"\r\n") == [
+        b"POST /v1/completions HTTP/1.1",
+        b"Host: " + host,
+        b"Content-Type: application/json",
+        b"Content-Length: 14",
+    ]
+    assert body == b'{"prompt":[1]}'
+
+
+@pytest.mark.parametrize("num_bytes", [1, 2, 7, 61])
+async def test_lines_come_out_whole_however_they_were_cut(num_bytes: int) -> None:
+    data = b": ping\r\ndata: one\r\n\r\nevent: x\ndata: two\n\ndata: three\n"
+    pieces = [chunk(data[at : at + num_bytes]) for at in range(0, len(data), num_bytes)]
+    async with serving(HEAD + b"".join(pieces) + END) as (server, client):
+        lines = await lines_of(server, client)
+
+    assert lines == [b"one", b"two", b"three"]
+
+
+async def test_a_body_of_a_known_length_is_read_as_well() -> None:
+    async with serving(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\ndata: a\n") as (
+        server,
+        client,
+    ):
+        assert await lines_of(server, client) == [b"a"]
+
+
+async def test_an_informational_answer_is_passed_over() -> None:
+    async with serving(b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + WHOLE) as (server, client):
+        assert await lines_of(server, client) == [b"a", b"b"]
+
+
+async def test_connections_are_kept_and_no_more_than_were_needed_at_once() -> None:
+    async with serving(*[WHOLE] * 6) as (server, client):
+        await asyncio.gather(lines_of(server, client), lines_of(server, client))
+        for _ in range(4):
+            await lines_of(server, client)
+
+        assert len(server.writers) == 2
+
+
+async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None:
+    """The last line is all that matters; the connection is kept once the end is there."""
+    async with serving(WHOLE.removesuffix(END), WHOLE) as (server, client):
+        answer = await client.post(server.url, b"{}")
+        await answer.lines()
+        answer.is_enough = True
+        answer.close()
+        server.writers[0].write(END)
+        await until(lambda: bool(client._kept[server.url]))
+
+        await lines_of(server, client)
+
+        assert len(server.writers) == 1
+
+
+async def test_an_answer_that_never_ends_costs_its_connection() -> None:
+    async with serving(WHOLE.removesuffix(END)) as (server, client):
+        answer = await client.post(server.url, b"{}")
+        await answer.lines()
+        answer.is_enough = True
+        answer.close()
+
+        await until(lambda: server.num_open == 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        WHOLE.replace(b"\r\n", b"\r\nconnection: close\r\n", 1),
+        WHOLE.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"transfer", b"x-transfer"),
+    ],
+)
+async def test_a_server_that_keeps_no_connections_gets_a_new_one(answer: bytes) -> None:
+    async with serving(answer, WHOLE) as (server, client):
+        first = await client.post(server.url, b"{}")
+        await first.lines()
+        first.is_enough = True
+        first.close()
+
+        assert await lines_of(server, client) == [b"a", b"b"]
+        assert len(server.writers) == 2
+
+
+async def test_a_kept_connection_that_the_server_closed_is_tried_once_more() -> None:
+    async with serving(WHOLE, None, WHOLE) as (server, client):
+        await lines_of(server, client)
+
+        assert await lines_of(server, client) == [b"a", b"b"]
+
+
+async def test_a_new_connection_that_the_server_closes_is_a_failure() -> None:
+    async with serving(WHOLE, None, None, WHOLE) as (server, client):
+        await lines_of(server, client)
+
+        with pytest.raises(Lost):
+            await lines_of(server, client)
+        assert len(server.requests) == 3
+
+
+async def test_connections_that_were_idle_for_too_long_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_client, "KEPT_S", 0.0)
+    async with serving(WHOLE) as (server, client):
+        await lines_of(server, client)
+
+        await until(lambda: server.num_open == 0)
+
+
+async def test_no_more_connections_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "MAX_KEPT", 2)
+    async with serving(*[WHOLE] * 3) as (server, client):
+        await asyncio.gather(*(lines_of(server, client) for _ in range(3)))
+
+        await until(lambda: server.num_open == 2)
+    assert MAX_KEPT > 2
+
+
+GARBAGE: dict[str, bytes] = {
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    "an endless head": b"HTTP/1.1 200 OK\r\nx: " + b"x" * (2 * MAX_HEAD_BYTES),
+    "another protocol": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n"
+    b"connection: upgrade\r\n\r\n",
+    "a broken chunk": HEAD + b"zz\r\n",
+    "an endless line": HEAD + chunk(b"data: " + b"x" * (MAX_LINE_BYTES + 1)),
+    "a long line": HEAD + chunk(b"data: " + b"x" * MAX_LINE_BYTES + b"\n") + END,
+}
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+async def test_what_is_no_answer_is_garbled_and_closes_the_connection(what: str) -> None:
+    async with serving(GARBAGE[what]) as (server, client):
+        with pytest.raises(Garbled):
+            await lines_of(server, client)
+
+        await until(lambda: server.num_open == 0)
+
+
+@pytest.mark.parametrize("answer", [b"", HEAD, HEAD + chunk(b"data: a\n")])
+async def test_silence_for_too_long_is_the_end(answer: bytes) -> None:
+    async with serving(answer) as (server, client):
+        with pytest.raises(Lost):
+            await lines_of(server, client)
+
+        await until(lambda: server.num_open == 0)
+
+
+async def test_a_second_answer_to_one_request_is_not_taken_for_the_next_one_s() -> None:
+    async with serving(WHOLE + HEAD + chunk(b"data: x\n") + END, WHOLE) as (server, client):
+        assert await lines_of(server, client) == [b"a", b"b"]
+        assert await lines_of(server, client) == [b"a", b"b"]
+
+        assert len(server.writers) == 2
+
+
+async def test_what_comes_unasked_closes_the_connection() -> None:
+    async with serving(WHOLE, WHOLE) as (server, client):
+        await lines_of(server, client)
+        server.writers[0].write(WHOLE)
+        await until(lambda: server.num_open == 0)
+
+        assert await lines_of(server, client) == [b"a", b"b"]
+
+
+async def test_an_answer_that_nobody_reads_is_not_held_in_memory() -> None:
+    line = b"data: " + b"x" * 1_000 + b"\n"
+    num_lines = 20 * MAX_HELD_BYTES // len(line)
+    async with serving(HEAD + chunk(line) * num_lines + END) as (server, client):
+        answer = await client.post(server.url, b"{}")
+        connection = answer._connection
+        await until(lambda: connection._is_paused)
+        held = sum(map(len, connection._lines))
+
+        found = 0
+        while lines := await answer.lines():
+            found += len(lines)
+        answer.close()
+
+    assert held < 4 * MAX_HELD_BYTES
+    assert found == num_lines
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With its key in one file, for 127.0.0.1."""
+    file = tmp_path_factory.mktemp("tls") / "engine.pem"
+    command = (
+        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        *("-nodes", "-days", "2", "-subj", "/CN=engine", "-addext", "subjectAltName=IP:127.0.0.1"),
+        *("-keyout", str(file.with_suffix(".key")), "-out", str(file)),
+    )
+    subprocess.run(command, check=True, capture_output=True)
+    file.write_text(file.read_text() + file.with_suffix(".key").read_text())
+    return file
+
+
+async def test_https_is_spoken_where_the_address_says_so(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    trusting = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr(http_client, "_trusting", lambda: trusting)
+    async with serving(WHOLE, context=context) as (server, client):
+        assert await lines_of(server, client) == [b"a", b"b"]
+
+
+async def test_a_server_whose_certificate_nobody_trusts_is_not_asked(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    async with serving(WHOLE, context=context) as (server, client):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await lines_of(server, client)
+
+        assert server.requests == []
+
+
+# The twins: who asked has left.
+
+
+async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], answer: bytes) -> None:
+    async with serving(answer) as (server, client):
+        await leave(server, client)
+
+        async with asyncio.timeout(STALL_S / 2):
+            await until(lambda: bool(server.writers) and server.num_open == 0)
+        assert not client._kept[server.url]
+
+
+async def test_leaving_in_mid_answer_closes_the_connection_at_once() -> None:
+    async def leave(server: Server, client: HttpClient) -> None:
+        answer = await client.post(server.url, b"{}")
+        await answer.lines()
+        answer.close()
+
+    await _left(leave, HEAD + chunk(b"data: a\n"))
+
+
+async def test_who_is_cancelled_while_waiting_for_the_head_closes_the_connection() -> None:
+    async def leave(server: Server, client: HttpClient) -> None:
+        asking = asyncio.create_task(client.post(server.url, b"{}"))
+        await until(lambda: bool(server.requests))
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    await _left(leave, b"")
+
+
+async def test_closing_the_client_ends_what_is_under_way() -> None:
+    async with serving(HEAD) as (server, client):
+        answer = await client.post(server.url, b"{}")
+
+        await client.__aexit__(None, None, None)
+
+        with pytest.raises(ConnectionFailed):
+            await answer.lines()
+        await until(lambda: server.num_open == 0)
