@@ -25,6 +25,11 @@ class DataPlaneConfig:
     # might have been missed. Long enough for a Redis fail-over.
     max_snapshot_age_s: float
     max_engine_stall_s: float  # without a byte from an engine
+    metrics_host: str
+    metrics_port: int  # 0: no metrics are served
+    metrics_tenants: int  # so many have a label of their own in the metrics; 0: none
+    exports_traces: bool  # to the collector that OpenTelemetry's own variables name
+    trace_share: float | None  # of completions; None: as OpenTelemetry's own variables have it
 
     def __post_init__(self) -> None:
         for name in (

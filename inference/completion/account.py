@@ -49,6 +49,7 @@ class Account:
     num_snippets: int = 0
     num_at_replica: int | None = None  # requests of this gateway there, this one not counted
     # Monotonic seconds; None: not reached.
+    checked_s: float | None = None  # well-formed
     authenticated_s: float | None = None
     admitted_s: float | None = None
     assembled_s: float | None = None
@@ -61,6 +62,7 @@ class Account:
 
     def receives(self, request: CompletionRequest) -> CompletionRequest:
         self.request = request
+        self.checked_s = self.clock.monotonic_s()
         return request
 
     def authenticates(self, principal: Principal) -> Principal:

@@ -67,6 +67,7 @@ class GenerationConsumer(HttpConsumer):
             draft=_located(question.draft, self.scope),
             received_s=self._received_s,
             occurred_at_ms=self._plane.clock.now_ms(),
+            trace_parent=header(self.scope, b"traceparent"),
         )
         client = question.client(self, arrival)
         with self._ending_with_key():

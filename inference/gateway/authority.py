@@ -41,6 +41,18 @@ class Authority:
     def versions(self) -> dict[TenantId, int]:
         return {tenant: snapshot.version for tenant, snapshot in self._snapshots.items()}
 
+    @property
+    def num_watchers(self) -> int:
+        """Connections, and HTTP completions, that hold a key."""
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    @property
+    def age_s(self) -> float | None:
+        """Since all snapshots were last compared with Redis; None: they never were."""
+        if self._confirmed_s is None:
+            return None
+        return self._clock.monotonic_s() - self._confirmed_s
+
     def is_fresh(self) -> bool:
         confirmed_s = self._confirmed_s
         return (

@@ -75,6 +75,16 @@ class FileJournal:
         self._is_closed = False
         self._unwritten: deque[bytes] = deque(maxlen=MAX_UNWRITTEN)
 
+    @property
+    def num_waiting_segments(self) -> int:
+        """Full files that Redis does not have yet."""
+        return len(self._closed)
+
+    @property
+    def num_unwritten(self) -> int:
+        """Records in memory only, because the disk takes none."""
+        return len(self._unwritten)
+
     def append(self, record: UsageRecord) -> None:
         data = encode_records([record])
         try:

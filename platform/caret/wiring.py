@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import aiohttp
 import structlog
@@ -43,17 +43,26 @@ from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.vllm import VllmEngine
 from inference.pools.vllm_health import VllmHealth
+from inference.pools.vllm_metrics import VllmMetrics
 from inference.prefix_cache.feed import KvEventFeed, Publication
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
+from inference.recording.engines import EngineWatch
+from inference.recording.gauges import Gauges
 from inference.recording.journal import FileJournal
-from inference.recording.record import Recorder
+from inference.recording.lag import LoopLag
+from inference.recording.metrics import CountedJournal, Metrics
+from inference.recording.metrics_page import metrics_page
+from inference.recording.record import Observer, Recorder
 from inference.recording.redis_shipment import RedisShipment
+from inference.recording.slow import SlowLog
 from inference.routing.route import Router
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
 _AFTER_DEFECT_S: Final = 1.0
+_COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_TRACE_SHARE: Final = 0.1  # a span costs 10 us, a completion has ten
 log = structlog.get_logger(__name__)
 
 
@@ -85,6 +94,11 @@ def data_plane_config() -> DataPlaneConfig:
         ),
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
+        metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
+        metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),
+        metrics_tenants=env_int("CARET_METRICS_TENANTS", 0, low=0, high=1_000),
+        exports_traces=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
+        trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
     )
 
 
@@ -129,8 +143,14 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     journal = FileJournal(config.journal_folder)
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
     engines = HttpClient(max_stall_s=config.max_engine_stall_s)
-    async with redis, aiohttp.ClientSession() as session, engines:
-        plane = _plane(config, clock, authority, journal, Links(redis, engines))
+    metrics = Metrics(num_tenants=config.metrics_tenants)
+    async with redis, aiohttp.ClientSession() as session, engines, _traces(config) as traces:
+        recorder = Recorder(
+            journal=CountedJournal(journal, metrics),
+            clock=clock,
+            observers=(metrics, SlowLog(clock), *traces),
+        )
+        plane = _plane(config, clock, authority, recorder, Links(redis, engines))
         leases = plane.admission.quotas.leases
         shipment = RedisShipment(redis)
         tasks = [
@@ -142,14 +162,64 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
         ]
         try:
-            with collector_replaced():
-                yield plane
+            async with _metrics_served(config, plane, metrics, _Sources(journal, session)):
+                with collector_replaced():
+                    yield plane
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await leases.close()
             await journal.close(shipment)
+
+
+@asynccontextmanager
+async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Observer, ...]]:
+    if not config.exports_traces:
+        yield ()
+        return
+    # Half a second of imports, for those who want it.
+    from inference.recording.traces_export import exported_traces
+
+    async with exported_traces(share=config.trace_share) as traces:
+        yield (traces,)
+
+
+class _Sources(NamedTuple):
+    """What metrics tell of besides the plane."""
+
+    journal: FileJournal
+    session: aiohttp.ClientSession
+
+
+@asynccontextmanager
+async def _metrics_served(
+    config: DataPlaneConfig, plane: DataPlane, metrics: Metrics, sources: _Sources
+) -> AsyncIterator[None]:
+    if not config.metrics_port:
+        yield
+        return
+    lag = LoopLag(plane.clock)
+    engines = EngineWatch(VllmMetrics(sources.session), plane.router.pools.replicas())
+    gauges = Gauges(
+        seats=plane.admission.seats,
+        authority=plane.authority,
+        pools=plane.router.pools,
+        replicas=plane.router.replicas,
+        journal=sources.journal,
+    )
+    tasks = [
+        asyncio.create_task(_keep_running("lag", lag.run)),
+        asyncio.create_task(_keep_running("engines", engines.run)),
+    ]
+    families = (metrics.families, gauges.families, engines.families, lag.families)
+    try:
+        async with metrics_page(families, host=config.metrics_host, port=config.metrics_port):
+            yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
@@ -188,7 +258,7 @@ def _plane(
     config: DataPlaneConfig,
     clock: SystemClock,
     authority: Authority,
-    journal: FileJournal,
+    recorder: Recorder,
     links: Links,
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
@@ -215,8 +285,8 @@ def _plane(
             index=CacheIndex(),
         ),
         engine=VllmEngine(links.engines),
-        recorder=Recorder(journal=journal, clock=clock),
-        suggestions=Suggestions(clock=clock, keep=journal.append),
+        recorder=recorder,
+        suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
     )
 
 

@@ -131,8 +131,10 @@ def own_gateway(home: Home, *, engine_url: str, replica: str) -> Iterator[Runnin
         )
 
 
-def gateway_part(home: Home, *, port: int, replicas: Sequence[ReplicaEntry]) -> ProgramPart:
-    """Not yet launched; its catalogue of pools is written."""
+def gateway_part(
+    home: Home, *, port: int, replicas: Sequence[ReplicaEntry], metrics_port: int = 0
+) -> ProgramPart:
+    """Not yet launched; its catalogue of pools is written. Metrics port 0: it serves none."""
     model = engine_from_environment(0).model
     write_pools(
         home.paths.pools,
@@ -149,6 +151,7 @@ def gateway_part(home: Home, *, port: int, replicas: Sequence[ReplicaEntry]) -> 
         | {
             "CARET_POOLS": str(home.paths.pools),
             "CARET_GATEWAY_PORT": str(port),
+            "CARET_METRICS_PORT": str(metrics_port),
         }
     )
     return web_part("Gateway", port=port, paths=home.paths, environment=environment)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from caret.contracts.policy import Mode
+from caret.foundation.ids import RequestId, new_request_id
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import Admitted, CompletionRequest, Principal
@@ -13,7 +14,12 @@ from tests.fakes.tenants import make_principal
 
 
 def make_arrival(
-    *, key_text: str | None = None, clock: FakeClock | None = None, **fields: Any
+    *,
+    key_text: str | None = None,
+    clock: FakeClock | None = None,
+    trace_parent: str | None = None,
+    request_id: RequestId | None = None,
+    **fields: Any,
 ) -> Arrival:
     clock = clock or FakeClock()
     return Arrival(
@@ -22,6 +28,8 @@ def make_arrival(
         draft=Draft(**{"mode": "inline", "prefix": "a = ", **fields}),
         received_s=clock.monotonic_s(),
         occurred_at_ms=clock.now_ms(),
+        trace_parent=trace_parent,
+        request_id=request_id or new_request_id(),
     )
 
 

@@ -15,6 +15,7 @@ from caret.capacity.figures import NUMBERS, BadFigure
 
 Found = dict[str, float]  # fields of Figures
 Totals = Counter[str]  # a metric's name, with the sum of its values over all labels
+_WARM_UP: Final = "warm_up"  # the gateway's label
 _TIMEOUT_S: Final = 10.0
 _COLD: Final = "direct.cold."  # tests.benchmarks.first_token: straight from the engine, uncached
 
@@ -69,12 +70,17 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> Found:
 
 
 def totals(texts: Iterable[str]) -> Totals:
-    """Raises BadFigure for what is no page of Prometheus metrics."""
+    """Without warm-ups, which nobody waits for: a real request's hit rate is what they are for.
+
+    Raises BadFigure for what is no page of Prometheus metrics.
+    """
     summed: Totals = Counter()
     try:
         for text in texts:
             for family in text_string_to_metric_families(text):
                 for sample in family.samples:
+                    if sample.labels.get("mode") == _WARM_UP:
+                        continue
                     # Integers for mypy's Counter; the values are floats all along.
                     summed[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:

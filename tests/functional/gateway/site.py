@@ -28,7 +28,8 @@ from caret.embedded.pools import ReplicaEntry
 from caret.embedded.valkey import EmbeddedValkey
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
-from tests.benchmarks.installation import SLUGS, Home, free_port, gateway_part, publish_tenant
+from tests.benchmarks.installation import SLUGS, Home, gateway_part, publish_tenant
+from tests.stack.ports import free_ports
 
 Frame = dict[str, Any]
 Entries = list[tuple[bytes, dict[bytes, bytes]]]  # of a Redis stream
@@ -47,6 +48,7 @@ class PatientStream(Stream):
 @dataclass(slots=True)
 class Site:
     url: str
+    metrics_url: str
     engine_url: str
     home: Home
     valkey: EmbeddedValkey
@@ -137,15 +139,18 @@ def own_site(
     home: Home, engine_url: str, *, replicas: Sequence[ReplicaEntry] = ()
 ) -> Iterator[Site]:
     """`replicas` of its pools; without them the engine is the only one."""
-    port = free_port()
+    port, metrics_port = free_ports(2)
     with EmbeddedValkey(home.paths, mark=environment_with(home.mark)) as valkey:
         acme, globex = (publish_tenant(home.paths, slug) for slug in SLUGS)
         site = Site(
             url=f"http://127.0.0.1:{port}",
+            metrics_url=f"http://127.0.0.1:{metrics_port}/metrics",
             engine_url=engine_url,
             home=home,
             valkey=valkey,
-            gateway=gateway_part(home, port=port, replicas=replicas or [engine_url]),
+            gateway=gateway_part(
+                home, port=port, replicas=replicas or [engine_url], metrics_port=metrics_port
+            ),
             acme=acme,
             globex=globex,
         )

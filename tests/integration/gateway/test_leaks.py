@@ -6,8 +6,6 @@ The gateway, its Valkey and its journal are real; the engine is not what is test
 import asyncio
 import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +17,6 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from caret.contracts.usage import CompletionRecord
-from caret.embedded.paths import REPOSITORY
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.site import Site, own_site, until
 from tests.integration.gateway.fake_engine import SHORT_TOKENS
@@ -50,21 +47,6 @@ class Held:
             num_descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
             num_bytes=int(kilobytes.split()[1]) * 1024,
         )
-
-
-@pytest.fixture
-def fake_engine_url() -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.integration.gateway.fake_engine"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.stdin.close()
-            process.wait(timeout=5.0)
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ caret_prompt_tokens_total{pool="fast"} 180000
 # TYPE caret_told_prompt_tokens_total counter
 caret_told_prompt_tokens_total{pool="fast"} 100000
 # TYPE caret_cached_tokens_total counter
-caret_cached_tokens_total{pool="fast"} 93000
+caret_cached_tokens_total{mode="inline",pool="fast"} 93000
+caret_cached_tokens_total{mode="warm_up",pool="fast"} 5
 # TYPE caret_generated_tokens_total counter
 caret_generated_tokens_total{pool="fast"} 1600
 """

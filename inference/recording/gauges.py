@@ -1,0 +1,66 @@
+"""Gauges: how the gateway is at the moment it is asked. Nothing is kept for them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from prometheus_client import ProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from inference.gateway.authority import Authority
+from inference.gateway.seats import Seats
+from inference.pools.catalog import Pools
+from inference.pools.circuit import Circuit
+from inference.pools.replicas import Replicas
+
+_PROCESS: Final = ProcessCollector(registry=None)
+
+
+class Backlog(Protocol):
+    @property
+    def num_waiting_segments(self) -> int: ...
+    @property
+    def num_unwritten(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    seats: Seats
+    authority: Authority
+    pools: Pools
+    replicas: Replicas
+    journal: Backlog
+
+    def families(self) -> Iterator[Metric]:
+        yield _one("caret_seats_taken", "Completions under way.", self.seats.num_taken)
+        watchers = self.authority.num_watchers
+        yield _one("caret_clients", "Connections, and HTTP completions under way.", watchers)
+        if (age_s := self.authority.age_s) is not None:
+            yield _one("caret_snapshot_age_seconds", "Since they were compared with Redis.", age_s)
+        segments = self.journal.num_waiting_segments
+        yield _one("caret_journal_segments", "Of usage that Redis does not have yet.", segments)
+        unwritten = self.journal.num_unwritten
+        yield _one("caret_journal_unwritten", "Records that the disk did not take.", unwritten)
+        yield from self._of_replicas()
+        yield from _PROCESS.collect()
+
+    def _of_replicas(self) -> Iterator[Metric]:
+        under_way = GaugeMetricFamily(
+            "caret_replica_requests",
+            "Requests of this gateway under way there.",
+            labels=["replica"],
+        )
+        circuits = GaugeMetricFamily(
+            "caret_replica_circuit", "1 for what its circuit is.", labels=["replica", "circuit"]
+        )
+        for replica in self.pools.replicas():
+            under_way.add_metric([replica.name], self.replicas.num_under_way(replica))
+            is_now = self.replicas.circuit(replica)
+            for circuit in Circuit:
+                circuits.add_metric([replica.name, circuit], float(circuit is is_now))
+        yield under_way
+        yield circuits
+
+
+def _one(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)

@@ -1,0 +1,69 @@
+"""`GET /metrics` in Prometheus' text format, on a port of its own: for the operator's network only.
+
+It is written family by family, with the loop free between them, so that no completion waits for
+more than one family.
+"""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from aiohttp import web
+from prometheus_client import generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4"
+Families = Callable[[], Iterable[Metric]]
+log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def metrics_page(sources: Iterable[Families], *, host: str, port: int) -> AsyncIterator[None]:
+    """Serves until the context is left. Where somebody else listens the gateway goes on without:
+    of several gateways on a machine each needs a port of its own."""
+    application = web.Application()
+    application.router.add_get("/metrics", _Page(tuple(sources)).answer)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            log.error("metrics.not_served", host=host, port=port, reason=_reason(error))
+        yield
+    finally:
+        await runner.cleanup()
+
+
+class _Page:
+    def __init__(self, sources: tuple[Families, ...]) -> None:
+        self._sources = sources
+
+    async def answer(self, _request: web.Request) -> web.Response:
+        parts: list[bytes] = []
+        for source in self._sources:
+            for family in source():
+                parts.append(generate_latest(_One(family)))
+                await asyncio.sleep(0)
+        return web.Response(body=b"".join(parts), headers={"Content-Type": CONTENT_TYPE})
+
+
+@dataclass(frozen=True)
+class _One(Collector):
+    """Of one family, which is all that the writer asks for."""
+
+    family: Metric
+
+    def collect(self) -> Iterable[Metric]:
+        yield self.family
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "the port is in use, perhaps by another gateway: give this one its own, or 0"
+    return error.strerror or type(error).__name__

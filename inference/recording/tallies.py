@@ -1,0 +1,71 @@
+"""Counters and histograms that cost a quarter of a microsecond, in Prometheus' words when asked.
+
+prometheus_client's own take a lock and a microsecond or more each, and a completion moves fifteen
+of them. One event loop uses these. Who adds a label bounds its values: each combination is a line
+(a histogram's: one for each bound) for as long as the process lives.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+
+class Counters:
+    def __init__(self, name: str, documentation: str, labels: Sequence[str] = ()) -> None:
+        """`name` without `_total`, which the format appends."""
+        self._about = (name, documentation)
+        self._labels = labels
+        self._values: dict[tuple[str, ...], float] = {}
+
+    def add(self, value: float, *labels: str) -> None:
+        self._values[labels] = self._values.get(labels, 0) + value
+
+    def of(self, *labels: str) -> float:
+        return self._values.get(labels, 0)
+
+    def family(self) -> CounterMetricFamily:
+        family = CounterMetricFamily(*self._about, labels=self._labels)
+        for labels, value in self._values.items():
+            family.add_metric(labels, value)
+        return family
+
+
+class Histogram:
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        """`bounds` ascend; a value counts for the first that is not less."""
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+
+class Histograms:
+    def __init__(
+        self, name: str, documentation: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
+    ) -> None:
+        self._about = (name, documentation)
+        self._labels = labels
+        self._bounds = bounds
+        self._texts: Final = [*(f"{bound:g}" for bound in bounds), "+Inf"]
+        self._histograms: dict[tuple[str, ...], Histogram] = {}
+
+    def observe(self, value: float, *labels: str) -> None:
+        histogram = self._histograms.get(labels)
+        if histogram is None:
+            histogram = self._histograms[labels] = Histogram(self._bounds)
+        histogram.observe(value)
+
+    def family(self) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(*self._about, labels=self._labels)
+        for labels, histogram in self._histograms.items():
+            buckets = list(zip(self._texts, accumulate(histogram.counts), strict=True))
+            family.add_metric(labels, buckets, histogram.total)
+        return family

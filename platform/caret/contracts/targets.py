@@ -1,0 +1,24 @@
+"""How quick a completion is to be: the targets that metrics, logs and explanations judge by."""
+
+from typing import Final
+
+from caret.contracts.policy import Mode
+
+# From the request's arrival at the gateway to its first token, at the 99th percentile.
+FIRST_TOKEN_MS: Final[dict[Mode, float]] = {
+    Mode.INLINE: 100.0,
+    Mode.FIM: 150.0,
+    Mode.BLOCK: 500.0,
+    Mode.DOCSTRING: 500.0,
+    Mode.CHAT: 2_000.0,
+}
+# What each stage of an inline request may take of that, at the same percentile.
+STAGE_MS: Final[dict[str, float]] = {
+    "receive": 0.5,
+    "authenticate": 0.5,
+    "admit": 1.0,
+    "assemble": 5.0,
+    "route": 1.0,
+    "generate": 60.0,  # to the engine's first token
+    "filter": 2.0,  # from there to the first text that may be shown
+}

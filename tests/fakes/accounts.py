@@ -1,0 +1,46 @@
+"""Accounts of completions that have ended: a millisecond in each stage, unless a test says else."""
+
+from typing import Any, Final
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from tests.fakes.clock import FakeClock
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import make_principal
+
+_MARKS: Final = {
+    "receive": "checked_s",
+    "authenticate": "authenticated_s",
+    "admit": "admitted_s",
+    "assemble": "assembled_s",
+    "route": "routed_s",
+    "generate": "engine_first_s",
+    "filter": "sent_first_s",
+}
+
+
+def make_ended(
+    clock: FakeClock | None = None,
+    *,
+    until: str = "stream",
+    took_s: dict[str, float] | None = None,
+    **fields: Any,
+) -> Account:
+    """It ended in the stage `until`."""
+    clock = clock or FakeClock()
+    account = make_account(clock)
+    account.request, account.principal = make_request(), make_principal()
+    account.pool, account.replica = "fast", "engine-1:8000"
+    for stage, mark in _MARKS.items():
+        clock.pass_s((took_s or {}).get(stage, 0.001))
+        if stage == until:
+            break
+        setattr(account, mark, clock.monotonic_s())
+        if stage == "route":
+            account.asks()
+    else:
+        clock.pass_s((took_s or {}).get("stream", 0.001))
+    for name, value in fields.items():
+        setattr(account, name, value)
+    account.finish(account.ending or Finish.STOP)
+    return account

@@ -1,0 +1,161 @@
+"""What a gateway says of itself at /metrics agrees with what its clients saw."""
+
+import asyncio
+import json
+import secrets
+import sys
+from typing import Any, Final
+
+import aiohttp
+import pytest
+
+from caret.capacity.measured import Totals, totals
+from caret.embedded.paths import REPOSITORY
+from tests.benchmarks.code_text import SUFFIX, CodeText
+from tests.functional.gateway.site import Frame, Site, ask, until
+
+pytestmark = pytest.mark.engine
+_NUM_REQUESTS: Final = 4
+
+
+async def scrape(site: Site) -> str:
+    async with aiohttp.ClientSession() as session, session.get(site.metrics_url) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+async def counted(site: Site) -> Totals:
+    return totals([await scrape(site)])
+
+
+def frame_of(site: Site, code: CodeText) -> Frame:
+    prefix = code.sample(mode="fim", num_tokens=100, max_tokens=8).prefix
+    return {
+        "id": site.new_id(),
+        "mode": "fim",
+        "prefix": prefix,
+        "suffix": SUFFIX,
+        "max_tokens": 8,
+    }
+
+
+async def test_counts_and_tokens_are_those_of_the_completions_made(
+    site: Site, code: CodeText
+) -> None:
+    before = await counted(site)
+
+    metas = await _complete_some(site, code)
+
+    after = await counted(site)
+    delta = {name: after[name] - before[name] for name in after}
+    assert delta["caret_completions_total"] == _NUM_REQUESTS
+    num_with_text = sum(meta["first_token_ms"] is not None for meta in metas)
+    assert delta["caret_first_token_seconds_count"] == num_with_text
+    first_s = sum(meta["first_token_ms"] or 0 for meta in metas) / 1000
+    assert delta["caret_first_token_seconds_sum"] == pytest.approx(first_s, rel=0.001)
+    for name in ("prompt_tokens", "generated_tokens"):
+        assert delta[f"caret_{name}_total"] == sum(meta[name] for meta in metas)
+    told = [meta for meta in metas if meta["cached_tokens"] is not None]
+    assert delta["caret_cached_tokens_total"] == sum(meta["cached_tokens"] for meta in told)
+    assert delta["caret_told_prompt_tokens_total"] == sum(meta["prompt_tokens"] for meta in told)
+    # Nine stages, of which `filter` and `stream` are not reached without text.
+    assert delta["caret_stage_seconds_count"] == 7 * _NUM_REQUESTS + 2 * num_with_text
+
+
+async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame) -> None:
+    async with site.stream() as stream:
+        identifier = site.new_id()
+        await stream.send({"type": "complete", **long_frame, "id": identifier})
+        await stream.receive()
+        await stream.send({"type": "cancel", "id": identifier})
+        while (await stream.receive())["type"] != "done":
+            pass
+        outcome = {"type": "outcome", "id": identifier, "event": "accepted"}
+        await stream.send({**outcome, "chars": 4, "after_ms": 10})
+
+        async def is_counted() -> bool:
+            page = await scrape(site)
+            return 'caret_outcomes_total{event="accepted"}' in page and 'finish="cancelled"' in page
+
+        assert await until(is_counted)
+        assert _line(await scrape(site), "caret_clients ") >= 1
+
+
+async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> None:
+    page = await scrape(site)
+
+    assert _line(page, "caret_seats_taken ") == 0
+    assert 0 <= _line(page, "caret_snapshot_age_seconds ") < 60
+    assert _line(page, "caret_engine_up{") == 1
+    assert _line(page, "caret_engine_running{") >= 0
+    assert _line(page, 'caret_replica_circuit{circuit="closed"') == 1
+    assert _line(page, "caret_loop_lag_seconds_count ") > 0
+
+
+async def test_nothing_of_a_customer_s_text_is_among_the_metrics(site: Site) -> None:
+    plants = [f"Planted{secrets.token_hex(8)}" for _ in range(5)]
+    async with site.stream() as stream:
+        await ask(
+            stream,
+            {
+                "id": site.new_id(),
+                "mode": "fim",
+                "path": f"{plants[0]}.py",
+                "prefix": f"x = {plants[1]}",
+                "suffix": plants[2],
+                "repository": {"name": plants[3]},
+                "language": "python",
+                "max_tokens": 4,
+            },
+        )
+        await stream.send({"type": "complete", "id": site.new_id(), "mode": plants[4]})
+        await stream.receive()
+
+    page = await scrape(site)
+
+    assert "caret_completions_total" in page
+    assert [plant for plant in plants if plant in page] == []
+
+
+async def test_the_metrics_are_on_their_own_port_only(site: Site) -> None:
+    async with site.http() as session, session.get("/metrics") as response:
+        assert response.status == 404
+
+
+async def test_capacity_takes_its_figures_from_a_gateway_at_work(
+    site: Site, code: CodeText
+) -> None:
+    command = (sys.executable, "manage.py", "capacity", "--json", "--during", "3")
+    process = await asyncio.create_subprocess_exec(
+        *(*command, "--url", site.metrics_url, "--warm-tokens", "1"),
+        cwd=REPOSITORY,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    while process.returncode is None:
+        metas = await _complete_some(site, code)
+        await asyncio.sleep(0.2)
+    assert process.stdout is not None
+
+    plan: dict[str, Any] = json.loads(await process.stdout.read())
+
+    figures = plan["figures"]
+    assert process.returncode == 0
+    assert figures["requests_per_s"] > 0
+    prompts = [meta["prompt_tokens"] for meta in metas]
+    assert 0.3 * min(prompts) < figures["context_tokens"] < 3 * max(prompts)
+
+
+async def _complete_some(site: Site, code: CodeText) -> list[dict[str, Any]]:
+    """The `meta` of each."""
+    metas = []
+    async with site.stream() as stream:
+        for _ in range(_NUM_REQUESTS):
+            _, done = await ask(stream, frame_of(site, code))
+            metas.append(done["meta"])
+    return metas
+
+
+def _line(page: str, start: str) -> float:
+    """The value of the first line that begins so."""
+    lines = (line for line in page.splitlines() if line.startswith(start))
+    return float(next(lines).rpartition(" ")[2])

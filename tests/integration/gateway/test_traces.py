@@ -1,0 +1,122 @@
+"""Traces of a real gateway, at a real collector; the engine is not what is tested, and a fake."""
+
+import secrets
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Site, ask, own_site, until
+from tests.integration.gateway.collector import Collector, running_collector
+
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with running_collector() as running:
+        yield running
+
+
+@pytest.fixture
+def site(fake_engine_url: str, collector: Collector) -> Iterator[Site]:
+    """All of its completions are traced."""
+    settings = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_TRACES_SAMPLER": "parentbased_always_on",
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+        "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
+    }
+    with own_home() as home:
+        home.environment.update(settings)
+        with own_site(home, fake_engine_url) as made:
+            yield made
+
+
+async def test_a_completion_s_stages_reach_the_collector_without_its_text(
+    site: Site, collector: Collector
+) -> None:
+    plant = f"Planted{secrets.token_hex(8)}"
+    async with site.stream() as stream:
+        frame = {"mode": "fim", "prefix": f"{plant} = ", "suffix": plant, "path": f"{plant}.py"}
+        _, done = await ask(stream, {**frame, "id": "1", "max_tokens": 4})
+
+    assert await _has_spans(collector, 10)
+
+    trace_id = done["meta"]["request_id"].replace("-", "")
+    assert {span.trace_id.hex() for span in collector.spans} == {trace_id}
+    (whole,) = (span for span in collector.spans if span.name == "completion")
+    assert whole.end_time_unix_nano - whole.start_time_unix_nano > 1_000_000
+    sent = b"".join(collector.bodies)
+    assert b"caret-gateway" in sent
+    assert b"deployment.environment" in sent
+    assert plant.encode() not in sent
+    assert site.acme.encode() not in sent
+
+
+async def test_an_http_client_s_trace_goes_on(site: Site, collector: Collector) -> None:
+    headers = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}
+    async with site.http() as session:
+        body = {"prompt": "x = ", "max_tokens": 4}
+        async with session.post("/v1/completions", json=body, headers=headers) as response:
+            assert response.status == 200
+
+    assert await _has_spans(collector, 10)
+
+    assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
+
+
+async def test_what_is_not_sent_yet_is_sent_at_the_end(
+    fake_engine_url: str, collector: Collector
+) -> None:
+    with own_home() as home:
+        home.environment.update(
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+                "OTEL_TRACES_SAMPLER": "always_on",
+                "OTEL_BSP_SCHEDULE_DELAY": "60000",
+            }
+        )
+        with own_site(home, fake_engine_url) as site:
+            await _complete(site)
+            assert collector.bodies == []
+
+    assert len(collector.spans) == 10
+
+
+async def test_a_collector_that_is_away_holds_up_neither_completions_nor_the_end(
+    fake_engine_url: str,
+) -> None:
+    with own_home() as home:
+        home.environment.update(
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+                "OTEL_TRACES_SAMPLER": "always_on",
+                "OTEL_BSP_SCHEDULE_DELAY": "10",
+            }
+        )
+        with own_site(home, fake_engine_url) as site:
+            for _ in range(20):
+                await _complete(site)
+            site.gateway.child.stop()
+            status = site.gateway.child.exit_status
+        log = (home.paths.logs / "gateway.log").read_text()
+
+    # The exporter itself would wait for half a minute; after five seconds it would be killed.
+    assert status != -signal.SIGKILL
+    assert "defect" not in log
+
+
+async def _complete(site: Site) -> None:
+    async with site.stream() as stream:
+        frame = {"mode": "fim", "prefix": "x = ", "suffix": "", "max_tokens": 4}
+        _, done = await ask(stream, {**frame, "id": site.new_id()})
+        assert done["type"] == "done"
+
+
+async def _has_spans(collector: Collector, count: int) -> bool:
+    async def are_there() -> bool:
+        return len(collector.spans) >= count
+
+    return await until(are_there)

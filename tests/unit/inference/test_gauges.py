@@ -1,0 +1,156 @@
+import asyncio
+
+import pytest
+
+from inference.gateway.authority import Authority
+from inference.gateway.seats import Seats
+from inference.pools.catalog import Replica
+from inference.pools.replicas import Replicas, Wellness
+from inference.pools.vllm_metrics import parse
+from inference.recording.engines import EngineWatch, Values
+from inference.recording.gauges import Gauges
+from inference.recording.lag import PROBE_EVERY_S, LoopLag
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import make_pool, make_pools
+from tests.fakes.tenants import ACME, ROOT_SECRET
+from tests.unit.inference.test_metrics import value
+
+PAGE = """\
+# HELP vllm:num_requests_running Number of requests.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="demo"} 2.0
+vllm:num_requests_running{engine="1",model_name="demo"} 3.0
+vllm:num_requests_waiting{engine="0",model_name="demo"} 7.0
+vllm:kv_cache_usage_perc{engine="0",model_name="demo"} 0.25
+vllm:kv_cache_usage_perc{engine="1",model_name="demo"} 0.75
+vllm:malformed{engine="0"} many
+python_gc_objects_collected_total{generation="0"} 513.0
+"""
+
+
+class FakeJournal:
+    num_waiting_segments = 4
+    num_unwritten = 2
+
+
+class FakeReader:
+    def __init__(self, told: dict[str, Values | None]) -> None:
+        self.told = told
+
+    async def read(self, replica: Replica) -> Values | None:
+        return self.told[replica.name]
+
+
+class SilentReader:
+    async def read(self, replica: Replica) -> Values | None:
+        await asyncio.sleep(60)
+        return {}
+
+
+def make_gauges(clock: FakeClock, *, replicas: Replicas | None = None) -> Gauges:
+    pool = make_pool("http://engine-1:8000", "http://engine-2:8000")
+    return Gauges(
+        seats=Seats(max_total=16),
+        authority=Authority(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
+        pools=make_pools(pool),
+        replicas=replicas or Replicas(clock),
+        journal=FakeJournal(),
+    )
+
+
+def test_seats_clients_and_backlog_are_as_of_now() -> None:
+    gauges = make_gauges(FakeClock())
+
+    with gauges.seats.one(ACME, max_of_tenant=5):
+        assert value(gauges.families(), "caret_seats_taken") == 1
+
+    assert value(gauges.families(), "caret_seats_taken") == 0
+    assert value(gauges.families(), "caret_journal_segments") == 4
+    assert value(gauges.families(), "caret_journal_unwritten") == 2
+    assert value(gauges.families(), "process_resident_memory_bytes")
+
+
+def test_snapshots_that_were_never_compared_have_no_age() -> None:
+    clock = FakeClock()
+    gauges = make_gauges(clock)
+    assert value(gauges.families(), "caret_snapshot_age_seconds") is None
+
+    gauges.authority.confirm()
+    clock.pass_s(7)
+
+    assert value(gauges.families(), "caret_snapshot_age_seconds") == 7
+
+
+def test_each_replica_has_its_load_and_its_circuit() -> None:
+    replicas = Replicas(FakeClock())
+    gauges = make_gauges(FakeClock(), replicas=replicas)
+    one, two = gauges.pools.replicas()
+    replicas.probed(two, Wellness.ILL)
+
+    with replicas.attempt(one):
+        families = list(gauges.families())
+
+    assert value(families, "caret_replica_requests", replica=one.name) == 1
+    assert value(families, "caret_replica_requests", replica=two.name) == 0
+    assert value(families, "caret_replica_circuit", replica=two.name, circuit="open") == 1
+    assert value(families, "caret_replica_circuit", replica=two.name, circuit="closed") == 0
+    assert value(families, "caret_replica_circuit", replica=one.name, circuit="closed") == 1
+
+
+async def test_engines_behind_one_address_are_one() -> None:
+    (replica,) = make_pool("http://engine-1:8000").replicas
+    watch = EngineWatch(FakeReader({replica.name: parse(PAGE)}), [replica])
+
+    await watch.round()
+
+    families = list(watch.families())
+    assert value(families, "caret_engine_up", replica=replica.name) == 1
+    assert value(families, "caret_engine_running") == 5
+    assert value(families, "caret_engine_waiting") == 7
+    assert value(families, "caret_engine_kv_usage") == 0.75
+
+
+async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -> None:
+    (replica,) = make_pool("http://engine-1:8000").replicas
+    reader = FakeReader({replica.name: parse(PAGE)})
+    watch = EngineWatch(reader, [replica])
+    await watch.round()
+
+    reader.told[replica.name] = None
+    await watch.round()
+
+    assert value(watch.families(), "caret_engine_up") == 0
+    assert value(watch.families(), "caret_engine_running") is None
+
+
+async def test_an_engine_that_never_answers_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("inference.recording.engines.MAX_READ_S", 0.01)
+    (replica,) = make_pool("http://engine-1:8000").replicas
+    watch = EngineWatch(SilentReader(), [replica])
+
+    await watch.round()
+
+    assert value(watch.families(), "caret_engine_up") == 0
+
+
+def test_what_is_not_vllm_s_is_left_out() -> None:
+    assert set(parse(PAGE)) == {
+        "vllm:num_requests_running",
+        "vllm:num_requests_waiting",
+        "vllm:kv_cache_usage_perc",
+    }
+
+
+async def test_a_stalled_loop_shows_as_lag() -> None:
+    clock = FakeClock()
+    lag = LoopLag(clock)
+    probing = asyncio.create_task(lag.run())
+    await asyncio.sleep(0)
+
+    clock.pass_s(PROBE_EVERY_S + 0.3)  # what the clock says when the probe is woken
+    await asyncio.sleep(PROBE_EVERY_S * 1.5)
+    probing.cancel()
+
+    assert value(lag.families(), "caret_loop_lag_seconds_sum") == pytest.approx(0.3)

@@ -1,0 +1,180 @@
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client.core import Metric
+
+from caret.contracts.policy import Mode, Trigger
+from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord
+from caret.foundation.ids import RequestId, TenantId
+from inference.completion.account import Account
+from inference.errors import EngineFailed
+from inference.recording.metrics import CountedJournal, Metrics
+from tests.fakes.accounts import make_ended
+from tests.fakes.journal import FakeJournal
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import ACME, GLOBEX, make_principal
+
+
+def value(families: Iterable[Metric], name: str, **labels: str) -> float | None:
+    """None: there is no such line."""
+    for family in families:
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return sample.value
+    return None
+
+
+def told(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return value(metrics.families(), name, **labels)
+
+
+def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
+    metrics = Metrics()
+
+    metrics.ended(make_ended(took_s={"generate": 0.05}))  # 56 ms with the others' 1 ms each
+
+    buckets = {
+        bound: told(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)
+        for bound in ("0.04", "0.06", "+Inf")
+    }
+    assert buckets == {"0.04": 0, "0.06": 1, "+Inf": 1}
+    assert told(metrics, "caret_first_token_seconds_sum", pool="fast") == pytest.approx(0.056)
+
+
+def test_a_time_on_a_bound_counts_for_it() -> None:
+    metrics = Metrics()
+    account = make_ended()
+    account.sent_first_s = account.arrival.received_s + 0.5
+
+    metrics.ended(account)
+
+    assert told(metrics, "caret_first_token_seconds_bucket", le="0.5") == 1
+    assert told(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
+
+
+def test_a_completion_without_text_has_no_first_token() -> None:
+    metrics = Metrics()
+
+    metrics.ended(make_ended(until="generate"))
+
+    assert told(metrics, "caret_first_token_seconds_count") is None
+    assert told(metrics, "caret_stage_seconds_count", stage="route") == 1
+    assert told(metrics, "caret_stage_seconds_count", stage="generate") is None
+
+
+def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
+    metrics = Metrics()
+    failed = make_ended(ending=Finish.ERROR, error_code="engine_lost")
+    failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
+
+    metrics.ended(make_ended(ending=Finish.CANCELLED))
+    metrics.ended(failed)
+
+    name = "caret_completions_total"
+    assert told(metrics, name, mode="inline", trigger="automatic", finish="cancelled") == 1
+    assert told(metrics, name, mode="block", trigger="manual", error="engine_lost") == 1
+
+
+def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
+    metrics = Metrics()
+    account = make_account()
+    account.fail(EngineFailed("bad_mode", ""))
+
+    metrics.ended(account)
+
+    assert told(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
+
+
+def test_the_hit_rate_is_of_prompts_whose_engine_told() -> None:
+    metrics = Metrics()
+
+    metrics.ended(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
+    metrics.ended(make_ended(prompt_tokens=50, cached_tokens=None))
+
+    assert told(metrics, "caret_prompts_total") == 2
+    assert told(metrics, "caret_prompt_tokens_total") == 150
+    assert told(metrics, "caret_told_prompt_tokens_total") == 100
+    assert told(metrics, "caret_cached_tokens_total", pool="fast") == 90
+    assert told(metrics, "caret_generated_tokens_total") == 7
+
+
+def test_a_warm_up_is_none_of_the_modes() -> None:
+    metrics = Metrics()
+    account = make_ended(prompt_tokens=100, cached_tokens=0)
+    account.request = make_request(is_warm_up=True)
+
+    metrics.ended(account)
+
+    assert told(metrics, "caret_prompt_tokens_total", mode="warm_up") == 100
+    assert told(metrics, "caret_completions_total", mode="inline") is None
+
+
+def test_why_the_filter_cut_is_counted() -> None:
+    metrics = Metrics()
+
+    metrics.ended(make_ended(cut_reason="repetition"))
+
+    assert told(metrics, "caret_cuts_total", reason="repetition") == 1
+
+
+def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:
+    metrics, journal = Metrics(), FakeJournal()
+    record = OutcomeRecord(
+        outcome_id=RequestId("1"),
+        request_id=RequestId("2"),
+        tenant_id=TenantId("3"),
+        user_id=None,
+        occurred_at_ms=0,
+        event=OutcomeEvent.ACCEPTED,
+        chars=3,
+        after_ms=5,
+    )
+
+    CountedJournal(journal, metrics).append(record)
+
+    assert told(metrics, "caret_outcomes_total", event="accepted") == 1
+    assert journal.outcomes == [record]
+
+
+def test_tenants_have_no_label_unless_the_operator_wants_it() -> None:
+    metrics = Metrics()
+
+    metrics.ended(make_ended())
+
+    lines = [sample for family in metrics.families() for sample in family.samples]
+    assert not any("tenant" in sample.labels for sample in lines)
+
+
+def test_the_busiest_tenants_get_labels_and_no_series_falls() -> None:
+    metrics = Metrics(num_tenants=1)
+    for slug, count in (("acme", 3), ("globex", 5)):
+        for _ in range(count):
+            metrics.ended(_of_tenant(slug))
+    name = "caret_tenant_completions_total"
+    assert told(metrics, name, tenant="other") == 8
+
+    for _ in range(9):
+        metrics.ended(_of_tenant("acme"))
+    metrics.ended(_of_tenant("globex"))
+
+    assert told(metrics, name, tenant="globex") == 1
+    assert told(metrics, name, tenant="acme") is None
+    assert told(metrics, name, tenant="other") == 17
+
+
+def test_nothing_of_a_request_s_text_becomes_a_label() -> None:
+    metrics = Metrics(num_tenants=5)
+    account = make_ended()
+    account.request = make_request(
+        prefix="hunter2", suffix="hunter2", path="hunter2", repository="hunter2", language="hunter2"
+    )
+
+    metrics.ended(account)
+
+    assert "hunter2" not in repr([list(family.samples) for family in metrics.families()])
+
+
+def _of_tenant(slug: str) -> Account:
+    account = make_ended()
+    account.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
+    return account

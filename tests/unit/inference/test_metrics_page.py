@@ -1,0 +1,92 @@
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from inference.recording.metrics_page import metrics_page
+
+HOST = "127.0.0.1"
+
+
+def families() -> Iterator[Metric]:
+    family = CounterMetricFamily("caret_things", "Things.", labels=["kind"])
+    family.add_metric(["good"], 3)
+    yield family
+    yield GaugeMetricFamily("caret_now", "Now.", value=1)
+
+
+async def _get(port: int, path: str = "/metrics") -> tuple[int, str, str]:
+    async with (
+        aiohttp.ClientSession(f"http://{HOST}:{port}") as session,
+        session.get(path) as response,
+    ):
+        return response.status, response.headers["Content-Type"], await response.text()
+
+
+async def test_the_page_is_prometheus_text() -> None:
+    port = _free_port()
+
+    async with metrics_page([families], host=HOST, port=port):
+        status, kind, text = await _get(port)
+
+    assert (status, kind) == (200, "text/plain; version=0.0.4")
+    assert '# TYPE caret_things_total counter\ncaret_things_total{kind="good"} 3.0\n' in text
+    assert "caret_now 1.0\n" in text
+
+
+async def test_there_is_nothing_beside_the_page() -> None:
+    port = _free_port()
+
+    async with metrics_page([families], host=HOST, port=port):
+        status, _, _ = await _get(port, "/")
+
+    assert status == 404
+
+
+async def test_a_port_in_use_is_said_and_the_gateway_goes_on() -> None:
+    with socket.socket() as taken, structlog.testing.capture_logs() as logs:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        async with metrics_page([families], host=HOST, port=port):
+            pass
+
+    (line,) = logs
+    assert (line["event"], line["port"]) == ("metrics.not_served", port)
+    assert "give this one its own" in line["reason"]
+
+
+async def test_the_loop_is_free_between_families() -> None:
+    port = _free_port()
+    seen: list[int] = []
+
+    def watched() -> Iterator[Metric]:
+        for number in range(3):
+            asyncio.get_running_loop().call_soon(seen.append, number)
+            yield GaugeMetricFamily(f"caret_{number}", "", value=len(seen))
+
+    async with metrics_page([watched], host=HOST, port=port):
+        _, _, text = await _get(port)
+
+    assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3
+
+
+async def test_the_page_is_gone_with_its_context() -> None:
+    port = _free_port()
+    async with metrics_page([families], host=HOST, port=port):
+        pass
+
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await _get(port)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        number: int = listener.getsockname()[1]
+        return number

@@ -1,0 +1,131 @@
+import pytest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import StatusCode
+
+from caret.contracts.usage import Finish
+from caret.foundation.ids import new_request_id
+from inference.completion.account import Account
+from inference.recording.stages import STAGES
+from inference.recording.traces import Traces, parse_trace_parent
+from tests.fakes.accounts import make_ended
+from tests.fakes.requests import make_arrival, make_request
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def spans_of(account: Account, *, share: float = 1.0) -> list[ReadableSpan]:
+    exporter = InMemorySpanExporter()
+    sampler = ParentBased(root=TraceIdRatioBased(share))
+    Traces(sampler, Resource({}), SimpleSpanProcessor(exporter)).ended(account)
+    return list(exporter.get_finished_spans())
+
+
+def of(spans: list[ReadableSpan], name: str) -> ReadableSpan:
+    (span,) = (span for span in spans if span.name == name)
+    return span
+
+
+def test_a_completion_is_nine_spans_in_one() -> None:
+    spans = spans_of(make_ended())
+
+    whole = of(spans, "completion")
+    assert [span.name for span in spans] == [*STAGES, "completion"]
+    assert all(span.parent == whole.context for span in spans if span is not whole)
+    assert len({span.context.span_id for span in spans if span.context}) == 10
+
+
+def test_its_trace_has_the_id_of_the_request() -> None:
+    account = make_ended()
+
+    span = of(spans_of(account), "completion")
+
+    assert span.context is not None
+    assert f"{span.context.trace_id:032x}" == account.arrival.request_id.replace("-", "")
+
+
+def test_spans_lie_where_the_stages_were() -> None:
+    account = make_ended(took_s={"generate": 0.25})
+    began_ns = account.arrival.occurred_at_ms * 1_000_000
+
+    span = of(spans_of(account), "generate")
+
+    assert span.start_time == began_ns + 5_000_000
+    assert span.end_time == began_ns + 255_000_000
+
+
+def test_ids_and_counts_are_told() -> None:
+    account = make_ended(prompt_tokens=100, cached_tokens=90, ending=Finish.LENGTH)
+
+    attributes = of(spans_of(account), "completion").attributes or {}
+
+    assert attributes["caret.request_id"] == account.arrival.request_id
+    assert attributes["caret.finish"] == "length"
+    assert (attributes["caret.prompt_tokens"], attributes["caret.cached_tokens"]) == (100, 90)
+    assert "caret.error_code" not in attributes
+
+
+def test_an_error_is_the_span_s_status_by_its_code() -> None:
+    account = make_ended(until="generate", ending=Finish.ERROR, error_code="engine_lost")
+
+    spans = spans_of(account)
+
+    status = of(spans, "completion").status
+    assert (status.status_code, status.description) == (StatusCode.ERROR, "engine_lost")
+    assert of(spans, "generate").attributes == {"caret.ended_here": True}
+
+
+def test_nothing_of_the_text_is_told() -> None:
+    account = make_ended()
+    account.request = make_request(prefix="hunter2", suffix="hunter2", path="hunter2.py")
+
+    assert "hunter2" not in "".join(span.to_json() for span in spans_of(account))
+
+
+def test_a_client_s_trace_goes_on() -> None:
+    account = make_ended()
+    account.arrival = make_arrival(trace_parent=PARENT)
+
+    span = of(spans_of(account, share=0.0), "completion")
+
+    assert span.context is not None
+    assert span.parent is not None
+    assert f"{span.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
+    assert f"{span.parent.span_id:016x}" == "b7ad6b7169203331"
+
+
+def test_a_client_that_does_not_sample_is_not_traced() -> None:
+    account = make_ended()
+    account.arrival = make_arrival(trace_parent=f"{PARENT[:-2]}00")
+
+    assert spans_of(account, share=1.0) == []
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "hunter2",
+        PARENT.upper(),
+        PARENT + "-more",
+        "00-" + "0" * 32 + "-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01",
+    ],
+)
+def test_what_is_no_trace_parent_is_none(header: str | None) -> None:
+    assert parse_trace_parent(header) is None
+
+
+def test_a_share_of_the_requests_is_that_share() -> None:
+    """The ids are not wholly random: of the bits that samplers look at two are always the same."""
+    account, sampled = make_ended(), 0
+
+    for _ in range(2_000):
+        account.arrival = make_arrival(request_id=new_request_id())
+        sampled += bool(spans_of(account, share=0.25))
+
+    assert 400 < sampled < 600
