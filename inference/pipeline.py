@@ -16,6 +16,7 @@ from inference.context.assemble import assemble
 from inference.context.snippets import Snippets
 from inference.context.writer import PromptWriter
 from inference.filtering.filter import filter
+from inference.filtering.public_code import PublicCode
 from inference.gateway.admit import Admission, admit
 from inference.gateway.authenticate import authenticate
 from inference.gateway.authority import Authority
@@ -41,6 +42,7 @@ class DataPlane:
     engine: Engine
     recorder: Recorder
     suggestions: Suggestions
+    public_code: PublicCode | None = None  # None: no index was given
 
 
 log = structlog.get_logger(__name__)
@@ -76,7 +78,9 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
                 asked = account.routes(route(plane.router, admitted, prompt))
                 async with (
                     generate(plane.engine, asked, plane.router.replicas, account) as chunks,
-                    filter(chunks, admitted, prompt, account) as texts,
+                    filter(
+                        chunks, admitted, prompt, account, public_code=plane.public_code
+                    ) as texts,
                 ):
                     async for text in texts:
                         await send(text)

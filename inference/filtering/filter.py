@@ -1,26 +1,31 @@
 """filter: of the engine's stream goes on what is worth showing; what is decided ends it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
+
+import structlog
 
 from caret.contracts.usage import Finish
 from caret.foundation.environment import BadSetting
 from caret.foundation.grammars import grammar_of
+from caret.foundation.ids import TenantId
 from inference.completion.account import Account
-from inference.completion.request import Admitted
+from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.variant import Variant
 from inference.context.prompt import Prompt
 from inference.context.redact import file_type
 from inference.filtering.credentials import has_credential, held_from
 from inference.filtering.cut import Cutter
 from inference.filtering.gate import Checks, Gate
+from inference.filtering.public_code import Matcher, PublicCode
 from inference.filtering.reasons import CutReason
 from inference.filtering.surroundings import surroundings_of
 from inference.filtering.syntax import Syntax, parser_of
 from inference.pools.engine import Chunk, EngineStop
 
+log = structlog.get_logger(__name__)
 FILTERS: Final = ("syntax", "plain")  # what an experiment may name; plain: without the parser
 
 
@@ -38,6 +43,8 @@ async def filter(
     admitted: Admitted,
     prompt: Prompt,
     account: Account,
+    *,
+    public_code: PublicCode | None = None,
 ) -> AsyncIterator[AsyncIterator[str]]:
     """Yields the texts to show, none of them empty. Raw prompts and chats pass as they are.
 
@@ -51,31 +58,42 @@ async def filter(
     else:
         around = surroundings_of(request, is_single_line=prompt.is_single_line)
         line_before = request.prefix.rpartition("\n")[2]
-        gate = Gate(_checks(admitted), line_before=line_before)
+        gate = Gate(_checks(admitted, public_code), line_before=line_before)
         texts = _filtered(chunks, Cutter(around), gate, account)
     async with aclosing(texts):
         yield texts
 
 
-def _checks(admitted: Admitted) -> Checks:
+def _checks(admitted: Admitted, public_code: PublicCode | None) -> Checks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
-    grammar = grammar_of(request.language, request.path) if _parses(admitted.variant) else None
-    is_sound = None
-    if grammar is not None:
-        syntax = Syntax(grammar, parser_of(grammar), prefix=request.prefix, suffix=request.suffix)
-        is_sound = syntax.is_sound
-    if not policy.withholds_secrets:
-        return Checks(is_sound=is_sound)
     kind = file_type(request.path)
+    public = None
+    if policy.withholds_public_code:
+        if public_code is None:
+            _warn_without_index(admitted.principal.snapshot.tenant_id)
+        else:
+            public = Matcher(public_code, prefix=request.prefix).is_public
     return Checks(
-        is_sound=is_sound,
-        held_from=partial(held_from, kind=kind),
-        has_secret=partial(has_credential, kind=kind),
+        is_sound=_soundness(request, admitted.variant),
+        held_from=partial(held_from, kind=kind) if policy.withholds_secrets else None,
+        has_secret=partial(has_credential, kind=kind) if policy.withholds_secrets else None,
+        is_public=public,
     )
 
 
-def _parses(variant: Variant) -> bool:
-    return variant.filter != "plain"
+def _soundness(request: CompletionRequest, variant: Variant) -> Callable[[str], bool] | None:
+    grammar = grammar_of(request.language, request.path)
+    if grammar is None or variant.filter == "plain":
+        return None
+    return Syntax(
+        grammar, parser_of(grammar), prefix=request.prefix, suffix=request.suffix
+    ).is_sound
+
+
+@lru_cache(maxsize=1_024)
+def _warn_without_index(tenant_id: TenantId) -> None:
+    """Once a tenant: its policy asks for what this gateway was not set up to do."""
+    log.warning("filter.no_public_code_index", tenant_id=tenant_id)
 
 
 async def _unfiltered(chunks: AsyncIterator[Chunk], account: Account) -> AsyncGenerator[str, None]:

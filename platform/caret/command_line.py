@@ -50,6 +50,12 @@ def _capacity(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _index_public_code(argv: list[str]) -> int:
+    from inference.filtering.index_public_code import main
+
+    return main(argv[2:])
+
+
 def _gateway(_argv: list[str]) -> int:
     from caret.gateway_process import main
 
@@ -68,6 +74,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "down": _down,
     "complete": _complete,
     "capacity": _capacity,
+    "index_public_code": _index_public_code,
     "gateway": _gateway,
 }
 

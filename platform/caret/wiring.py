@@ -17,6 +17,7 @@ from caret.foundation.clock import SystemClock
 from caret.foundation.collector import Collector, collector_replaced
 from caret.foundation.crypto import parse_root_secret
 from caret.foundation.environment import env_int, env_list, env_secret, env_text
+from caret.foundation.grammars import load_all
 from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
@@ -26,6 +27,7 @@ from inference.context.snippets import NoSnippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.filtering.filter import check_filters
+from inference.filtering.public_code import IndexFile
 from inference.gateway.admit import Admission
 from inference.gateway.authority import Authority
 from inference.gateway.experiments import Experiments, read_experiments
@@ -86,6 +88,7 @@ def data_plane_config() -> DataPlaneConfig:
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS"),
+        public_code_file=_optional_path("CARET_PUBLIC_CODE"),
         max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
         max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
         first_token_targets_ms=_first_token_targets_ms(),
@@ -150,6 +153,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             clock=clock,
             observers=(metrics, SlowLog(clock), *traces),
         )
+        load_all()
         plane = _plane(config, clock, authority, recorder, Links(redis, engines))
         leases = plane.admission.quotas.leases
         shipment = RedisShipment(redis)
@@ -287,6 +291,7 @@ def _plane(
         engine=VllmEngine(links.engines),
         recorder=recorder,
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
+        public_code=IndexFile(config.public_code_file) if config.public_code_file else None,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
@@ -13,21 +14,27 @@ from inference.completion.account import Account
 from inference.completion.arrival import Message
 from inference.completion.variant import Variant
 from inference.filtering.filter import FILTERS, check_filters, filter
+from inference.filtering.public_code import PublicCode
 from inference.filtering.reasons import CutReason
 from inference.pools.engine import Chunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
 from tests.fakes.requests import make_account, make_admitted, make_prompt
-from tests.fakes.tenants import make_policy, make_principal
+from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 
 async def _filtered(
-    engine: FakeEngine, account: Account, *, is_single_line: bool = False, **fields: Any
+    engine: FakeEngine,
+    account: Account,
+    *,
+    is_single_line: bool = False,
+    public_code: PublicCode | None = None,
+    **fields: Any,
 ) -> list[str]:
     prompt, admitted = make_prompt(is_single_line=is_single_line), make_admitted(**fields)
     async with (
         engine.complete(make_engine_request()) as chunks,
-        filter(chunks, admitted, prompt, account) as texts,
+        filter(chunks, admitted, prompt, account, public_code=public_code) as texts,
     ):
         return [text async for text in texts]
 
@@ -230,3 +237,43 @@ def test_a_known_filter_may_be_tried(name: str | None) -> None:
 def test_an_unknown_filter_is_refused_at_start() -> None:
     with pytest.raises(BadSetting, match="a/b: the filter is 'sintax'"):
         check_filters([Variant(name="a/b", filter="sintax")])
+
+
+class _AllPublic:
+    def has(self, _hashed: int) -> bool:
+        return True
+
+
+_LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
+
+
+async def test_public_code_is_withheld_and_leaves_the_engine() -> None:
+    engine, account = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
+    principal = make_principal(policy=make_policy(withholds_public_code=True))
+
+    await _filtered(
+        engine, account, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
+    )
+
+    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.PUBLIC_CODE)
+    assert (engine.num_open, engine.num_said < 200) == (0, True)
+
+
+async def test_a_tenant_that_has_not_asked_for_it_is_not_compared() -> None:
+    account = make_account()
+
+    await _filtered(
+        FakeEngine(chunks_of(_LONG)), account, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
+    )
+
+    assert account.ending is Finish.STOP
+
+
+async def test_a_tenant_that_asks_for_it_in_vain_is_logged() -> None:
+    principal = make_principal(tenant_id=GLOBEX, policy=make_policy(withholds_public_code=True))
+
+    with capture_logs() as logs:
+        for _ in range(2):
+            await _filtered(FakeEngine(chunks_of("b")), make_account(), principal=principal)
+
+    assert [entry["event"] for entry in logs] == ["filter.no_public_code_index"]
