@@ -18,6 +18,7 @@ from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.errors import Forbidden
 from inference.gateway.experiments import Experiments
 from inference.gateway.load import Load
+from inference.gateway.newest import Newest
 from inference.gateway.quotas import Quotas
 from inference.gateway.seats import Seats
 
@@ -26,6 +27,7 @@ from inference.gateway.seats import Seats
 class Admission:
     """What admission looks at besides the request."""
 
+    newest: Newest
     quotas: Quotas
     seats: Seats
     load: Load
@@ -37,25 +39,26 @@ class Admission:
 async def admit(
     admission: Admission, principal: Principal, request: CompletionRequest, account: Account
 ) -> AsyncIterator[Admitted]:
-    """Raises Forbidden (`feature_disabled`, `path_excluded`), and what Quotas.charged, Seats.one
-    and Load.one raise.
+    """Raises Forbidden (`feature_disabled`, `path_excluded`), and what Newest.claimed,
+    Quotas.charged, Seats.one and Load.one raise.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
     """
     allowed = _allowed(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
     pool = admission.pool_of(principal.snapshot, request.tier)
-    async with admission.quotas.charged(principal, allowed, account):
-        with (
-            admission.seats.one(tenant_id, max_of_tenant=policy.max_concurrent_completions),
-            admission.load.one(pool, allowed, account),
-        ):
-            yield Admitted(
-                principal=principal,
-                request=allowed,
-                pool=pool,
-                variant=admission.experiments.assign(principal),
-            )
+    with admission.newest.claimed(principal, allowed, account):
+        async with admission.quotas.charged(principal, allowed, account):
+            with (
+                admission.seats.one(tenant_id, max_of_tenant=policy.max_concurrent_completions),
+                admission.load.one(pool, allowed, account),
+            ):
+                yield Admitted(
+                    principal=principal,
+                    request=allowed,
+                    pool=pool,
+                    variant=admission.experiments.assign(principal),
+                )
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, UsageRecord
 from caret.foundation.clock import Clock
 from caret.foundation.ids import RequestId, new_request_id
@@ -30,6 +31,7 @@ from inference.gateway.frames import (
     ServerFrame,
     decode_frame,
 )
+from inference.gateway.newest import is_superseding
 from inference.gateway.protocol import Event, State, advance
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
@@ -65,12 +67,27 @@ class Caller:
     key_text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a completion is for, as far as it decides who supersedes whom (see `newest`)."""
+
+    path: str
+    is_chat: bool
+    is_prefetch: bool
+
+    def supersedes(self, older: "Purpose") -> bool:
+        is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
+        return is_same and is_superseding(
+            newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
+        )
+
+
 @dataclass(slots=True)
 class Exchange:
     """One completion of this connection; the Client of its pipeline."""
 
     id: str
-    path: str
+    purpose: Purpose
     request_id: RequestId
     send: Send
     state: State = State.UNKNOWN
@@ -143,22 +160,22 @@ class Connection:
         known = self._under_way.get(frame.id) or self._ended.get(frame.id)
         if known is not None:
             advance(known.state, Event.COMPLETE)  # raises: the id is taken
-        superseded = self._superseded_by(frame.path)
+        superseded = self._superseded_by(frame)
         self._check_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(Finish.SUPERSEDED)
         arrival = self._arrival(frame)
-        exchange = Exchange(frame.id, frame.path, arrival.request_id, self._send)
+        exchange = Exchange(frame.id, _purpose(frame), arrival.request_id, self._send)
         exchange.advance(Event.COMPLETE)
         self._under_way[frame.id] = exchange
         exchange.task = asyncio.create_task(self._run(exchange, arrival))
         # Let it enter `record` before the next frame can cancel it: all that was asked counts.
         await asyncio.sleep(0)
 
-    def _superseded_by(self, path: str) -> list[Exchange]:
+    def _superseded_by(self, frame: CompleteFrame) -> list[Exchange]:
         """Newest wins: a request for the same file makes the ones before worthless."""
-        running = self._running()
-        return [exchange for exchange in running if path and exchange.path == path]
+        purpose = _purpose(frame)
+        return [running for running in self._running() if purpose.supersedes(running.purpose)]
 
     def _running(self) -> list[Exchange]:
         every = self._under_way.values()
@@ -214,6 +231,14 @@ class Connection:
                 after_ms=frame.after_ms,
             )
         )
+
+
+def _purpose(frame: CompleteFrame) -> Purpose:
+    return Purpose(
+        path=frame.path,
+        is_chat=frame.mode == Mode.CHAT,
+        is_prefetch=frame.trigger == Trigger.PREFETCH,
+    )
 
 
 def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:

@@ -33,6 +33,8 @@ from inference.gateway.authority import Authority
 from inference.gateway.experiments import Experiments, read_experiments
 from inference.gateway.leases import Leases
 from inference.gateway.load import Load
+from inference.gateway.newest import Newest
+from inference.gateway.newest_feed import ClaimQueue, NewestFeed
 from inference.gateway.quotas import Quotas
 from inference.gateway.redis_leases import RedisLeases
 from inference.gateway.seats import Seats
@@ -74,6 +76,7 @@ class Links:
 
     redis: Redis
     engines: HttpClient
+    claims: ClaimQueue
 
 
 def data_plane_config() -> DataPlaneConfig:
@@ -154,13 +157,15 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             observers=(metrics, SlowLog(clock), *traces),
         )
         load_all()
-        plane = _plane(config, clock, authority, recorder, Links(redis, engines))
+        links = Links(redis, engines, ClaimQueue())
+        plane = _plane(config, clock, authority, recorder, links)
         leases = plane.admission.quotas.leases
         shipment = RedisShipment(redis)
         tasks = [
             asyncio.create_task(_keep_running("snapshots", SnapshotFeed(redis, authority).run)),
             asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
             asyncio.create_task(_keep_running("leases", leases.run)),
+            asyncio.create_task(_keep_running("newest", _newest_feed(plane, links).run)),
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
             asyncio.create_task(_keep_running("collector", _collector(plane).run)),
             *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
@@ -175,6 +180,10 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             await asyncio.gather(*tasks, return_exceptions=True)
             await leases.close()
             await journal.close(shipment)
+
+
+def _newest_feed(plane: DataPlane, links: Links) -> NewestFeed:
+    return NewestFeed(links.redis, links.claims, plane.admission.newest)
 
 
 @asynccontextmanager
@@ -269,7 +278,7 @@ def _plane(
     return DataPlane(
         clock=clock,
         authority=authority,
-        admission=_admission(config, clock, pools, links.redis),
+        admission=_admission(config, clock, pools, links),
         writers={
             name: PromptWriter(
                 load_tokens(pool.tokenizer),
@@ -296,10 +305,11 @@ def _plane(
 
 
 def _admission(
-    config: DataPlaneConfig, clock: SystemClock, pools: Pools, redis: Redis
+    config: DataPlaneConfig, clock: SystemClock, pools: Pools, links: Links
 ) -> Admission:
     return Admission(
-        quotas=Quotas(Leases(RedisLeases(redis), clock), clock),
+        newest=Newest(config.root_secret, links.claims),
+        quotas=Quotas(Leases(RedisLeases(links.redis), clock), clock),
         seats=Seats(
             max_total=config.max_completions, max_tenant_share=config.max_tenant_share_percent / 100
         ),

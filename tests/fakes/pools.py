@@ -8,6 +8,8 @@ from caret.foundation.ids import CacheSalt
 from inference.gateway.admit import Admission
 from inference.gateway.experiments import Experiments
 from inference.gateway.load import Load
+from inference.gateway.newest import Newest
+from inference.gateway.newest_feed import ClaimQueue
 from inference.gateway.quotas import Quotas
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Pool, Pools, Replica
@@ -58,6 +60,7 @@ def make_admission(
 ) -> Admission:
     catalog = make_pools(*pools)
     return Admission(
+        newest=Newest(ROOT_SECRET, ClaimQueue()),
         quotas=quotas or make_quotas(),
         seats=seats or Seats(max_total=16),
         load=load or make_load(*catalog.by_name),

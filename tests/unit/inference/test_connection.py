@@ -344,3 +344,26 @@ async def test_a_refusal_that_cannot_be_delivered_says_that_the_client_has_left(
 
         with pytest.raises(ClientGone):
             await editor.connection.on_frame("{")
+
+
+async def test_a_prefetch_leaves_the_request_that_somebody_waits_for_alone() -> None:
+    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+        await editor.says("complete", "1", path="a.py")
+        await editor.says("complete", "2", path="a.py", trigger="prefetch")
+        await editor.says("complete", "3", path="a.py", trigger="automatic")
+
+        await editor.waits_for_end("1", "2")
+
+        assert editor.ends("1") == editor.ends("2") == ["superseded"]
+        assert not editor.ends("3")
+
+
+async def test_a_chat_and_a_completion_of_one_file_leave_each_other_alone() -> None:
+    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+        await editor.says("complete", "1", path="a.py", mode="chat")
+        await editor.says("complete", "2", path="a.py")
+        await editor.says("complete", "3", path="a.py")
+
+        await editor.waits_for_end("2")
+
+        assert not editor.ends("1")

@@ -1,0 +1,63 @@
+"""A gateway's newest-wins, and tasks that hold a request open."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.completion.request import Principal
+from inference.errors import Dropped
+from inference.gateway.newest import Newest
+from inference.gateway.newest_feed import ClaimQueue
+from tests.fakes.clock import FakeClock
+from tests.fakes.requests import make_arrival, make_request
+from tests.fakes.tenants import ROOT_SECRET, make_principal
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A request that is under way, or how it ended."""
+
+    task: asyncio.Task[str]
+
+    @property
+    def end(self) -> str | None:
+        return self.task.result() if self.task.done() else None
+
+
+class ClaimingGateway:
+    def __init__(self, clock: FakeClock, *, root_secret: bytes = ROOT_SECRET) -> None:
+        self.clock = clock
+        self.queue = ClaimQueue()
+        self.newest = Newest(root_secret, self.queue)
+        self.held: list[Held] = []
+
+    async def begins(self, principal: Principal | None = None, **fields: Any) -> Held:
+        """A request that goes on until it is superseded; a millisecond after the one before."""
+        self.clock.pass_s(0.001)
+        account = Account(arrival=make_arrival(clock=self.clock), clock=self.clock)
+        holding = self._hold(principal or make_principal(), make_request(**fields), account)
+        held = Held(asyncio.create_task(holding))
+        self.held.append(held)
+        await asyncio.sleep(0)
+        return held
+
+    async def is_over(self, held: Held) -> bool:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return held.task.done()
+
+    async def ends(self) -> None:
+        for held in self.held:
+            held.task.cancel()
+        await asyncio.gather(*(held.task for held in self.held), return_exceptions=True)
+
+    async def _hold(self, principal: Principal, request: Any, account: Account) -> str:
+        try:
+            with suppress(Dropped), self.newest.claimed(principal, request, account):
+                await asyncio.Event().wait()
+        except asyncio.CancelledError as cancelled:
+            return str(cancelled.args[0]) if cancelled.args else Finish.CANCELLED
+        return "dropped"

@@ -1,0 +1,108 @@
+"""Newest wins across gateways, on a real Valkey."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from caret.contracts.usage import Finish
+from caret.embedded.part import await_ready
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.valkey import EmbeddedValkey
+from inference.gateway.newest_feed import CHANNEL, NewestFeed
+from tests.fakes.claims import ClaimingGateway
+from tests.fakes.clock import FakeClock
+
+PATIENCE_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedPaths:
+    return EmbeddedPaths(Path(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="module")
+def valkey(paths: EmbeddedPaths) -> Iterator[EmbeddedValkey]:
+    with EmbeddedValkey(paths) as valkey:
+        yield valkey
+
+
+@pytest.fixture
+async def gateways(
+    paths: EmbeddedPaths, valkey: EmbeddedValkey
+) -> AsyncIterator[list[ClaimingGateway]]:
+    """Two that share a clock."""
+    clock = FakeClock()
+    async with _gateway(paths, clock) as first, _gateway(paths, clock) as second:
+        yield [first, second]
+
+
+@asynccontextmanager
+async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[ClaimingGateway]:
+    gateway = ClaimingGateway(clock)
+    async with Redis.from_url(paths.redis_url.read_text().strip(), socket_timeout=0.5) as redis:
+        feed = asyncio.create_task(NewestFeed(redis, gateway.queue, gateway.newest).run())
+        try:
+            yield gateway
+        finally:
+            feed.cancel()
+            await asyncio.gather(feed, return_exceptions=True)
+            await gateway.ends()
+
+
+async def _is_superseded_there(here: ClaimingGateway, there: ClaimingGateway) -> bool:
+    """Whether a request there ends for one that comes here; asked until it does."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            older = await there.begins()
+            await here.begins()
+            await asyncio.wait({older.task}, timeout=0.2)
+            if older.end is not None:
+                return older.end == Finish.SUPERSEDED
+
+
+async def test_a_request_on_one_gateway_supersedes_the_older_on_the_other(
+    gateways: list[ClaimingGateway],
+) -> None:
+    here, there = gateways
+
+    assert await _is_superseded_there(here, there)
+    assert await _is_superseded_there(there, here)
+
+
+async def test_the_newer_goes_on(gateways: list[ClaimingGateway]) -> None:
+    here, there = gateways
+    await _is_superseded_there(here, there)
+
+    newer = here.held[-1]
+    await asyncio.sleep(0.1)
+
+    assert newer.end is None
+
+
+async def test_a_message_that_nobody_understands_changes_nothing(
+    gateways: list[ClaimingGateway], paths: EmbeddedPaths
+) -> None:
+    here, there = gateways
+    async with Redis.from_url(paths.redis_url.read_text().strip()) as stranger:
+        for message in (b"", b"\x93\x01\x02\x03", b"garbage" * 100):
+            await stranger.publish(CHANNEL, message)
+
+    assert await _is_superseded_there(here, there)
+
+
+async def test_it_holds_again_after_redis_was_away(
+    gateways: list[ClaimingGateway], valkey: EmbeddedValkey
+) -> None:
+    here, there = gateways
+    valkey.child.stop()
+    for _ in range(20):
+        await here.begins()
+    await asyncio.sleep(0.3)
+    valkey.launch()
+    await asyncio.to_thread(await_ready, valkey)
+
+    assert await _is_superseded_there(here, there)

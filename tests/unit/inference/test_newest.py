@@ -1,0 +1,166 @@
+"""Newest wins: who supersedes whom, on one gateway and by what is heard of others."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from caret.contracts.policy import Mode, Trigger
+from caret.contracts.usage import Finish
+from inference.gateway.newest_feed import MAX_QUEUED
+from tests.fakes.claims import ClaimingGateway
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import ALICE, GLOBEX, GUS, make_principal
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[ClaimingGateway]:
+    gateway = ClaimingGateway(FakeClock())
+    yield gateway
+    await gateway.ends()
+
+
+async def test_a_newer_request_for_the_same_file_supersedes_the_older(
+    gateway: ClaimingGateway,
+) -> None:
+    older, newer = await gateway.begins(), await gateway.begins()
+
+    assert await gateway.is_over(older)
+    assert older.end == Finish.SUPERSEDED
+    assert not await gateway.is_over(newer)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"path": "b.py"},
+        {"repository": "shop"},
+        {"mode": Mode.CHAT},
+        {"trigger": Trigger.PREFETCH},
+        {"is_warm_up": True},
+        {"principal": make_principal(user_id=ALICE)},
+        {"principal": make_principal(tenant_id=GLOBEX, user_id=GUS)},
+        {"principal": make_principal(tenant_id=GLOBEX)},
+    ],
+)
+async def test_what_is_about_something_else_supersedes_nothing(
+    gateway: ClaimingGateway, other: dict[str, Any]
+) -> None:
+    older = await gateway.begins()
+    await gateway.begins(**other)
+
+    assert not await gateway.is_over(older)
+
+
+@pytest.mark.parametrize("newer", [Trigger.AUTOMATIC, Trigger.MANUAL, Trigger.PREFETCH])
+async def test_a_prefetch_gives_way_to_everything(gateway: ClaimingGateway, newer: Trigger) -> None:
+    older = await gateway.begins(trigger=Trigger.PREFETCH)
+    await gateway.begins(trigger=newer)
+
+    assert await gateway.is_over(older)
+
+
+async def test_two_keys_of_one_user_are_one_user(gateway: ClaimingGateway) -> None:
+    older = await gateway.begins(make_principal(key_id="laptop"))
+    await gateway.begins(make_principal(key_id="desktop"))
+
+    assert await gateway.is_over(older)
+
+
+async def test_without_a_path_nothing_is_superseded(gateway: ClaimingGateway) -> None:
+    older = await gateway.begins(path="")
+    await gateway.begins(path="")
+
+    assert not await gateway.is_over(older)
+
+
+async def test_a_service_key_may_stand_for_many_people(gateway: ClaimingGateway) -> None:
+    older = await gateway.begins(make_principal(user_id=None))
+    await gateway.begins(make_principal(user_id=None))
+
+    assert not await gateway.is_over(older)
+
+
+async def test_who_arrived_before_and_comes_late_gives_way(gateway: ClaimingGateway) -> None:
+    newer = await gateway.begins()
+    gateway.clock.pass_s(-1.0)
+    older = await gateway.begins()
+
+    assert await gateway.is_over(older)
+    assert older.end == "dropped"
+    assert not await gateway.is_over(newer)
+
+
+async def test_of_two_at_one_time_exactly_one_goes_on(gateway: ClaimingGateway) -> None:
+    first = await gateway.begins()
+    gateway.clock.pass_s(-0.001)
+    second = await gateway.begins()
+
+    assert (await gateway.is_over(first)) != (await gateway.is_over(second))
+
+
+async def test_what_has_ended_is_forgotten(gateway: ClaimingGateway) -> None:
+    for _ in range(3):
+        await gateway.begins()
+    await gateway.ends()
+
+    assert gateway.newest.num_running == 0
+
+
+async def test_a_claim_of_another_gateway_supersedes_what_is_older_here(
+    gateway: ClaimingGateway,
+) -> None:
+    there = ClaimingGateway(gateway.clock)
+    here = await gateway.begins()
+    await there.begins()
+
+    for claim in there.queue.take():
+        gateway.newest.hear(claim)
+
+    assert await gateway.is_over(here)
+    await there.ends()
+
+
+async def test_an_older_claim_of_another_gateway_changes_nothing(gateway: ClaimingGateway) -> None:
+    there = ClaimingGateway(gateway.clock)
+    await there.begins()
+    here = await gateway.begins()
+
+    for claim in there.queue.take():
+        gateway.newest.hear(claim)
+
+    assert not await gateway.is_over(here)
+    await there.ends()
+
+
+async def test_who_is_ending_already_is_not_disturbed(gateway: ClaimingGateway) -> None:
+    older = await gateway.begins()
+    (claim,) = gateway.queue.take()
+    later = msgspec.structs.replace(claim, occurred_at_ms=claim.occurred_at_ms + 1)
+
+    gateway.newest.hear(later)
+    gateway.newest.hear(later)
+
+    assert older.task.cancelling() == 1
+
+
+async def test_what_is_announced_names_nothing(gateway: ClaimingGateway) -> None:
+    await gateway.begins(path="secrets/plan.py", repository="skunkworks")
+    stranger = ClaimingGateway(gateway.clock, root_secret=bytes(32))
+    await stranger.begins(path="secrets/plan.py", repository="skunkworks")
+
+    (claim,), (of_stranger,) = gateway.queue.take(), stranger.queue.take()
+
+    encoded = msgspec.msgpack.encode(claim)
+    assert b"plan" not in encoded
+    assert b"skunk" not in encoded
+    assert claim.subject != of_stranger.subject
+    await stranger.ends()
+
+
+async def test_a_queue_that_nobody_empties_keeps_the_newest(gateway: ClaimingGateway) -> None:
+    for number in range(MAX_QUEUED + 10):
+        await gateway.begins(path=f"{number}.py")
+
+    assert len(gateway.queue.take()) == MAX_QUEUED
