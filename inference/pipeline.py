@@ -10,6 +10,7 @@ import structlog
 
 from caret.foundation.clock import Clock
 from caret.foundation.logs import describe
+from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client
 from inference.context.assemble import assemble
@@ -25,6 +26,7 @@ from inference.gateway.stream import stream
 from inference.gateway.suggestions import Suggestions
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
+from inference.prefix_cache.warm import Warmer, stable_part
 from inference.recording.record import Recorder, record
 from inference.routing.route import Router, route
 
@@ -42,6 +44,7 @@ class DataPlane:
     engine: Engine
     recorder: Recorder
     suggestions: Suggestions
+    warmer: Warmer
     public_code: PublicCode | None = None  # None: no index was given
 
 
@@ -73,6 +76,7 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
             )
             async with admit(plane.admission, principal, request, account) as admitted:
                 account.admits(admitted)
+                plane.warmer.notices(admitted, arrival)
                 writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
                 prompt = account.assembles(assemble(writer, admitted, snippets))
                 asked = account.routes(route(plane.router, admitted, prompt))
@@ -84,3 +88,20 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
                 ):
                     async for text in texts:
                         await send(text)
+
+
+async def warm(plane: DataPlane, arrival: Arrival) -> None:
+    """The beginning of the sentence for nobody's eyes: prefills what stays put of a file's prompts.
+
+    Raises CompletionError, Dropped.
+    """
+    account = Account(arrival=arrival, clock=plane.clock)
+    request = receive(arrival)
+    principal = authenticate(plane.authority, arrival.key_text, now_ms=plane.clock.now_ms())
+    async with admit(plane.admission, principal, request, account) as admitted:
+        writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
+        prompt = stable_part(assemble(writer, admitted, snippets))
+        asked = route(plane.router, admitted, prompt)
+        async with generate(plane.engine, asked, plane.router.replicas, account) as chunks:
+            async for _ in chunks:
+                pass

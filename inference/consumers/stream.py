@@ -45,6 +45,7 @@ class StreamConsumer(DataPlaneConsumer):
         backend = Backend(
             serve=partial(serve, self._plane),
             keep=self._plane.recorder.journal.append,
+            warm=self._plane.warmer.opens,
             clock=self._plane.clock,
         )
         self._connection = Connection(backend, Caller(principal, key_text), self._send_frame)

@@ -26,11 +26,15 @@ def assemble(
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
     if request.messages:
         return chat_prompt(writer, request.messages, max_tokens=total)
-    token_ids = _raw(writer, request, total) if request.is_raw else _fim(writer, admitted, total)
+    if request.is_raw:
+        token_ids, num_stable = _raw(writer, request, total), 0
+    else:
+        token_ids, num_stable = _fim(writer, admitted, total)
     return Prompt(
         token_ids=token_ids,
         stop_token_ids=writer.stop_token_ids,
         is_single_line=_is_single_line(request),
+        num_stable_tokens=num_stable,
     )
 
 
@@ -43,7 +47,8 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> list[i
     raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
 
 
-def _fim(writer: PromptWriter, admitted: Admitted, total: int) -> list[int]:
+def _fim(writer: PromptWriter, admitted: Admitted, total: int) -> tuple[list[int], int]:
+    """The prompt, and how many tokens of its beginning are other files."""
     request = admitted.request
     encode = Encoder(writer, holder=writer.lines.holder_of(admitted.principal))
     room = total - _MARKER_TOKENS
@@ -57,7 +62,9 @@ def _fim(writer: PromptWriter, admitted: Admitted, total: int) -> list[int]:
     max_suffix = min(budget.suffix_tokens + spare, room - budget.prefix_tokens)
     suffix = encode.head(request.suffix, max_tokens=max_suffix)
     prefix = encode.tail(request.prefix, max_tokens=room - len(suffix))
-    return lay_out(writer.order, writer.markers, Parts(files=files, suffix=suffix, prefix=prefix))
+    parts = Parts(files=files, suffix=suffix, prefix=prefix)
+    num_stable = len(writer.markers.begin) + len(files)
+    return lay_out(writer.order, writer.markers, parts), num_stable
 
 
 def _budget(writer: PromptWriter, request: CompletionRequest, total: int) -> Budget:

@@ -10,6 +10,8 @@ class Prompt:
     is_single_line: bool  # the completion ends with the line
     num_files: int = 0  # other files that are in it, whole or in part
     num_snippets: int = 0
+    # Of its beginning, how many tokens stay as they are wherever in its file the cursor stands.
+    num_stable_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, UsageRecord
 from caret.foundation.clock import Clock
-from caret.foundation.ids import RequestId, new_request_id
+from caret.foundation.ids import RequestId, TenantId, new_request_id
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
 from inference.completion.client import Client
@@ -26,7 +26,9 @@ from inference.gateway.frames import (
     DeltaFrame,
     DoneFrame,
     ErrorFrame,
+    FileFrame,
     Meta,
+    OpenFrame,
     OutcomeFrame,
     ServerFrame,
     decode_frame,
@@ -56,6 +58,7 @@ class Backend:
 
     serve: Callable[[Arrival, Client], Awaitable[None]]  # the pipeline
     keep: Callable[[UsageRecord], None]  # the journal
+    warm: Callable[[TenantId, Arrival], None]  # a file that was opened, in the background
     clock: Clock
 
 
@@ -141,10 +144,12 @@ class Connection:
                 await self._complete(frame)
             elif isinstance(frame, CancelFrame):
                 self._cancel(frame)
+            elif isinstance(frame, OpenFrame):
+                self._open(frame)
             else:
                 self._outcome(frame)
         except CompletionError as error:
-            await self._refuse(frame.id, error)
+            await self._refuse("" if isinstance(frame, OpenFrame) else frame.id, error)
 
     async def close(self) -> None:
         """The client has left: ends all that is under way and waits until it has ended."""
@@ -164,7 +169,7 @@ class Connection:
         self._check_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(Finish.SUPERSEDED)
-        arrival = self._arrival(frame)
+        arrival = self._arrival(_draft(frame))
         exchange = Exchange(frame.id, _purpose(frame), arrival.request_id, self._send)
         exchange.advance(Event.COMPLETE)
         self._under_way[frame.id] = exchange
@@ -196,14 +201,19 @@ class Connection:
             if len(self._ended) > MAX_REMEMBERED:
                 self._ended.popitem(last=False)
 
-    def _arrival(self, frame: CompleteFrame) -> Arrival:
+    def _arrival(self, draft: Draft) -> Arrival:
         return Arrival(
             protocol="stream",
             key_text=self._caller.key_text,
-            draft=_draft(frame),
+            draft=draft,
             received_s=self._backend.clock.monotonic_s(),
             occurred_at_ms=self._backend.clock.now_ms(),
         )
+
+    def _open(self, frame: OpenFrame) -> None:
+        """Warmed when there is room for it; neither that nor what is wrong with it is told."""
+        tenant_id = self._caller.principal.snapshot.tenant_id
+        self._backend.warm(tenant_id, self._arrival(_opened(frame)))
 
     def _cancel(self, frame: CancelFrame) -> None:
         exchange = self._under_way.get(frame.id)
@@ -257,11 +267,32 @@ def _draft(frame: CompleteFrame) -> Draft:
         suffix=frame.suffix,
         path=frame.path,
         language=frame.language,
-        files=tuple(DraftFile(file.path, file.text, file.edited_at) for file in frame.files),
+        files=_files(frame.files),
         repository=frame.repository.name,
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,
     )
+
+
+def _opened(frame: OpenFrame) -> Draft:
+    """As if somebody typed in the middle of it: what comes before the text in a prompt depends on
+    how long the text is, hardly on where in it the cursor stands."""
+    middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
+    return Draft(
+        mode="inline",
+        prefix=frame.text[:middle],
+        suffix=frame.text[middle:],
+        path=frame.path,
+        language=frame.language,
+        files=_files(frame.files),
+        repository=frame.repository.name,
+        trigger="prefetch",
+        is_warm_up=True,
+    )
+
+
+def _files(frames: list[FileFrame]) -> tuple[DraftFile, ...]:
+    return tuple(DraftFile(file.path, file.text, file.edited_at) for file in frames)
 
 
 def _meta(account: Account) -> Meta:

@@ -43,6 +43,16 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     trigger: str = "automatic"
 
 
+class OpenFrame(msgspec.Struct, frozen=True, tag="open"):
+    """A file was opened in the editor: nothing answers it."""
+
+    path: str
+    text: str
+    language: str = ""
+    files: list[FileFrame] = []
+    repository: RepositoryFrame = RepositoryFrame()
+
+
 class CancelFrame(msgspec.Struct, frozen=True, tag="cancel"):
     id: str
 
@@ -54,7 +64,7 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     after_ms: int = 0
 
 
-ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame
+ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame | OpenFrame
 
 
 class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
@@ -104,6 +114,7 @@ class _AnyFrame(msgspec.Struct):
     id: str = ""
 
 
+_TYPES: Final = ("complete", "cancel", "outcome", "open")
 _decode = msgspec.json.Decoder(ClientFrame).decode
 _decode_any = msgspec.json.Decoder(_AnyFrame).decode
 _encode = msgspec.json.Encoder().encode
@@ -128,7 +139,7 @@ def decode_frame(text: str) -> ClientFrame:
         raise _explain(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
         raise BadFrame("bad_json", "The frame is not a JSON object.") from None
-    if not 0 < len(frame.id) <= MAX_ID_CHARS:
+    if not isinstance(frame, OpenFrame) and not 0 < len(frame.id) <= MAX_ID_CHARS:
         raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 
@@ -144,8 +155,9 @@ def _explain(text: str, error: msgspec.ValidationError) -> BadFrame:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return BadFrame("bad_field", "The frame is not an object with a text `type` and `id`.")
     identifier = seen.id if len(seen.id) <= MAX_ID_CHARS else ""
-    if seen.type not in ("complete", "cancel", "outcome"):
-        return BadFrame("unknown_type", "type must be complete, cancel or outcome.", id=identifier)
+    if seen.type not in _TYPES:
+        message = f"type must be one of {', '.join(_TYPES)}."
+        return BadFrame("unknown_type", message, id=identifier)
     place = _PLACE.search(str(error))
     field = place[1] if place and place[1] else "a required field"
     return BadFrame("bad_field", f"{field} is missing or malformed.", id=identifier)

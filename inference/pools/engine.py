@@ -28,6 +28,7 @@ class EngineRequest:
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
     num_at_replica: int = 0  # requests of this gateway under way there, this one not counted
+    gives_way: bool = False  # to any other request at that replica: it is cancelled
     others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails before it begins
 
     @property

@@ -57,7 +57,7 @@ async def _chunks(
 async def _attempt(
     engine: Engine, request: EngineRequest, replicas: Replicas, account: Account
 ) -> AsyncGenerator[Chunk, None]:
-    with replicas.attempt(request.replica) as attempt:
+    with replicas.attempt(request.replica, gives_way=request.gives_way) as attempt:
         try:
             async with engine.complete(request) as chunks:
                 async for chunk in chunks:

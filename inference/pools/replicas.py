@@ -1,10 +1,11 @@
 """What this gateway knows of each replica: its circuit, and how much it has under way there."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -33,7 +34,29 @@ class _Condition:
     num_failures: int = 0  # in a row
     rests_until_s: float = 0.0  # monotonic; while it is open
     has_trial: bool = False  # while it is half open: a request tries it
-    num_under_way: int = 0
+    num_under_way: int = 0  # without what gives way
+    giving_way: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        for task in self.giving_way:
+            task.cancel()
+        self.giving_way.clear()
+        self.num_under_way += 1
+        try:
+            yield
+        finally:
+            self.num_under_way -= 1
+
+    @contextmanager
+    def way_given(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None, "an attempt is awaited in a task"
+        self.giving_way.add(task)
+        try:
+            yield
+        finally:
+            self.giving_way.discard(task)
 
 
 @dataclass(slots=True)
@@ -72,16 +95,18 @@ class Replicas:
         return self._of(replica).num_under_way
 
     @contextmanager
-    def attempt(self, replica: Replica) -> Iterator[Attempt]:
-        """Counts as under way until the context is left; what it says then moves the circuit."""
+    def attempt(self, replica: Replica, *, gives_way: bool = False) -> Iterator[Attempt]:
+        """Counts as under way until the context is left; what it says then moves the circuit.
+
+        What gives way does not count, and its task is cancelled when something else comes.
+        """
         condition, attempt = self._of(replica), Attempt()
         is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
-        condition.num_under_way += 1
         try:
-            yield attempt
+            with condition.way_given() if gives_way else condition.under_way():
+                yield attempt
         finally:
-            condition.num_under_way -= 1
             if is_trial:
                 condition.has_trial = False
             if attempt.has_succeeded is not None:

@@ -8,9 +8,11 @@ from array import array
 from typing import Final
 
 from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
 from caret.foundation.ids import CacheSalt
 from inference.completion.request import Admitted, CompletionRequest
 from inference.context.prompt import Prompt
+from inference.errors import Dropped
 from inference.pools.catalog import Pools, Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import Replicas
@@ -25,6 +27,7 @@ _PRIORITIES: Final = {
     Mode.DOCSTRING: 2,
     Mode.CHAT: 3,
 }
+_LAST: Final = 4  # warm-ups
 # Two of the largest blocks that engines use by default, a few lines of code.
 _HEAD_TOKENS: Final = 64
 _MAX_RETRIES: Final = 1  # somebody waits
@@ -43,20 +46,25 @@ class Router:
 
 
 def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
+    """Raises Dropped (shed) for a warm-up whose replica has something else to do."""
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.salt(admitted.principal)
     replica, *others = _preferred(router, admitted, prompt, salt=salt)
+    num_under_way = router.replicas.num_under_way(replica)
+    if request.is_warm_up and num_under_way:
+        raise Dropped(Finish.SHED)
     return EngineRequest(
         pool=pool,
         replica=replica,
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
         stop=(*request.stop, "\n") if prompt.is_single_line else request.stop,
-        max_tokens=request.max_tokens,
+        max_tokens=1 if request.is_warm_up else request.max_tokens,
         salt=salt,
-        priority=_PRIORITIES[request.mode],
-        num_at_replica=router.replicas.num_under_way(replica),
-        others=tuple(others),
+        priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
+        num_at_replica=num_under_way,
+        others=() if request.is_warm_up else tuple(others),
+        gives_way=request.is_warm_up,
     )
 
 

@@ -40,7 +40,7 @@ from inference.gateway.redis_leases import RedisLeases
 from inference.gateway.seats import Seats
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.gateway.suggestions import Suggestions
-from inference.pipeline import DataPlane
+from inference.pipeline import DataPlane, warm
 from inference.pools.catalog import Pools, read_catalog
 from inference.pools.http_client import HttpClient
 from inference.pools.prober import Prober
@@ -51,6 +51,7 @@ from inference.pools.vllm_metrics import VllmMetrics
 from inference.prefix_cache.feed import KvEventFeed, Publication
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
+from inference.prefix_cache.warm import Warmer
 from inference.recording.engines import EngineWatch
 from inference.recording.gauges import Gauges
 from inference.recording.journal import FileJournal
@@ -166,6 +167,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
             asyncio.create_task(_keep_running("leases", leases.run)),
             asyncio.create_task(_keep_running("newest", _newest_feed(plane, links).run)),
+            asyncio.create_task(
+                _keep_running("warm-ups", partial(plane.warmer.run, partial(warm, plane)))
+            ),
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
             asyncio.create_task(_keep_running("collector", _collector(plane).run)),
             *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
@@ -300,6 +304,7 @@ def _plane(
         engine=VllmEngine(links.engines),
         recorder=recorder,
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
+        warmer=Warmer(clock),
         public_code=IndexFile(config.public_code_file) if config.public_code_file else None,
     )
 

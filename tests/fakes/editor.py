@@ -32,7 +32,13 @@ class Editor:
         self.frames: list[ServerFrame] = []
         self.journal = FakeJournal()
         self.has_left = False
-        backend = Backend(serve=self._serve, keep=self.journal.append, clock=FakeClock())
+        self.opened: list[Arrival] = []
+        backend = Backend(
+            serve=self._serve,
+            keep=self.journal.append,
+            warm=lambda _tenant_id, arrival: self.opened.append(arrival),
+            clock=FakeClock(),
+        )
         self.connection = Connection(backend, Caller(PRINCIPAL, "key"), self._take)
         self.arrivals: list[Arrival] = []
 
@@ -40,6 +46,9 @@ class Editor:
         if kind == "complete":
             fields = {"prefix": "a = ", "path": f"{id}.py", **fields}
         await self.connection.on_frame(json.dumps({"type": kind, "id": id, **fields}))
+
+    async def opens(self, **fields: Any) -> None:
+        await self.connection.on_frame(json.dumps({"type": "open", **fields}))
 
     def of(self, id: str) -> list[ServerFrame]:
         return [frame for frame in self.frames if frame.id == id]

@@ -12,6 +12,7 @@ from inference.context.writer import PromptWriter
 from inference.gateway.authority import Authority
 from inference.gateway.suggestions import Suggestions
 from inference.pipeline import DataPlane
+from inference.prefix_cache.warm import Warmer
 from inference.recording.record import Recorder
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
@@ -49,6 +50,7 @@ class FakeGateway:
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
+            warmer=Warmer(self.clock),
         )
 
     @property

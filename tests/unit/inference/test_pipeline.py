@@ -19,6 +19,7 @@ from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.gateway.suggestions import Suggestions
 from inference.pipeline import DataPlane, complete, serve
+from inference.prefix_cache.warm import Warmer
 from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
@@ -59,6 +60,7 @@ class Gateway:
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
+            warmer=Warmer(self.clock),
         )
 
     async def serves(

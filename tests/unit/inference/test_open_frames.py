@@ -1,0 +1,26 @@
+"""`open` frames: a file was opened in an editor."""
+
+from tests.fakes.editor import open_editor
+
+
+async def test_a_file_that_is_opened_is_wanted_warm_and_answered_by_nothing() -> None:
+    async with open_editor() as editor:
+        text = "def area(self):\n    return 1\n"
+        files = [{"path": "b.py", "text": "b = 1\n"}]
+        await editor.opens(path="a.py", text=text, files=files, repository={"name": "shop"})
+
+        (arrival,) = editor.opened
+
+    draft = arrival.draft
+    assert (draft.prefix + draft.suffix, draft.path, draft.repository) == (text, "a.py", "shop")
+    assert [file.path for file in draft.files] == ["b.py"]
+    assert (draft.is_warm_up, draft.trigger) == (True, "prefetch")
+    assert editor.frames == []
+
+
+async def test_an_open_frame_without_its_text_is_refused_without_an_id() -> None:
+    async with open_editor() as editor:
+        await editor.opens(path="a.py")
+
+        assert editor.ends("") == ["bad_field"]
+        assert editor.opened == []

@@ -1,0 +1,283 @@
+"""Warm-ups: who may have them, what they give way to, and what they leave behind."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from caret.contracts.usage import Finish
+from caret.foundation.ids import TenantId
+from inference.completion.arrival import Arrival, DraftFile
+from inference.errors import Dropped, EngineFailed
+from inference.pipeline import serve, warm
+from inference.prefix_cache import warm as stage
+from inference.prefix_cache.warm import (
+    MAX_AGE_S,
+    MAX_AT_ONCE,
+    MAX_OF_TENANT,
+    MAX_TRIES,
+    MAX_WAITING,
+    REMEMBERED_S,
+    Warmer,
+)
+from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.requests import make_admitted, make_arrival
+from tests.fakes.tenants import ACME, GLOBEX, make_principal
+from tests.fakes.waiting import until
+
+OTHER_FILE = DraftFile("b.py", "def area(self):\n    return 1\n" * 40, edited_at=0.0)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "PAUSE_S", 0.0)  # the pause itself, not our code
+
+
+class Warming:
+    """Stands in for the pipeline."""
+
+    def __init__(self, *, errors: Sequence[Exception] = ()) -> None:
+        self.arrivals: list[Arrival] = []
+        self._errors = iter(errors)
+        self.hangs = False
+
+    async def __call__(self, arrival: Arrival) -> None:
+        self.arrivals.append(arrival)
+        if error := next(self._errors, None):
+            raise error
+        if self.hangs:
+            await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _running(warmer: Warmer, warming: Any) -> AsyncIterator[None]:
+    running = asyncio.create_task(warmer.run(warming))
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _ended(warmer: Warmer, count: int = 1) -> dict[str, int]:
+    await until(lambda: warmer.num_ended.total() >= count)
+    return dict(warmer.num_ended)
+
+
+async def test_a_file_that_is_opened_is_warmed() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming()
+
+    async with _running(warmer, warming):
+        warmer.opens(ACME, make_arrival(path="a.py"))
+        ended = await _ended(warmer)
+
+    assert ended == {"warmed": 1}
+    assert [arrival.draft.path for arrival in warming.arrivals] == ["a.py"]
+
+
+async def test_the_newest_of_a_tenant_displaces_its_oldest() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming()
+    for number in range(MAX_OF_TENANT + 1):
+        warmer.opens(ACME, make_arrival(path=f"{number}.py"))
+
+    async with _running(warmer, warming):
+        ended = await _ended(warmer, MAX_OF_TENANT + 1)
+
+    assert ended == {"displaced": 1, "warmed": MAX_OF_TENANT}
+    assert "0.py" not in [arrival.draft.path for arrival in warming.arrivals]
+
+
+def test_one_tenant_leaves_room_for_another() -> None:
+    warmer = Warmer(FakeClock())
+    for _ in range(MAX_WAITING):
+        warmer.opens(ACME, make_arrival())
+
+    warmer.opens(GLOBEX, make_arrival())
+
+    assert warmer.num_waiting == MAX_OF_TENANT + 1
+
+
+def test_what_waits_is_bounded_in_all() -> None:
+    warmer = Warmer(FakeClock())
+    for number in range(MAX_WAITING + 3):
+        warmer.opens(TenantId(str(number)), make_arrival())
+
+    assert warmer.num_waiting == MAX_WAITING
+    assert warmer.num_ended == {"full": 3}
+
+
+async def test_few_run_at_once() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming()
+    warming.hangs = True
+
+    async with _running(warmer, warming):
+        for number in range(4):
+            warmer.opens(TenantId(str(number)), make_arrival())
+        await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
+        await asyncio.sleep(0.01)
+
+        assert len(warming.arrivals) == MAX_AT_ONCE
+
+
+async def test_what_was_shed_is_tried_again() -> None:
+    shed = Dropped(Finish.SHED)
+    warmer, warming = Warmer(FakeClock()), Warming(errors=[shed, shed])
+
+    async with _running(warmer, warming):
+        warmer.opens(ACME, make_arrival())
+        ended = await _ended(warmer)
+
+    assert (ended, len(warming.arrivals)) == ({"warmed": 1}, 3)
+
+
+async def test_what_is_shed_each_time_is_let_go() -> None:
+    warmer = Warmer(FakeClock())
+    warming = Warming(errors=[Dropped(Finish.SHED)] * 99)
+
+    async with _running(warmer, warming):
+        warmer.opens(ACME, make_arrival())
+        ended = await _ended(warmer)
+
+    assert (ended, len(warming.arrivals)) == ({"shed": 1}, MAX_TRIES)
+
+
+async def test_what_failed_is_not_tried_again() -> None:
+    warmer = Warmer(FakeClock())
+    warming = Warming(errors=[EngineFailed("engine_lost", "")])
+
+    async with _running(warmer, warming):
+        warmer.opens(ACME, make_arrival())
+        ended = await _ended(warmer)
+
+    assert (ended, len(warming.arrivals)) == ({"engine_lost": 1}, 1)
+
+
+async def test_a_defect_ends_nothing_but_its_warm_up() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming(errors=[ValueError("planted")])
+
+    async with _running(warmer, warming):
+        warmer.opens(ACME, make_arrival())
+        warmer.opens(ACME, make_arrival())
+        ended = await _ended(warmer, 2)
+
+    assert ended == {"defect": 1, "warmed": 1}
+
+
+async def test_what_is_old_is_let_go() -> None:
+    clock = FakeClock()
+    warmer, warming = Warmer(clock), Warming()
+    warmer.opens(ACME, make_arrival(clock=clock))
+    clock.pass_s(MAX_AGE_S + 1)
+
+    async with _running(warmer, warming):
+        ended = await _ended(warmer)
+
+    assert (ended, warming.arrivals) == ({"stale": 1}, [])
+
+
+def test_the_first_completion_of_a_repository_is_followed_by_a_warm_up() -> None:
+    clock = FakeClock()
+    warmer = Warmer(clock)
+
+    for repository in ("shop", "shop", "till", ""):
+        warmer.notices(make_admitted(repository=repository), make_arrival(clock=clock))
+
+    assert warmer.num_waiting == 2
+
+
+def test_the_neighbours_repository_of_the_same_name_is_another() -> None:
+    warmer = Warmer(FakeClock())
+
+    for tenant_id in (ACME, GLOBEX):
+        principal = make_principal(tenant_id=tenant_id)
+        warmer.notices(make_admitted(principal, repository="shop"), make_arrival())
+
+    assert warmer.num_waiting == 2
+
+
+def test_a_repository_that_was_left_for_long_is_new_again() -> None:
+    clock = FakeClock()
+    warmer = Warmer(clock)
+    admitted = make_admitted(repository="shop")
+
+    warmer.notices(admitted, make_arrival(clock=clock))
+    clock.pass_s(REMEMBERED_S + 1)
+    warmer.notices(admitted, make_arrival(clock=clock))
+
+    assert warmer.num_waiting == 2
+
+
+def _opened(gateway: FakeGateway, **fields: Any) -> Arrival:
+    arrival = make_arrival(key_text=KEY.text, clock=gateway.clock, is_warm_up=True, **fields)
+    return replace(arrival, draft=replace(arrival.draft, files=(OTHER_FILE,)))
+
+
+async def test_only_what_stays_put_is_prefilled_and_nothing_is_recorded() -> None:
+    gateway = FakeGateway()
+    arrival = _opened(gateway, prefix="a = 1\n" * 50)
+
+    await warm(gateway.plane, arrival)
+    client = FakeClient()
+    draft = replace(arrival.draft, is_warm_up=False)
+    await serve(gateway.plane, replace(arrival, draft=draft), client)
+
+    warmed, real = gateway.engine.requests
+    length = len(warmed.token_ids)
+    assert 64 <= length < len(real.token_ids)
+    assert warmed.token_ids == real.token_ids[:length]
+    assert (warmed.max_tokens, warmed.replica, warmed.salt) == (1, real.replica, real.salt)
+    assert warmed.priority > real.priority
+    assert len(gateway.journal.completions) == 1
+
+
+async def test_where_little_stays_put_nothing_is_asked() -> None:
+    gateway = FakeGateway()
+
+    with pytest.raises(Dropped):
+        await warm(gateway.plane, make_arrival(key_text=KEY.text, is_warm_up=True))
+
+    assert gateway.engine.requests == []
+
+
+async def test_a_busy_replica_is_not_warmed() -> None:
+    gateway = FakeGateway()
+    (replica,) = gateway.plane.router.pools.by_name["demo-fast"].replicas
+
+    with gateway.plane.router.replicas.attempt(replica), pytest.raises(Dropped):
+        await warm(gateway.plane, _opened(gateway))
+
+    assert gateway.engine.requests == []
+
+
+async def test_a_warm_up_gives_way_to_a_request_and_leaves_nothing_behind() -> None:
+    gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
+    warming = asyncio.create_task(warm(gateway.plane, _opened(gateway)))
+    await until(lambda: gateway.engine.num_open == 1)
+
+    gateway.engine.hangs = False
+    gateway.engine.chunks = chunks_of("b")
+    client = FakeClient()
+    await serve(gateway.plane, make_arrival(key_text=KEY.text, clock=gateway.clock), client)
+    await asyncio.gather(warming, return_exceptions=True)
+
+    assert warming.cancelled()
+    assert client.ends == ["done"]
+    assert (gateway.engine.num_open, gateway.plane.admission.seats.num_taken) == (0, 0)
+
+
+async def test_a_warm_up_does_not_count_as_load() -> None:
+    gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
+    warming = asyncio.create_task(warm(gateway.plane, _opened(gateway)))
+    await until(lambda: gateway.engine.num_open == 1)
+
+    num_under_way = gateway.plane.router.replicas.num_under_way(gateway.engine.requests[0].replica)
+    warming.cancel()
+    await asyncio.gather(warming, return_exceptions=True)
+
+    assert num_under_way == 0
