@@ -11,6 +11,7 @@ completion; so what was shown is never taken back. It ends
 Held back at the end and dropped: white space, and what the rest of the cursor's line already says.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,9 +37,15 @@ class Surroundings:
     next_line: str
 
 
+# Whether a line goes on with the block whatever its indentation: of the text before it and itself.
+GoesOn = Callable[[str, str], bool]
+
+
 class Cutter:
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: Surroundings, goes_on: GoesOn | None = None) -> None:
         self._around = surroundings
+        self._goes_on = goes_on
+        self._text = ""  # the lines before this one
         self._held = ""  # white space and newlines before the current line
         self._line = ""  # the current line so far
         self._num_shown = 0  # characters of it that were shown
@@ -119,6 +126,7 @@ class Cutter:
         shown = self._rest(line)
         self._held += self._line[len(line) :] + "\n"
         self._num_unopened += _num_unopened(line)
+        self._text += f"{self._line}\n"
         self._line, self._num_shown, self._is_first_line = "", 0, False
         return shown
 
@@ -137,7 +145,9 @@ class Cutter:
         content = self._line.lstrip()
         indent = len(self._line) - len(content)
         # A closing bracket at the block's own level still belongs to it.
-        return indent < min_indent and not (indent == min_indent - 1 and content[0] in _CLOSERS)
+        if indent >= min_indent or (indent == min_indent - 1 and content[0] in _CLOSERS):
+            return False
+        return self._goes_on is None or not self._goes_on(self._text, self._line)
 
     def _may_repeat(self, content: str) -> bool:
         """Whether the line, of which nothing was shown, may become one that is to be dropped."""

@@ -27,6 +27,7 @@ _MAX_JOINED_LINES: Final = 20  # between `if (a) {` and the `} else {` that is k
 _GOES_ON: Final = re.compile(
     r"[)\]}]|</|(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|then|do|when|in)\b"
 )
+_BRANCH: Final = re.compile(r"\s*(?P<brace>\}\s*)?(?P<word>else|elif|except|finally|catch)\b")
 _CLOSES: Final = re.compile(r"[)\]}]|</|(?:end|fi|done|esac)\b|;;")
 
 
@@ -76,8 +77,11 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
             continue
         if _indent(line) < indent or _leads_to(kept[-1], line):
             indent = _indent(line)
+            if (begun := _begun(line)) is not None:
+                kept += [line, begun]
+                continue
             first = _opening(lines, position)
-            kept += lines[first : position + 1][::-1]
+            kept += lines[first : _end_of_head(lines, position)][::-1]
             position = first
         if indent == 0 and not _GOES_ON.match(kept[-1].lstrip()):
             break
@@ -122,6 +126,31 @@ def _num_quotes(line: str) -> int:
 def _leads_to(below: str, line: str) -> bool:
     """`below`, the first line kept, goes on with what `line` has begun."""
     return bool(_GOES_ON.match(below.lstrip())) and _indent(line) == _indent(below)
+
+
+def _end_of_head(lines: list[str], position: int) -> int:
+    """After the last line of a head that has parameters on several lines."""
+    depth = 0
+    for end in range(position, min(len(lines), position + _MAX_JOINED_LINES)):
+        depth += sum(map(lines[end].count, "([")) - sum(map(lines[end].count, ")]"))
+        if depth <= 0:
+            return end + 1
+    return position + 1
+
+
+def _begun(line: str) -> str | None:
+    """What might have come before a line that goes on with an `if` or a `try`; so that what did
+    need not be looked for. None: to be looked for."""
+    found = _BRANCH.match(line)
+    if found is None:
+        return None
+    is_tried = found["word"] in ("except", "finally", "catch")
+    indent = line[: len(line) - len(line.lstrip())]
+    if found["brace"]:
+        return f"{indent}try {{" if is_tried else f"{indent}if (1) {{"
+    if not line.rstrip().endswith(":"):
+        return None
+    return f"{indent}{'try' if is_tried else 'if 1'}:\n{indent}    pass"
 
 
 def _opening(lines: list[str], position: int) -> int:

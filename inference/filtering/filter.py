@@ -1,12 +1,13 @@
 """filter: of the engine's stream goes on what is worth showing; what is decided ends it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from functools import lru_cache, partial
 from typing import Final
 
 import structlog
 
+from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from caret.foundation.environment import BadSetting
 from caret.foundation.grammars import grammar_of
@@ -57,14 +58,16 @@ async def filter(
         texts = _unfiltered(chunks, account)
     else:
         around = surroundings_of(request, is_single_line=prompt.is_single_line)
+        syntax = _syntax(request, admitted.variant)
+        cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
         line_before = request.prefix.rpartition("\n")[2]
-        gate = Gate(_checks(admitted, public_code), line_before=line_before)
-        texts = _filtered(chunks, Cutter(around), gate, account)
+        gate = Gate(_checks(admitted, syntax, public_code), line_before=line_before)
+        texts = _filtered(chunks, cutter, gate, account)
     async with aclosing(texts):
         yield texts
 
 
-def _checks(admitted: Admitted, public_code: PublicCode | None) -> Checks:
+def _checks(admitted: Admitted, syntax: Syntax | None, public_code: PublicCode | None) -> Checks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)
     public = None
@@ -74,20 +77,20 @@ def _checks(admitted: Admitted, public_code: PublicCode | None) -> Checks:
         else:
             public = Matcher(public_code, prefix=request.prefix).is_public
     return Checks(
-        is_sound=_soundness(request, admitted.variant),
+        is_sound=syntax.is_sound if syntax is not None else None,
+        # In mode fim the client has its own idea of where it ends.
+        ends_before=syntax.ends_before if syntax and request.mode is not Mode.FIM else None,
         held_from=partial(held_from, kind=kind) if policy.withholds_secrets else None,
         has_secret=partial(has_credential, kind=kind) if policy.withholds_secrets else None,
         is_public=public,
     )
 
 
-def _soundness(request: CompletionRequest, variant: Variant) -> Callable[[str], bool] | None:
+def _syntax(request: CompletionRequest, variant: Variant) -> Syntax | None:
     grammar = grammar_of(request.language, request.path)
     if grammar is None or variant.filter == "plain":
         return None
-    return Syntax(
-        grammar, parser_of(grammar), prefix=request.prefix, suffix=request.suffix
-    ).is_sound
+    return Syntax(grammar, parser_of(grammar), prefix=request.prefix, suffix=request.suffix)
 
 
 @lru_cache(maxsize=1_024)

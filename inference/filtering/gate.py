@@ -27,6 +27,9 @@ class Checks:
     """None: not asked for. Each gets the completion so far, or its last line."""
 
     is_sound: Callable[[str], bool] | None = None  # of all text up to the end of a line
+    # Whether the cursor's block has ended before the last line; asked after is_sound, of the text
+    # and the place where that line begins.
+    ends_before: Callable[[str, int], bool] | None = None
     # From which character of a line on it may become a credential, and whether it has one. A line
     # comes with what stands before the cursor on it.
     held_from: Callable[[str], int | None] | None = None
@@ -103,12 +106,22 @@ class Gate:
             self.is_withheld = self._line_start == 0
             self._end(CutReason.SECRET)
         elif self._checks.is_sound is None or self._checks.is_sound(self._text):
-            self._is_ever_sound = True
-            self._num_good, self._num_unsound = len(self._text), 0
+            self._accept_line()
         else:
             self._num_unsound += 1
             if self._num_unsound > MAX_UNSOUND_LINES:
                 self._end(CutReason.SYNTAX)
+
+    def _accept_line(self) -> None:
+        ends_before = self._checks.ends_before
+        if self._line_start and ends_before and ends_before(self._text, self._line_start):
+            self._num_unsound = 0
+            self._end(CutReason.BLOCK_END)
+            return
+        self._is_ever_sound = True
+        self._num_unsound = 0
+        # Blank lines go out with what follows them.
+        self._num_good = max(self._num_good, len(self._text.rstrip()))
 
     def _is_never_sound(self) -> bool:
         return self.reason is CutReason.SYNTAX and not self._is_ever_sound

@@ -14,7 +14,7 @@ from tree_sitter import Node, Parser, Tree
 
 from caret.foundation.grammars import Grammar, load
 from inference.filtering.excerpt import SIZES, Excerpt, excerpt
-from inference.filtering.unfinished import finishes
+from inference.filtering.unfinished import finishes, is_within_text
 
 Parse = Callable[[bytes], Tree]  # the port to the parser
 
@@ -23,6 +23,7 @@ _GOES_ON: Final = tuple("+-*/%=&|<>?!.\\~^")
 _ANNOTATION: Final = ("@", "#[", "#")
 # Statements of these run over lines without a sign of it: no line can be called unfinished.
 _LENIENT: Final = frozenset({Grammar.SQL, Grammar.HTML, Grammar.YAML})
+_DIRECTIVES: Final = frozenset({Grammar.C, Grammar.CPP, Grammar.CSHARP})
 _PHP_TAG: Final = "<?php"
 
 
@@ -39,54 +40,53 @@ class Syntax:
         self._parse_bytes = parse
         self._prefix = prefix
         self._suffix = suffix
+        self._whole: tuple[str, Tree] | None = None  # the completion asked about last, finished
+        self._near: Excerpt = excerpt(prefix, suffix, 0)
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_sound(self, completion: str) -> bool:
         """Whether the file is no more broken with the completion than it was before."""
-        near = self._near
-        if not self._damage(near.before + completion + near.after) or self._is_prose:
+        self._whole = (completion, self._parse_with(completion))
+        if not self._damage_of(self._whole[1]) or self._is_prose:
             return True
-        near, settled = self._settled
+        settled = self._settled
         allowed = settled
         if settled or not self._is_whole(completion):
             allowed = max(settled, self._unwritten)
+        near = self._near
         rest, newline, below = near.after.partition("\n")
         written = near.before + completion
         line = near.line_before + completion + rest
-        variants = ("", *finishes(self._grammar, line))
-        return any(
-            self._damage(f"{written}{rest}{finish}{newline}{below}") <= allowed
-            for finish in variants
-        )
+        for finish in ("", *finishes(self._grammar, line)):
+            tree = self._parse(f"{written}{rest}{finish}{newline}{below}")
+            if self._damage_of(tree) <= allowed:
+                self._whole = (completion, tree)
+                return True
+        return False
 
     @cached_property
     def _is_prose(self) -> bool:
-        """Within a docstring, of which an excerpt may hold one end only."""
-        if self._grammar is not Grammar.PYTHON:
-            return False
-        return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
+        """Within a docstring or comment, of which an excerpt may hold one end only."""
+        if self._grammar is Grammar.PYTHON:
+            return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
+        has_comments = is_within_text(self._grammar, "/*")
+        return has_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
 
     @cached_property
-    def _near(self) -> Excerpt:
-        return excerpt(self._prefix, self._suffix, 0)
-
-    @cached_property
-    def _settled(self) -> tuple[Excerpt, int]:
-        """The smallest excerpt that parses without the line being written, and its damage."""
-        settled = 0
-        near = self._near
-        for size in range(len(SIZES)):
-            near = excerpt(self._prefix, self._suffix, size) if size else near
-            settled = self._damage(near.settled)
-            if not settled:
-                break
-        return near, settled
+    def _settled(self) -> int:
+        """The damage without the line being written. Where there is some, a larger excerpt may show
+        that it is the excerpt's; from now on that is what is looked at."""
+        settled = self._damage(self._near.settled)
+        for size in range(1, len(SIZES)):
+            if settled:
+                self._near = excerpt(self._prefix, self._suffix, size)
+                settled = self._damage(self._near.settled)
+        return settled
 
     @cached_property
     def _unwritten(self) -> int:
         """The damage with the half-written line as it stands."""
-        near, _ = self._settled
-        return self._damage(near.before + near.after)
+        return self._damage(self._near.before + self._near.after)
 
     def _is_whole(self, completion: str) -> bool:
         if self._grammar in _LENIENT:
@@ -94,11 +94,64 @@ class Syntax:
         line = (self._near.line_before + completion).rpartition("\n")[2].strip()
         return not line.endswith(_GOES_ON) and not line.startswith(_ANNOTATION)
 
+    def ends_before(self, completion: str, line_start: int) -> bool:
+        """Whether the block is over before the completion's line that begins at `line_start`, where
+        indentation does not tell: at the top of a file, after the first definition (or anything
+        else of several lines). To be asked after `is_sound`; not over where the text is not whole.
+        """
+        if self._whole is None or self._whole[0] != completion:
+            return False
+        tree, line = self._whole[1], completion[line_start:]
+        is_top = not self._near.line_before and line[:1].strip()
+        if not is_top or tree.root_node.has_error:
+            return False
+        cursor = self._offset(self._near.before)
+        first = cursor + _num_bytes(completion) - _num_bytes(completion.lstrip())
+        return _is_over(
+            tree.root_node, first=first, line=cursor + _num_bytes(completion[:line_start])
+        )
+
+    def goes_on(self, completion: str, line: str) -> bool:
+        """Whether a line that is indented less than the block belongs to it all the same."""
+        if self._grammar in _DIRECTIVES and line.lstrip().startswith("#"):
+            return True
+        return is_within_text(self._grammar, self._near.line_before + completion)
+
     def _damage(self, text: str) -> int:
+        return self._damage_of(self._parse(text))
+
+    def _damage_of(self, tree: Tree) -> int:
+        return damage(tree, looks_everywhere=self._grammar is Grammar.HTML)
+
+    def _parse(self, text: str) -> Tree:
         if self._has_tag and _PHP_TAG not in text:
             text = f"{_PHP_TAG} {text}"
-        tree = self._parse_bytes(text.encode("utf-8", "replace"))
-        return damage(tree, looks_everywhere=self._grammar is Grammar.HTML)
+        return self._parse_bytes(text.encode("utf-8", "replace"))
+
+    def _parse_with(self, completion: str) -> Tree:
+        return self._parse(self._near.before + completion + self._near.after)
+
+    def _offset(self, before: str) -> int:
+        """In the bytes that were parsed, of the end of `before`."""
+        is_tagged = self._has_tag and _PHP_TAG not in before
+        return _num_bytes(before) + (len(_PHP_TAG) + 1 if is_tagged else 0)
+
+
+def _is_over(root: Node, *, first: int, line: int) -> bool:
+    """Bytes: `first` is the completion's first character that is no white space, `line` the
+    line's. Whether the line begins something new, after something of several lines that the
+    completion has begun."""
+    before = [child for child in root.named_children if child.end_byte <= line]
+    has_definition = any(child.start_byte >= first and _num_lines(child) > 1 for child in before)
+    return has_definition and any(child.start_byte == line for child in root.named_children)
+
+
+def _num_lines(node: Node) -> int:
+    return node.end_point[0] - node.start_point[0] + 1
+
+
+def _num_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def damage(tree: Tree, *, looks_everywhere: bool = False) -> int:

@@ -55,6 +55,8 @@ _VOID_TAGS: Final = frozenset(
 )
 _TRY: Final = re.compile(r"\btry\s*\{\s*$")
 _DO: Final = re.compile(r"\bdo\s*\{\s*$")
+_HERE_DOCUMENTS: Final = frozenset({Grammar.BASH, Grammar.PHP, Grammar.RUBY})
+_HERE_DOCUMENT: Final = re.compile(r"<<[<~-]?[ \t]*['\"]?([A-Za-z_]\w*)")
 # After these something has to come, any name will do. (Not after a brace: a block may be empty.)
 _WANTS_MORE: Final = tuple(",([+-*/%=&|<>?!.~^")
 # What may make a whole of a line whose brackets are closed: the end of its statement, or a block.
@@ -88,9 +90,24 @@ def finishes(grammar: Grammar, text: str) -> Sequence[str]:
     return [*(text for text in texts if text), *(wanting + text for text in texts if wanting)]
 
 
+def is_within_text(grammar: Grammar, text: str) -> bool:
+    """Whether `text`, which begins a line of code, ends within a string or comment of several
+    lines, where indentation means nothing."""
+    _, quote = _scan(grammar, text)
+    return quote in _long_quotes(grammar) or _is_in_here_document(grammar, text)
+
+
 def _closers(grammar: Grammar, text: str) -> str:
     """Of brackets, long strings and comments, the innermost first."""
-    stack: list[str] = []  # what is open: brackets, at its end perhaps a quote
+    stack, quote = _scan(grammar, text)
+    end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
+    return _with_partners(grammar, text, end + "".join(reversed(stack)))
+
+
+def _scan(grammar: Grammar, text: str) -> tuple[list[str], str]:
+    """The brackets that would close what is open, the innermost last, and the quote that is open
+    at the end, or ""."""
+    stack: list[str] = []
     quote = ""
     position = 0
     while (found := _TOKENS.search(text, position)) is not None:
@@ -107,8 +124,19 @@ def _closers(grammar: Grammar, text: str) -> str:
             stack.append(_PAIRS[mark])
         elif stack and mark == stack[-1]:
             stack.pop()
-    end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
-    return _with_partners(grammar, text, end + "".join(reversed(stack)))
+    return stack, quote
+
+
+def _is_in_here_document(grammar: Grammar, text: str) -> bool:
+    if grammar not in _HERE_DOCUMENTS:
+        return False
+    opened = None
+    for line in text.split("\n"):
+        if opened is not None and line.strip().rstrip(";") == opened:
+            opened = None
+        elif opened is None and (found := _HERE_DOCUMENT.search(line)) is not None:
+            opened = found[1]
+    return opened is not None
 
 
 def _with_partners(grammar: Grammar, text: str, closers: str) -> str:

@@ -230,6 +230,14 @@ def test_a_docstring_is_prose() -> None:
     assert syntax.is_sound("), that it isn't:")
 
 
+def test_a_comment_is_prose() -> None:
+    prefix = "/*\n * Says, if it's asked\n" + " * and so on\n" * 50 + " * (and"
+    suffix = "\n" + " * and so on\n" * 50 + " */\nint a;\n"
+    syntax = Syntax(Grammar.C, parser_of(Grammar.C), prefix=prefix, suffix=suffix)
+
+    assert syntax.is_sound(" only then)) it isn't: {")
+
+
 def test_half_a_character_is_text_like_any_other() -> None:
     syntax = Syntax(Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix="a = ", suffix="")
 

@@ -1,0 +1,96 @@
+"""The part of a file around the cursor that is enough to parse what is written there."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.filtering.excerpt import SIZES, excerpt
+
+FILLER = "".join(f"        a{number} = {number}\n" for number in range(100))
+
+
+def test_a_small_file_is_taken_whole() -> None:
+    taken = excerpt("def f(a):\n    b = ", "\n    return b\n", 0)
+
+    assert (taken.before, taken.after) == ("def f(a):\n    b = ", "\n    return b\n")
+
+
+def test_what_opens_the_blocks_is_kept() -> None:
+    prefix = f"import os\n\n\nclass A:\n    name = 1\n\n    def f(self):\n{FILLER}        b = "
+
+    lines = excerpt(prefix, "", 0).before.split("\n")
+
+    assert lines[:2] == ["class A:", "    def f(self):"]
+    assert lines[-1] == "        b = "
+    assert len(lines) < 20
+
+
+def test_a_head_on_several_lines_is_kept_whole() -> None:
+    prefix = f"def f(\n    a,\n    b,\n):\n{FILLER.replace('        ', '    ')}    c = "
+
+    assert excerpt(prefix, "", 0).before.startswith("def f(\n    a,\n    b,\n):\n")
+
+
+def test_a_branch_is_kept_with_a_beginning_of_its_own() -> None:
+    prefix = f"def f(a):\n    if a:\n{FILLER}    else:\n{FILLER}        c = "
+
+    assert excerpt(prefix, "", 0).before.startswith(
+        "def f(a):\n    if 1:\n        pass\n    else:\n"
+    )
+
+
+def test_what_closes_the_blocks_is_kept() -> None:
+    suffix = f"\n{FILLER}      }}\n      g();\n    }}\n    h() {{}}\n  }}\n}}\n"
+
+    kept = excerpt("class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0).after
+
+    assert [line for line in kept.split("\n") if line.strip() in ("}", "},")] == [
+        "      }",
+        "    }",
+        "  }",
+        "}",
+    ]
+
+
+def test_brackets_are_not_cut_in_two() -> None:
+    items = "".join(f"    {number},\n" for number in range(15))
+    prefix = f"import os\n\na = [\n{items}]\nb = "
+
+    assert "a = [\n" in excerpt(prefix, "\n", 0).before
+
+
+def test_the_settled_text_is_without_the_cursors_line() -> None:
+    taken = excerpt("def f(a):\n    b = ", ")\n    return b\n", 0)
+
+    assert taken.settled == "def f(a):\n    return b\n"
+    assert taken.line_before == "    b = "
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["", "a", "  b(", "  )", "    else:", "} else {", "}", "\tc", '  """', "(", "]"]
+    ),
+    max_size=120,
+).map("\n".join)
+
+
+@given(LINES, LINES, st.sampled_from(range(len(SIZES))))
+def test_an_excerpt_ends_and_begins_at_the_cursor(prefix: str, suffix: str, size: int) -> None:
+    taken = excerpt(prefix, suffix, size)
+
+    assert taken.line_before == prefix.rpartition("\n")[2]
+    assert taken.after.partition("\n")[0] == suffix.partition("\n")[0]
+
+
+@given(st.integers(min_value=1_000, max_value=20_000))
+def test_a_long_file_gives_no_longer_an_excerpt(num_lines: int) -> None:
+    text = "        a = 1\n" * num_lines
+
+    taken = excerpt(f"class A:\n    def f(self):\n{text}        ", f"\n{text}", 0)
+
+    assert len(taken.before) + len(taken.after) < 1_000
+
+
+def test_an_endless_line_is_cut() -> None:
+    taken = excerpt("a" * 1_000_000, "b" * 1_000_000, 0)
+
+    assert len(taken.before) + len(taken.after) < 20_000
