@@ -16,6 +16,7 @@ class DataPlaneConfig:
     journal_folder: Path
     experiments_file: Path | None  # None: no experiments
     public_code_file: Path | None  # an index of public code; None: nothing is compared
+    has_retrieval: bool  # a worker indexes and finds, for tenants whose policy allows it
     allowed_origins: frozenset[str]  # of browsers, e.g. https://caret.example.com
     max_completions: int  # under way at once on this gateway
     max_tenant_share_percent: int  # of these, whatever its policy says; 1 to 100

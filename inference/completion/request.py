@@ -40,13 +40,17 @@ class Principal:
     snapshot: TenantSnapshot
 
     @property
+    def holder(self) -> str:
+        """Within the tenant: "" for all of it, in strict isolation the user or service key."""
+        if self.snapshot.policy.isolation is Isolation.STRICT:
+            return self.credential.user_id or f"key:{self.credential.key_id}"
+        return ""
+
+    @property
     def namespace(self) -> str:
         """Who may hit what this principal has left in a cache: its tenant in this epoch, and in
         strict isolation the user, or service key, alone."""
-        holder = ""
-        if self.snapshot.policy.isolation is Isolation.STRICT:
-            holder = self.credential.user_id or f"key:{self.credential.key_id}"
-        return f"{self.snapshot.tenant_id}|{holder}|{self.snapshot.cache_epoch}"
+        return f"{self.snapshot.tenant_id}|{self.holder}|{self.snapshot.cache_epoch}"
 
 
 @dataclass(frozen=True, slots=True)

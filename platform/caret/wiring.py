@@ -16,14 +16,14 @@ from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
 from caret.foundation.collector import Collector, collector_replaced
 from caret.foundation.crypto import parse_root_secret
-from caret.foundation.environment import env_int, env_list, env_secret, env_text
+from caret.foundation.environment import env_bool, env_int, env_list, env_secret, env_text
 from caret.foundation.grammars import load_all
 from caret.foundation.home import home_folder
 from caret.foundation.logs import describe
 from inference.config import DataPlaneConfig
 from inference.consumers.application import GatewayApplication
 from inference.context.chat_template import load_chat_template
-from inference.context.snippets import NoSnippets
+from inference.context.snippets import NoSnippets, Snippets
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.filtering.filter import check_filters
@@ -61,6 +61,7 @@ from inference.recording.metrics_page import metrics_page
 from inference.recording.record import Observer, Recorder
 from inference.recording.redis_shipment import RedisShipment
 from inference.recording.slow import SlowLog
+from inference.retrieval.retrieval import Retrieval
 from inference.routing.route import Router
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
@@ -93,6 +94,7 @@ def data_plane_config() -> DataPlaneConfig:
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS"),
         public_code_file=_optional_path("CARET_PUBLIC_CODE"),
+        has_retrieval=env_bool("CARET_RETRIEVAL", False),
         max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
         max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
         first_token_targets_ms=_first_token_targets_ms(),
@@ -173,6 +175,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
             asyncio.create_task(_keep_running("collector", _collector(plane).run)),
             *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
+            *(asyncio.create_task(_keep_running("retrieval", run)) for run in _couriers(plane)),
         ]
         try:
             async with _metrics_served(config, plane, metrics, _Sources(journal, session)):
@@ -256,6 +259,17 @@ def _feeds(plane: DataPlane) -> list[KvEventFeed]:
     ]
 
 
+def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> Snippets:
+    if not config.has_retrieval:
+        return NoSnippets()
+    return Retrieval(redis, root_secret=config.root_secret, clock=clock)
+
+
+def _couriers(plane: DataPlane) -> list[Callable[[], Awaitable[None]]]:
+    snippets = plane.snippets
+    return [snippets.courier.run] if isinstance(snippets, Retrieval) else []
+
+
 def _collector(plane: DataPlane) -> Collector:
     return Collector(plane.clock, is_quiet=lambda: plane.admission.seats.num_taken == 0)
 
@@ -294,7 +308,7 @@ def _plane(
             )
             for name, pool in pools.by_name.items()
         },
-        snippets=NoSnippets(),
+        snippets=_snippets(config, clock, links.redis),
         router=Router(
             pools=pools,
             namespaces=Namespaces(config.root_secret),

@@ -1,0 +1,240 @@
+"""The gateway's side with the worker's: real Redis and Postgres between them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.conf import settings
+from redis.asyncio import Redis
+from structlog.testing import capture_logs
+
+from caret.contracts.retrieval import FILES, QUESTIONS, Found, FoundSnippet, Sealer, answers_key
+from caret.foundation.ids import TenantId
+from inference.completion.arrival import DraftFile
+from inference.completion.request import Admitted
+from inference.retrieval.courier import MAX_WAIT_S, RESEND_S
+from inference.retrieval.outbox import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
+from inference.retrieval.retrieval import Retrieval
+from tenants.keyvalue import connect
+from tests.fakes.clock import FakeClock
+from tests.fakes.embeddings import FakeEmbeddings
+from tests.fakes.requests import make_admitted
+from tests.fakes.tenants import make_policy, make_principal
+from tests.functional.gateway.company import in_thread
+from tests.integration.retrieval.library import Library, code
+
+INVOICE = DraftFile("invoices.py", code("invoice", "total", "tax"), 0)
+POLICY = make_policy(retrieval=("shop",))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def retrieval(clock: FakeClock) -> AsyncIterator[Retrieval]:
+    async with Redis.from_url(settings.REDIS_URL) as redis:
+        yield Retrieval(redis, root_secret=settings.ROOT_SECRET, clock=clock)
+
+
+def typing_in(library: Library, **fields: Any) -> Admitted:
+    principal = make_principal(tenant_id=library.company.tenant_id, policy=POLICY)
+    defaults: dict[str, Any] = {
+        "repository": "shop",
+        "path": "now.py",
+        "prefix": "invoice total tax = ",
+        "files": (INVOICE,),
+    }
+    return make_admitted(principal, **{**defaults, **fields})
+
+
+async def exchange(library: Library, retrieval: Retrieval) -> None:
+    """One round of courier and worker."""
+    await retrieval.courier.deliver()
+    await in_thread(library.work)
+    await retrieval.courier.collect()
+
+
+async def test_the_first_request_starts_it_and_later_ones_have_it(
+    acme: Library, retrieval: Retrieval, clock: FakeClock
+) -> None:
+    request = typing_in(acme)
+    first = retrieval.of(request)
+    # Its question came before its files were in the index.
+    await exchange(acme, retrieval)
+    second = retrieval.of(request)
+    clock.pass_s(FIRST_EMPTY_S)
+    third = retrieval.of(request)
+    await exchange(acme, retrieval)
+
+    found = retrieval.of(request)
+
+    assert first == second == third == ()
+    assert [each.path for each in found] == ["invoices.py"]
+    assert found[0].text == INVOICE.text.rstrip("\n")
+
+
+async def test_the_neighbour_who_types_the_same_has_nothing_of_it(
+    acme: Library, globex: Library, retrieval: Retrieval
+) -> None:
+    await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
+    for library in (acme, globex):
+        retrieval.of(typing_in(library, files=()))
+    await exchange(acme, retrieval)
+
+    assert retrieval.of(typing_in(acme)) != ()
+    assert retrieval.of(typing_in(globex)) == ()
+
+
+async def test_while_one_types_little_is_sent(
+    acme: Library, retrieval: Retrieval, embeddings: FakeEmbeddings, clock: FakeClock
+) -> None:
+    await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
+    retrieval.of(typing_in(acme))
+    await exchange(acme, retrieval)
+    embeddings.texts.clear()
+
+    for number in range(int(QUESTION_EVERY_S) - 1):
+        clock.pass_s(1.0)
+        retrieval.of(typing_in(acme, prefix="x" * number))
+        await exchange(acme, retrieval)
+
+    assert embeddings.texts == []
+
+
+async def test_a_file_is_sent_again_when_it_changed_or_long_after(
+    acme: Library, retrieval: Retrieval, clock: FakeClock
+) -> None:
+    async def num_sent_after(seconds: float, text: str) -> int:
+        clock.pass_s(seconds)
+        retrieval.of(typing_in(acme, prefix="", files=(DraftFile("b.py", text, 0),)))
+        await retrieval.courier.deliver()
+        return len(await in_thread(lambda: acme.desk.streams.take(FILES, count=9)))
+
+    assert await num_sent_after(0, "one = 1") == 1
+    assert await num_sent_after(FILE_EVERY_S, "one = 1") == 0
+    assert await num_sent_after(FILE_EVERY_S, "two = 2") == 1
+    assert await num_sent_after(RESEND_S, "two = 2") == 1
+
+
+async def test_generated_files_are_not_sent(acme: Library, retrieval: Retrieval) -> None:
+    files = (DraftFile("package-lock.json", "{}", 0), DraftFile("a.min.js", "x=1", 0))
+    retrieval.of(typing_in(acme, prefix="", files=files))
+
+    await retrieval.courier.deliver()
+
+    assert await in_thread(lambda: connect().xlen(FILES)) == 0
+
+
+async def test_secrets_do_not_leave_the_gateway(
+    acme: Library, retrieval: Retrieval, embeddings: FakeEmbeddings
+) -> None:
+    secret = "AKIA" + "QX7RT2MNV4KLPZ3J"
+    text = f"{INVOICE.text}\nconnect('{secret}')\n"
+    retrieval.of(typing_in(acme, prefix=text, files=(DraftFile("b.py", text, 0),)))
+
+    await exchange(acme, retrieval)
+
+    assert len(embeddings.texts) >= 3
+    assert not any(secret in each for each in embeddings.texts)
+
+
+async def test_texts_that_are_no_unicode_do_no_harm(acme: Library, retrieval: Retrieval) -> None:
+    files = (DraftFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", 0),)
+    retrieval.of(typing_in(acme, path="now\ud800.py", files=files))
+
+    await exchange(acme, retrieval)
+
+    assert await in_thread(acme.paths) == {"b?.py"}
+
+
+async def test_an_answer_that_was_meant_for_another_is_not_taken(
+    acme: Library, globex: Library, retrieval: Retrieval
+) -> None:
+    request = typing_in(acme)
+    retrieval.of(request)
+    await retrieval.courier.deliver()
+    (question_id,) = retrieval.courier._awaited
+    await in_thread(lambda: _plant(globex.company.tenant_id, question_id, retrieval))
+
+    await retrieval.courier.collect()
+
+    assert retrieval.of(request) == ()
+
+
+async def test_garbage_among_the_answers_is_dropped(acme: Library, retrieval: Retrieval) -> None:
+    retrieval.of(typing_in(acme))
+    await retrieval.courier.deliver()
+    await in_thread(lambda: connect().rpush(answers_key(retrieval.courier._gateway), b"garbage"))
+
+    with capture_logs() as logs:
+        await retrieval.courier.collect()
+
+    assert [entry["event"] for entry in logs] == ["retrieval.unreadable"]
+
+
+async def test_without_an_answer_it_asks_again(
+    acme: Library, retrieval: Retrieval, clock: FakeClock
+) -> None:
+    request = typing_in(acme)
+    retrieval.of(request)
+    await retrieval.courier.deliver()
+    clock.pass_s(MAX_WAIT_S)
+    await retrieval.courier.collect()
+    clock.pass_s(FIRST_EMPTY_S)
+
+    retrieval.of(request)
+    await retrieval.courier.deliver()
+
+    assert await in_thread(lambda: connect().xlen(QUESTIONS)) == 2
+
+
+async def test_redis_that_is_away_stops_nothing_and_keeps_nothing(
+    acme: Library, clock: FakeClock
+) -> None:
+    request = typing_in(acme)
+    async with Redis.from_url("redis://127.0.0.1:9") as away:
+        retrieval = Retrieval(away, root_secret=settings.ROOT_SECRET, clock=clock)
+        with capture_logs() as logs:
+            running = asyncio.create_task(retrieval.courier.run())
+            answers = [retrieval.of(request) for _ in range(3)]
+            await _until(lambda: bool(logs))
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+    assert answers == [()] * 3
+    assert {entry["event"] for entry in logs} == {"retrieval.unreachable"}
+    assert retrieval.courier._outbox.take() is None
+
+
+async def test_the_courier_runs_by_itself(acme: Library, retrieval: Retrieval) -> None:
+    await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
+    request = typing_in(acme, files=())
+    running = asyncio.create_task(retrieval.courier.run())
+    retrieval.of(request)
+    await _until(lambda: bool(retrieval.courier._awaited))
+    await in_thread(acme.work)
+
+    await _until(lambda: retrieval.of(request) != ())
+
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+def _plant(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
+    found = Found(question_id, (FoundSnippet("theirs.py", "theirs", 0.9),))
+    sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, found)
+    connect().rpush(answers_key(retrieval.courier._gateway), sealed)
+
+
+async def _until(condition: Any) -> None:
+    deadline_s = time.monotonic() + 5.0
+    while not condition():
+        assert time.monotonic() < deadline_s
+        await asyncio.sleep(0.01)

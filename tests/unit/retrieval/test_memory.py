@@ -1,0 +1,82 @@
+"""What was found is remembered for a while, for whom it was found."""
+
+from dataclasses import replace
+
+import pytest
+
+from inference.completion.retrieved import Snippet
+from inference.retrieval.memory import LIFETIME_S, Memory, Place
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import make_policy
+
+HERE = Place(namespace="acme||0", repository="shop", path="now.py")
+FOUND = (Snippet("invoices.py", "total", 0.9), Snippet("secrets/a.py", "key", 0.5))
+POLICY = make_policy(retrieval=("shop",))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def test_it_is_there_for_its_place(clock: FakeClock) -> None:
+    memory = Memory(clock)
+
+    memory.put(HERE, FOUND)
+
+    assert memory.of(HERE, POLICY) == FOUND
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"namespace": "acme||1"}, {"namespace": "globex||0"}, {"repository": "s"}, {"path": "b.py"}],
+)
+def test_it_is_nowhere_else(clock: FakeClock, change: dict[str, str]) -> None:
+    memory = Memory(clock)
+    memory.put(HERE, FOUND)
+
+    assert memory.of(replace(HERE, **change), make_policy(retrieval=("*",))) == ()
+
+
+def test_it_is_forgotten_in_time(clock: FakeClock) -> None:
+    memory = Memory(clock)
+    memory.put(HERE, FOUND)
+
+    clock.pass_s(LIFETIME_S)
+
+    assert memory.of(HERE, POLICY) == ()
+
+
+def test_what_nobody_asks_for_is_forgotten_too(clock: FakeClock) -> None:
+    memory = Memory(clock)
+    memory.put(HERE, FOUND)
+    clock.pass_s(LIFETIME_S)
+
+    memory.forget_old()
+
+    assert not memory._entries
+
+
+def test_a_policy_that_changed_takes_back_what_it_no_longer_allows(clock: FakeClock) -> None:
+    memory = Memory(clock)
+    memory.put(HERE, FOUND)
+    memory.of(HERE, POLICY)
+
+    excluding = make_policy(retrieval=("shop",), content_exclusion={"shop": ("secrets/**",)})
+    out = make_policy(retrieval=())
+
+    assert [each.path for each in memory.of(HERE, excluding)] == ["invoices.py"]
+    assert memory.of(HERE, out) == ()
+    assert memory.of(HERE, POLICY) == FOUND
+
+
+def test_the_least_recently_used_place_makes_room(clock: FakeClock) -> None:
+    memory = Memory(clock, max_places=2)
+    places = [replace(HERE, path=f"{number}.py") for number in range(3)]
+    memory.put(places[0], FOUND)
+    memory.put(places[1], FOUND)
+    memory.of(places[0], POLICY)
+
+    memory.put(places[2], FOUND)
+
+    assert [bool(memory.of(place, POLICY)) for place in places] == [True, False, True]

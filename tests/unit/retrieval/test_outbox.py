@@ -1,0 +1,160 @@
+"""What waits to be sent is bounded, and its order is that of who waits for it."""
+
+import asyncio
+
+import pytest
+
+from caret.contracts.retrieval import Scope
+from caret.foundation.ids import TenantId
+from inference.retrieval.memory import Place
+from inference.retrieval.outbox import (
+    FILE_EVERY_S,
+    FIRST_EMPTY_S,
+    MAX_FILES,
+    MAX_OF_TENANT,
+    MAX_QUESTIONS,
+    QUESTION_EVERY_S,
+    Errand,
+    Outbox,
+)
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import ACME, GLOBEX
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def outbox(clock: FakeClock) -> Outbox:
+    return Outbox(clock)
+
+
+def errand(path: str, *, tenant_id: TenantId = ACME, is_question: bool = False) -> Errand:
+    return Errand(
+        place=Place(namespace=tenant_id, repository="shop", path=path),
+        tenant_id=tenant_id,
+        scope=Scope(holder="", repository="shop"),
+        is_question=is_question,
+        text="text",
+    )
+
+
+def taken(outbox: Outbox) -> list[Errand]:
+    found = []
+    while (each := outbox.take()) is not None:
+        found.append(each)
+    return found
+
+
+def test_questions_are_taken_before_files(outbox: Outbox) -> None:
+    file, question = errand("a.py"), errand("b.py", is_question=True)
+    outbox.put(file)
+    outbox.put(question)
+
+    assert taken(outbox) == [question, file]
+
+
+@pytest.mark.parametrize(
+    ("is_question", "every_s"), [(True, QUESTION_EVERY_S), (False, FILE_EVERY_S)]
+)
+def test_what_was_put_is_due_again_later(
+    outbox: Outbox, clock: FakeClock, is_question: bool, every_s: float
+) -> None:
+    each = errand("a.py", is_question=is_question)
+    before = outbox.is_due(each.place, is_question=is_question)
+    outbox.put(each)
+
+    clock.pass_s(every_s - 1)
+    meanwhile = outbox.is_due(each.place, is_question=is_question)
+    clock.pass_s(1)
+
+    assert before
+    assert not meanwhile
+    assert outbox.is_due(each.place, is_question=is_question)
+    assert outbox.is_due(each.place, is_question=not is_question)
+
+
+@pytest.mark.parametrize(("is_question", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
+def test_one_tenant_leaves_room_for_the_others(
+    outbox: Outbox, is_question: bool, limit: int
+) -> None:
+    for number in range(limit):
+        outbox.put(errand(f"{number}.py", is_question=is_question))
+    neighbour = errand("a.py", tenant_id=GLOBEX, is_question=is_question)
+    outbox.put(neighbour)
+
+    found = taken(outbox)
+
+    assert len(found) == limit // MAX_OF_TENANT + 1
+    assert found[-1] == neighbour
+
+
+def test_there_is_an_end_to_it(outbox: Outbox) -> None:
+    for number in range(MAX_FILES + 10):
+        outbox.put(errand("a.py", tenant_id=TenantId(str(number))))
+
+    assert len(taken(outbox)) == MAX_FILES
+
+
+def test_what_found_no_room_is_still_due(outbox: Outbox) -> None:
+    errands = [errand(f"{number}.py") for number in range(MAX_FILES)]
+    for each in errands:
+        outbox.put(each)
+
+    due = [each for each in errands if outbox.is_due(each.place, is_question=False)]
+
+    assert due == errands[MAX_FILES // MAX_OF_TENANT :]
+
+
+def test_room_is_there_again_once_it_is_taken(outbox: Outbox) -> None:
+    for _ in range(3):
+        for number in range(MAX_FILES // MAX_OF_TENANT):
+            outbox.put(errand(f"{number}.py"))
+
+        assert len(taken(outbox)) == MAX_FILES // MAX_OF_TENANT
+
+
+def test_what_was_cleared_is_gone_and_due(outbox: Outbox) -> None:
+    outbox.put(errand("a.py"))
+    outbox.clear()
+
+    assert taken(outbox) == []
+    assert outbox.is_due(errand("a.py").place, is_question=False)
+
+
+async def test_it_wakes_who_waits(outbox: Outbox) -> None:
+    waiting = asyncio.create_task(outbox.wait(timeout_s=60.0))
+    await asyncio.sleep(0)
+
+    outbox.put(errand("a.py"))
+
+    await asyncio.wait_for(waiting, timeout=5.0)
+
+
+async def test_it_lets_wait_who_has_taken_all(outbox: Outbox) -> None:
+    outbox.put(errand("a.py"))
+    taken(outbox)
+
+    waiting = asyncio.create_task(outbox.wait(timeout_s=60.0))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert not waiting.done()
+    waiting.cancel()
+
+
+def test_who_finds_nothing_asks_less_and_less(outbox: Outbox, clock: FakeClock) -> None:
+    question = errand("a.py", is_question=True)
+    pauses = []
+    for _ in range(7):
+        outbox.put(question)
+        outbox.take()
+        outbox.ask_again(question.place)
+        pauses.append(0)
+        while not outbox.is_due(question.place, is_question=True):
+            clock.pass_s(1)
+            pauses[-1] += 1
+
+    assert pauses == [FIRST_EMPTY_S, 6, 12, 24, 48, QUESTION_EVERY_S, QUESTION_EVERY_S]

@@ -1,0 +1,43 @@
+"""Secrets leave a text before it leaves the gateway."""
+
+import asyncio
+
+from inference.retrieval.redaction import redacted
+
+KEY = "AKIA" + "QX7RT2MNV4KLPZ3J"
+
+
+async def test_a_secret_is_taken_out_and_the_rest_stays() -> None:
+    text = f"def connect():\n    return client('{KEY}')\n"
+
+    found = await redacted("a.py", text)
+
+    assert KEY not in found
+    assert found.startswith("def connect():\n    return client('")
+    assert found.count("\n") == 2
+
+
+async def test_a_private_key_is_taken_out_whole() -> None:
+    body = "\n".join(["MIIEowIBAAKCAQEA7bq3kPzYx0fR"] * 5)
+    text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\nx = 1\n"
+
+    found = await redacted("a.py", text)
+
+    assert "MIIEow" not in found
+    assert found.endswith("x = 1\n")
+
+
+async def test_others_have_their_turn_while_it_works() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    await redacted("a.py", "x = 1\n" * 400)
+    counting.cancel()
+
+    assert turns >= 400 / 20

@@ -1,0 +1,132 @@
+"""Which requests start something, and what of them is sent."""
+
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Isolation
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, Scope
+from inference.completion.arrival import DraftFile, Message
+from inference.completion.request import Admitted
+from inference.completion.retrieved import Snippet
+from inference.retrieval.memory import Memory, Place
+from inference.retrieval.outbox import Errand, Outbox
+from inference.retrieval.snippets import BackgroundSnippets
+from tests.fakes.clock import FakeClock
+from tests.fakes.requests import make_admitted
+from tests.fakes.tenants import ADA, make_policy, make_principal
+
+FOUND = (Snippet("b.py", "found", 0.5),)
+FILES = (DraftFile(path="b.py", text="other", edited_at=0),)
+
+
+class Gateway:
+    def __init__(self) -> None:
+        clock = FakeClock()
+        self.memory, self.outbox = Memory(clock), Outbox(clock)
+        self.snippets = BackgroundSnippets(self.memory, self.outbox)
+
+    def errands(self, admitted: Admitted) -> list[Errand]:
+        """What a request starts."""
+        self.snippets.of(admitted)
+        found = []
+        while (each := self.outbox.take()) is not None:
+            found.append(each)
+        return found
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+def admitted(*globs: str, isolation: Isolation = Isolation.SHARED, **fields: Any) -> Admitted:
+    policy = make_policy(retrieval=globs or ("shop",), isolation=isolation)
+    defaults = {"repository": "shop", "path": "a.py", "prefix": "x = ", "suffix": "\n"}
+    return make_admitted(make_principal(policy=policy), **{**defaults, **fields})
+
+
+def test_a_request_sends_its_files_and_asks(gateway: Gateway) -> None:
+    errands = gateway.errands(admitted(files=FILES))
+
+    assert [(each.is_question, each.place.path, each.text) for each in errands] == [
+        (True, "a.py", "x = \n"),
+        (False, "a.py", "x = \n"),
+        (False, "b.py", "other"),
+    ]
+    assert {each.scope for each in errands} == {Scope(holder="", repository="shop")}
+
+
+def test_the_next_one_sends_nothing_and_has_what_was_found(gateway: Gateway) -> None:
+    request = admitted(files=FILES)
+    first = gateway.snippets.of(request)
+    place = Place(request.principal.namespace, "shop", "a.py")
+    gateway.memory.put(place, FOUND)
+    gateway.errands(request)
+
+    assert first == ()
+    assert gateway.errands(request) == []
+    assert gateway.snippets.of(request) == FOUND
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"repository": "blog"},
+        {"repository": ""},
+        {"path": ""},
+        {"is_raw": True},
+        {"messages": (Message("user", "hello"),)},
+    ],
+)
+def test_others_start_nothing(gateway: Gateway, fields: dict[str, Any]) -> None:
+    assert gateway.errands(admitted("shop", files=FILES, **fields)) == []
+
+
+def test_without_an_opt_in_nothing_starts(gateway: Gateway) -> None:
+    request = make_admitted(make_principal(), repository="shop", files=FILES)
+
+    assert gateway.errands(request) == []
+
+
+def test_who_has_opted_out_has_nothing_of_what_was_found(gateway: Gateway) -> None:
+    request = admitted()
+    gateway.memory.put(Place(request.principal.namespace, "shop", "a.py"), FOUND)
+
+    assert gateway.snippets.of(admitted("blog")) == ()
+
+
+def test_in_strict_isolation_files_are_the_users_own(gateway: Gateway) -> None:
+    errands = gateway.errands(admitted(isolation=Isolation.STRICT))
+
+    assert {each.scope.holder for each in errands} == {ADA}
+    assert all(ADA in each.place.namespace for each in errands)
+
+
+def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
+    long = "x" * MAX_FILE_CHARS
+    files = (DraftFile("b.py", long, 0), DraftFile("c.py", long + "x", 0))
+
+    errands = gateway.errands(admitted(prefix=long, suffix="y", files=files))
+
+    assert [each.place.path for each in errands if not each.is_question] == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    ("num_before", "num_after", "before", "after"),
+    [
+        (10, 10, 10, 10),
+        (5_000, 5_000, MAX_QUESTION_CHARS - 300, 300),
+        (5_000, 0, MAX_QUESTION_CHARS, 0),
+        (10, 5_000, 10, 300),
+        (0, 0, 0, 0),
+    ],
+)
+def test_a_question_is_the_text_around_the_cursor(
+    gateway: Gateway, num_before: int, num_after: int, before: int, after: int
+) -> None:
+    request = admitted(prefix="b" * num_before, suffix="a" * num_after)
+
+    question = gateway.errands(request)[0]
+
+    assert question.text == "b" * before + "a" * after
