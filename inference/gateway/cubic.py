@@ -25,6 +25,7 @@ FORGET_S: Final = 30.0
 FIRST: Final = 32  # times the floor; lateness corrects it within one first token's time
 _QUEUEING: Final = 1.7  # of the median at ease
 _NUM_LATEST: Final = 24
+_FEW: Final = 8
 _EASE_WEIGHT: Final = 0.05  # of a new time at ease
 _MAX_AT_EASE: Final = 0.5  # of the target: who starts under load knows no better
 
@@ -43,10 +44,7 @@ class CubicLimit:
     @property
     def is_queueing(self) -> bool:
         """Whether the latest requests took longer than they do when the pool is at ease."""
-        if len(self._latest) < _NUM_LATEST // 4:
-            return False
-        at_ease = _MAX_AT_EASE if self._at_ease is None else min(self._at_ease, _MAX_AT_EASE)
-        return median(self._latest) > _QUEUEING * at_ease
+        return self._are_slow(list(self._latest))
 
     def forget(self, now_s: float) -> None:
         """To be called from time to time: what has gone well for long enough starts afresh."""
@@ -65,6 +63,15 @@ class CubicLimit:
                 self._grow(now_s)
         elif num_ahead >= self.floor / 2 and admitted_s > self._decreased_s and self.is_queueing:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
+
+    def crowded(self, num_under_way: int, *, epoch_s: float, now_s: float) -> None:
+        """So many are under way that the next would be late, as far as one can tell."""
+        if now_s - self._decreased_s > epoch_s and self._are_slow(list(self._latest)[-_FEW:]):
+            self._decrease(min(self.value, float(num_under_way)), now_s)
+
+    def _are_slow(self, ratios: list[float]) -> bool:
+        at_ease = _MAX_AT_EASE if self._at_ease is None else min(self._at_ease, _MAX_AT_EASE)
+        return len(ratios) >= _FEW and median(ratios) > _QUEUEING * at_ease
 
     def _note_ease(self, ratio: float, num_ahead: int) -> None:
         if self._at_ease is None:

@@ -6,10 +6,12 @@ somebody pressed a key for. While the 99th percentile of the first token is over
 requests queue, prefetches are shed anyhow. A pool at which nothing is under way always takes the
 next request.
 
-What is waiting counts as late as soon as it is overdue; nobody waits for its end to know that.
+What is waiting counts as late as soon as it is overdue; nobody waits for its end to know that. And
+when more wait than the pool can answer in time, at the best rate that it has shown lately, that is
+lateness, too.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +33,10 @@ _FLOOR_PER_REPLICA: Final = 2
 _LOOK_EVERY_S: Final = 0.002
 _REFUSED_RATIO: Final = 2.0  # how late it counts when an engine's queue was full
 _GUARD: Final = 0.99
+_MIN_SLOT_S: Final = 0.25  # in which first tokens are counted
+_NUM_SLOTS: Final = 20
+_FEW_FIRST_TOKENS: Final = 5
+_LONG_WAIT: Final = 0.4  # of the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,16 @@ class PoolLoad:
         self._targets_s = targets_s
         self._waiting: dict[RequestId, _Waiting] = {}
         self._looked_s = float("-inf")
+        # How many first tokens came in each of the latest slots of time, by the slot's number.
+        self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
+        self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
 
     def has_room(self, request: CompletionRequest, now_s: float) -> bool:
         self._look(now_s)
         self.limit.forget(now_s)
+        target_s = self._targets_s[request.mode]
+        if self._would_be_late(target_s, now_s):
+            self.limit.crowded(self.num_under_way, epoch_s=target_s, now_s=now_s)
         if not self.num_under_way:
             return True
         trigger = Trigger.PREFETCH if request.is_warm_up else request.trigger
@@ -115,6 +127,24 @@ class PoolLoad:
         p99_ms = self.p99_ms(mode, now_s)
         return p99_ms is not None and p99_ms > self._targets_s[mode] * 1000
 
+    def _would_be_late(self, target_s: float, now_s: float) -> bool:
+        """Whether the oldest has waited for long, and more wait than first tokens came within a
+        target's time when they came most quickly lately (Little's law)."""
+        oldest = next(iter(self._waiting.values()), None)
+        if oldest is None or _waited_s(oldest, now_s) < _LONG_WAIT * target_s:
+            return False
+        slot = int(now_s / self._slot_s)
+        most = max((n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0)
+        if most < _FEW_FIRST_TOKENS:
+            return False  # too few to know how quick the pool can be
+        return len(self._waiting) * self._slot_s > most * target_s
+
+    def _count_first_token(self, now_s: float) -> None:
+        slot = int(now_s / self._slot_s)
+        if not self._first_tokens or self._first_tokens[-1][0] != slot:
+            self._first_tokens.append((slot, 0))
+        self._first_tokens[-1] = (slot, self._first_tokens[-1][1] + 1)
+
     def _look(self, now_s: float) -> None:
         """At those that wait: whose first token has come, who is overdue."""
         if now_s - self._looked_s < _LOOK_EVERY_S:
@@ -128,6 +158,7 @@ class PoolLoad:
         waited_s = _waited_s(waiting, now_s)
         if account.engine_first_s is not None:
             self.times[waiting.mode].add(waited_s * 1000, now_s=now_s)
+            self._count_first_token(now_s)
             del self._waiting[account.arrival.request_id]
         elif waited_s <= waiting.target_s:
             return
@@ -157,6 +188,10 @@ class Load:
             name: PoolLoad(num_replicas=count, targets_s=targets_s)
             for name, count in num_replicas.items()
         }
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        return tuple(self._pools)
 
     @contextmanager
     def one(self, pool: str, request: CompletionRequest, account: Account) -> Iterator[None]:

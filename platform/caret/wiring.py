@@ -52,6 +52,7 @@ from inference.prefix_cache.feed import KvEventFeed, Publication
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.prefix_cache.warm import Warmer
+from inference.recording.admission_gauges import AdmissionGauges
 from inference.recording.engines import EngineWatch
 from inference.recording.gauges import Gauges
 from inference.recording.journal import FileJournal
@@ -232,7 +233,14 @@ async def _metrics_served(
         asyncio.create_task(_keep_running("lag", lag.run)),
         asyncio.create_task(_keep_running("engines", engines.run)),
     ]
-    families = (metrics.families, gauges.families, engines.families, lag.families)
+    admission = AdmissionGauges(plane.admission.load, plane.admission.quotas)
+    families = (
+        metrics.families,
+        gauges.families,
+        admission.families,
+        engines.families,
+        lag.families,
+    )
     try:
         async with metrics_page(families, host=config.metrics_host, port=config.metrics_port):
             yield

@@ -45,7 +45,7 @@ from tests.benchmarks.figures import say
 SLUGS: Final = ("acme", "globex")
 _PEPPER: Final = "key-pepper/1"
 # What is measured is not to be shed, unless the measurement says so.
-_UNSHED: Final = {f"CARET_SHED_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
+UNSHED: Final = {f"CARET_SHED_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
 # A home of ours must not be mixed with what the person's shell says about another.
 _FOREIGN: Final = ("DATABASE_URL", "REDIS_URL", "CARET_OWNER_DATABASE_URL", "CARET_ROOT_SECRET")
 
@@ -146,7 +146,7 @@ def gateway_part(
         ),
     )
     environment = (
-        _UNSHED
+        UNSHED
         | home.environment
         | {
             "CARET_POOLS": str(home.paths.pools),

@@ -18,6 +18,7 @@ from caret.embedded.programs import manage
 from caret.embedded.valkey import EmbeddedValkey
 from caret.foundation.ids import TenantId
 from tests.benchmarks.installation import (
+    UNSHED,
     Home,
     free_port,
     new_credential,
@@ -96,10 +97,12 @@ def loaded_gateway(
         name="gateway",
         command=command,
         ready_url=f"http://127.0.0.1:{port}/healthz",
-        environment={
+        environment=UNSHED
+        | {
             "CARET_POOLS": str(home.paths.pools),
             "CARET_GATEWAY_PORT": str(port),
             "CARET_MAX_COMPLETIONS": str(_MAX_COMPLETIONS),
+            "CARET_MAX_TENANT_SHARE": "100",
             "CARET_MAX_CONNECTIONS_PER_KEY": str(_MAX_CONNECTIONS_PER_KEY),
         },
     )

@@ -17,7 +17,6 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
 
 TARGET_S: Final = 0.08
-_DECODE_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,8 @@ class QueueModel:
     rate: Callable[[float], float]  # requests a second, by the time
     num_replicas: int = 2
     service_s: float = 0.02
+    target_s: float = TARGET_S
+    decode_s: float = 0.05
     spread: float = 0.3  # of the logarithm
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
     seed: int = 1
@@ -44,7 +45,7 @@ class QueueModel:
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
-        targets = dict.fromkeys(Mode, TARGET_S)
+        targets = dict.fromkeys(Mode, self.target_s)
         self.load = PoolLoad(num_replicas=self.num_replicas, targets_s=targets)
         self._free_s = [0.0] * self.num_replicas
         self._random = random.Random(self.seed)
@@ -82,7 +83,7 @@ class QueueModel:
     def _answer(self, account: Account) -> None:
         account.engine_first_s = self.now_s
         self._at(
-            self.now_s + _DECODE_S,
+            self.now_s + self.decode_s,
             lambda: self.load.leave(account, self.now_s, was_refused=False),
         )
 

@@ -220,3 +220,13 @@ def test_an_error_has_a_code_and_a_message() -> None:
     frame = json.loads(encode_frame(ErrorFrame("1", "busy", "Too many.")))
 
     assert frame == {"type": "error", "id": "1", "code": "busy", "message": "Too many."}
+
+
+def test_an_error_says_when_to_come_back_where_that_helps() -> None:
+    wait, no_wait = (
+        json.loads(encode_frame(ErrorFrame(id="1", code="c", message="m", retry_after_s=seconds)))
+        for seconds in (1.5, None)
+    )
+
+    assert wait["retry_after_s"] == 1.5
+    assert "retry_after_s" not in no_wait

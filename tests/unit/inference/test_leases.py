@@ -227,9 +227,22 @@ async def test_what_a_budget_lost_while_the_store_was_away_is_booked_afterwards(
     store.clock.pass_s(PROBE_S)
     await gateway.spends(Want(BUDGET, 1))
 
+    assert store.spent[BUDGET.key] >= 61
     await gateway.leases.close()
-
     assert store.spent[BUDGET.key] == 61
+
+
+async def test_what_a_rate_let_through_without_the_store_is_not_booked_afterwards(
+    store: FakeLeaseStore, gateway: Gateway
+) -> None:
+    store.is_away = True
+    await gateway.spends_many(Want(RULE, 1), 100)
+    store.is_away = False
+    store.clock.pass_s(PROBE_S)
+    await gateway.spends(Want(RULE, 1))
+
+    # It has come back by itself meanwhile, however long the store was away.
+    assert await gateway.spends_many(Want(RULE, 1), 50) == 50
 
 
 async def test_a_crowd_of_keys_takes_bounded_memory_and_gives_its_leases_back(

