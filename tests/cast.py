@@ -4,17 +4,21 @@ Slugs and addresses carry a random tail: tests commit, and nothing is emptied be
 """
 
 import secrets
+import uuid
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind
-from caret.foundation.ids import TenantId, UserId
+from caret.foundation.clock import from_unix_ms, to_unix_ms
+from caret.foundation.ids import RequestId, TenantId, UserId, new_request_id
+from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import CreatedKey, NewKey, create_key
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.operations import add_member, create_tenant, create_user
 from tenants.members.permissions import Role
+from tenants.models import UsageRecord
 
 PASSWORD: Final = "correct horse battery"
 
@@ -76,6 +80,44 @@ def make_company(name: str, names: dict[Role, str]) -> Company:
 def make_key(company: Company, owner: Person, *, name: str = "Laptop") -> CreatedKey:
     new = NewKey(kind=KeyKind.DEVELOPER, owner_id=owner.user_id, name=name, expires_at=None)
     return create_key(actor=company.platform, new=new, now=timezone.now())
+
+
+def make_completion(company: Company, person: Person, **fields: Any) -> RequestId:
+    """Ingested, as it would have come from a gateway just now."""
+    now_ms = to_unix_ms(timezone.now())
+    values = _COMPLETION | {"request_id": new_request_id(now_ms=now_ms)} | fields
+    with tenant(company.tenant_id):
+        UsageRecord.objects.create(
+            tenant_id=company.tenant_id,
+            occurred_at=from_unix_ms(now_ms),
+            user_id=person.user_id,
+            key_id=uuid.uuid4(),
+            **values,
+        )
+    return RequestId(str(values["request_id"]))
+
+
+_COMPLETION: Final[dict[str, Any]] = {
+    "protocol": "stream",
+    "mode": "inline",
+    "language": "python",
+    "tier": "fast",
+    "pool": "fast",
+    "replica": "10.0.0.1:8000",
+    "finish": "stop",
+    "error_code": "",
+    "prompt_tokens": 1_900,
+    "cached_tokens": 1_880,
+    "generated_tokens": 12,
+    "authenticated_ms": 0.2,
+    "admitted_ms": 0.4,
+    "assembled_ms": 2.4,
+    "routed_ms": 2.5,
+    "num_at_replica": 1,
+    "engine_ms": 40.0,
+    "first_token_ms": 43.0,
+    "total_ms": 120.0,
+}
 
 
 def _make_person(tenant_id: TenantId, slug: str, role: Role, name: str) -> Person:

@@ -1,16 +1,22 @@
 """Usage over REST."""
 
 import datetime
+import uuid
 from typing import Annotated
 
 from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
+from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
+from caret.foundation.clock import from_unix_ms
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.schema import Answer, Body
 from tenants.members.permissions import Permission
+from tenants.usage.explanation import explain
 from tenants.usage.queries import MAX_DAYS, usage_by_day
+from tenants.usage.requests import find_request
 
 router = Router(tags=["usage"])
 
@@ -31,6 +37,34 @@ class Usage(Answer):
     generated_at: datetime.datetime
 
 
+class Stage(Answer):
+    name: str
+    began_ms: float  # since the request was received
+    took_ms: float
+    budget_ms: float | None  # null: it has none
+    ended_here: bool  # the completion went no further
+
+
+class ExplainedRequest(Answer):
+    request_id: uuid.UUID
+    occurred_at: datetime.datetime
+    mode: Mode
+    finish: Finish
+    error_code: str
+    pool: str
+    replica: str
+    prompt_tokens: int
+    cached_tokens: int | None  # null: the engine did not tell
+    generated_tokens: int
+    num_at_replica: int | None  # other requests of the gateway that were there
+    first_token_ms: float | None  # null: no text was sent
+    total_ms: float
+    target_ms: float  # for the first token
+    is_slow: bool
+    stages: list[Stage]  # in their order, as far as it came
+    verdicts: list[str]  # what weighs most first
+
+
 class Span(Body):
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
 
@@ -45,3 +79,22 @@ def get(request: ApiRequest, span: Query[Span]) -> dict[str, object]:
     now = timezone.now()
     days = usage_by_day(actor=actor_of(request), num_days=span.days, now=now)
     return {"days": days, "generated_at": now}
+
+
+@router.get(
+    "/requests/{request_id}",
+    response=ExplainedRequest,
+    summary="One request's stages, and in words what made it slow or ended it.",
+    openapi_extra=open_to(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+)
+def get_request(request: ApiRequest, request_id: uuid.UUID) -> dict[str, object]:
+    record = find_request(actor=actor_of(request), request_id=request_id)
+    explanation = explain(record)
+    return {
+        **{name: getattr(record, name) for name in record.__struct_fields__},
+        "occurred_at": from_unix_ms(record.occurred_at_ms),
+        "target_ms": explanation.target_ms,
+        "is_slow": explanation.is_slow,
+        "stages": explanation.stages,
+        "verdicts": explanation.verdicts,
+    }

@@ -57,6 +57,12 @@ def find_tenant(*, slug: str) -> TenantId | None:
     return None if tenant_id is None else TenantId(str(tenant_id))
 
 
+def list_tenants() -> dict[str, TenantId]:
+    """All of them, by slug, oldest first: for what the platform's operator asks of each."""
+    rows = Tenant.objects.order_by("created_at", "id").values_list("slug", "id")
+    return {slug: TenantId(str(tenant_id)) for slug, tenant_id in rows}
+
+
 def find_user(*, email: str) -> UserId | None:
     user_id = User.objects.filter(email=email.strip().lower()).values_list("id", flat=True).first()
     return None if user_id is None else UserId(str(user_id))

@@ -61,7 +61,7 @@ def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
     """Raises Forbidden. Three queries over the primary key."""
     first_hour = now.replace(minute=0, second=0, microsecond=0) - RECENT + timedelta(hours=1)
     with tenant(actor.tenant_id):
-        records = _visible_to(actor, UsageRecord.objects.all())
+        records = visible_to(actor, UsageRecord.objects.all())
         recent = records.filter(occurred_at__gt=now - RECENT)
         totals = recent.aggregate(
             **_COUNTS,
@@ -74,7 +74,7 @@ def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
             .annotate(requests=Count("*"))
         )
         accepted = (
-            _visible_to(actor, Outcome.objects.all())
+            visible_to(actor, Outcome.objects.all())
             .filter(occurred_at__gt=now - RECENT, event=OutcomeEvent.ACCEPTED)
             .count()
         )
@@ -92,7 +92,7 @@ def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay
     first = today - timedelta(days=num_days - 1)
     with tenant(actor.tenant_id):
         rows = (
-            _visible_to(actor, UsageRecord.objects.filter(occurred_at__gte=first))
+            visible_to(actor, UsageRecord.objects.filter(occurred_at__gte=first))
             .annotate(day=TruncDay("occurred_at"))
             .values("day")
             .annotate(**_COUNTS)
@@ -115,7 +115,8 @@ _COUNTS: Final[dict[str, Any]] = {
 _NOTHING: Final = dict.fromkeys(_COUNTS, 0)
 
 
-def _visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
+def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
+    """All of the tenant's, or the actor's own. Raises Forbidden."""
     records = records.filter(tenant_id=actor.tenant_id)
     if actor.may(Permission.READ_USAGE):
         return records

@@ -12,7 +12,7 @@ from django.test import Client
 from console.api.api import api
 from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tests.cast import Cast, Company, make_key
+from tests.cast import Cast, Company, make_completion, make_key
 from tests.integration.console.conftest import SignIn
 
 
@@ -58,6 +58,7 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "policy"): only_for(*READERS),
     ("PUT", "policy"): only_for(*MANAGERS),
     ("GET", "usage"): only_for(*Role),
+    ("GET", "usage/requests/{request_id}"): only_for(*Role),
 }
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
@@ -70,7 +71,9 @@ NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
 def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
     """Asks for something of `company`'s."""
     lookup_id = make_key(company, company.developer).key.lookup_id
-    address = "/api/v1/" + endpoint.path.replace("{lookup_id}", lookup_id)
+    request_id = make_completion(company, company.developer)
+    path = endpoint.path.replace("{lookup_id}", lookup_id).replace("{request_id}", request_id)
+    address = f"/api/v1/{path}"
     body = BODIES.get((endpoint.method, endpoint.path))
     return client.generic(
         endpoint.method, address, json.dumps(body) if body else "", content_type="application/json"

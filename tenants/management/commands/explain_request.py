@@ -1,0 +1,49 @@
+"""`manage.py explain_request REQUEST_ID [--tenant SLUG]`: why it took as long as it did."""
+
+import argparse
+import json
+import uuid
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand, CommandError
+
+from tenants.errors import NotFound
+from tenants.usage.explanation import explain
+from tenants.usage.requests import find_request_of_anybody
+from tenants.usage.waterfall import lines
+
+
+class Command(BaseCommand):
+    help = "Shows the stages of one completion, and says in words what made it slow or ended it."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("request_id", type=_request_id, metavar="REQUEST_ID")
+        parser.add_argument("--tenant", metavar="SLUG", help="look at this tenant's only")
+        parser.add_argument("--json", action="store_true", help="print one JSON line instead")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            slug, record = find_request_of_anybody(
+                request_id=options["request_id"], slug=options["tenant"]
+            )
+        except NotFound as error:
+            raise CommandError(error.message) from error
+        explanation = explain(record)
+        if options["json"]:
+            told = {
+                "tenant": slug,
+                "request": msgspec.to_builtins(record),
+                "explanation": asdict(explanation),
+            }
+            self.stdout.write(json.dumps(told))
+            return
+        self.stdout.write("\n".join(lines(record, explanation, slug=slug)))
+
+
+def _request_id(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("a request id has 32 hexadecimal digits") from None

@@ -1,0 +1,40 @@
+"""A real completion, explained from its id alone."""
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from caret.client.stream import open_stream
+from tests.functional.gateway.site import ask, until
+from tests.stack.commands import manage
+from tests.stack.running import Stack
+
+pytestmark = pytest.mark.engine
+
+
+async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
+    async with open_stream(stack.gateway_url, stack.tenant("acme").api_key) as stream:
+        prefix = f"# {uuid.uuid4()}\ndef first(items):\n    return items["
+        frame = {"id": "1", "mode": "fim", "prefix": prefix, "suffix": "\n", "max_tokens": 8}
+        _, done = await ask(stream, frame)
+    meta = done["meta"]
+    told: dict[str, Any] = {}
+
+    async def is_told() -> bool:
+        arguments = ("explain_request", meta["request_id"], "--json")
+        found = await asyncio.to_thread(manage, *arguments, environment=stack.environment)
+        told.update(json.loads(found.stdout) if found.returncode == 0 else {})
+        return bool(told)
+
+    assert await until(is_told, patience_s=30.0), "the record was not ingested"
+    assert told["tenant"] == "acme"
+    assert told["request"]["prompt_tokens"] == meta["prompt_tokens"]
+    stages = told["explanation"]["stages"]
+    assert [stage["name"] for stage in stages[:5]] == [
+        *("authenticate", "admit", "assemble", "route", "generate")
+    ]
+    assert sum(stage["took_ms"] for stage in stages) == pytest.approx(meta["total_ms"], abs=0.1)
+    assert told["explanation"]["verdicts"]

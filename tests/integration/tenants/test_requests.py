@@ -1,0 +1,81 @@
+"""A request by its id: for its tenant, for its developer, for the operator, never for others."""
+
+import json
+import uuid
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tenants.errors import NotFound
+from tenants.usage.requests import find_request, find_request_of_anybody
+from tests.cast import Cast, make_completion
+
+
+def test_a_tenant_s_people_find_its_request(cast: Cast) -> None:
+    request_id = make_completion(cast.acme, cast.acme.developer, cached_tokens=None)
+
+    found = find_request(actor=cast.acme.administrator.actor, request_id=uuid.UUID(request_id))
+
+    assert found.request_id == request_id
+    assert found.tenant_id == cast.acme.tenant_id
+    assert found.cached_tokens is None
+    assert found.routed_ms == 2.5
+
+
+def test_the_neighbour_does_not_find_it(cast: Cast) -> None:
+    request_id = make_completion(cast.acme, cast.acme.developer)
+
+    with pytest.raises(NotFound):
+        find_request(actor=cast.globex.administrator.actor, request_id=uuid.UUID(request_id))
+
+
+def test_a_developer_finds_his_own_only(cast: Cast) -> None:
+    own = make_completion(cast.acme, cast.acme.developer)
+    alices = make_completion(cast.acme, cast.acme.administrator)
+    actor = cast.acme.developer.actor
+
+    assert find_request(actor=actor, request_id=uuid.UUID(own)).request_id == own
+    with pytest.raises(NotFound):
+        find_request(actor=actor, request_id=uuid.UUID(alices))
+
+
+@pytest.mark.parametrize("request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)])
+def test_an_id_of_nothing_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
+    with pytest.raises(NotFound):
+        find_request(actor=cast.acme.platform, request_id=request_id)
+
+
+def test_the_operator_finds_it_without_knowing_whose_it_is(cast: Cast) -> None:
+    request_id = make_completion(cast.globex, cast.globex.developer)
+
+    slug, found = find_request_of_anybody(request_id=uuid.UUID(request_id))
+
+    assert (slug, found.request_id) == (cast.globex.slug, request_id)
+
+
+def test_under_another_tenant_s_name_the_operator_does_not(cast: Cast) -> None:
+    request_id = make_completion(cast.globex, cast.globex.developer)
+
+    with pytest.raises(NotFound):
+        find_request_of_anybody(request_id=uuid.UUID(request_id), slug=cast.acme.slug)
+
+
+def test_the_command_explains_it(cast: Cast) -> None:
+    slow = {"cached_tokens": 88, "engine_ms": 400.0, "first_token_ms": 403.0, "total_ms": 480.0}
+    request_id = make_completion(cast.acme, cast.acme.developer, **slow)
+
+    text, parsed = StringIO(), StringIO()
+    call_command("explain_request", request_id, stdout=text)
+    call_command("explain_request", request_id, "--tenant", cast.acme.slug, "--json", stdout=parsed)
+
+    assert "cold: 1,812 of 1,900 prompt tokens were prefilled." in text.getvalue()
+    told = json.loads(parsed.getvalue())
+    assert told["tenant"] == cast.acme.slug
+    assert told["explanation"]["is_slow"] is True
+
+
+@pytest.mark.parametrize("request_id", [str(uuid.uuid4()), "hunter2", ""])
+def test_the_command_refuses_what_it_does_not_find_in_one_sentence(request_id: str) -> None:
+    with pytest.raises(CommandError):
+        call_command("explain_request", request_id)

@@ -1,0 +1,223 @@
+from itertools import accumulate
+from typing import Any, Final
+
+import pytest
+
+from caret.contracts.policy import Mode, Tier
+from caret.contracts.usage import CompletionRecord, Finish
+from caret.foundation.ids import KeyId, RequestId, TenantId
+from tenants.usage.explanation import Explanation, explain
+from tenants.usage.waterfall import WIDTH, lines
+
+_USUAL: Final[dict[str, Any]] = {
+    "request_id": RequestId("0199aaaa-0000-7000-8000-000000000001"),
+    "tenant_id": TenantId("0199aaaa-0000-7000-8000-000000000002"),
+    "user_id": None,
+    "key_id": KeyId("0199aaaa-0000-7000-8000-000000000003"),
+    "occurred_at_ms": 1_763_728_200_123,
+    "protocol": "stream",
+    "mode": Mode.INLINE,
+    "language": "python",
+    "tier": Tier.FAST,
+    "pool": "fast",
+    "replica": "10.0.0.1:8000",
+    "finish": Finish.STOP,
+    "error_code": "",
+    "prompt_tokens": 1_900,
+    "cached_tokens": 1_880,
+    "generated_tokens": 12,
+    "authenticated_ms": 0.2,
+    "admitted_ms": 0.4,
+    "assembled_ms": 2.4,
+    "routed_ms": 2.5,
+    "engine_ms": 40.0,
+    "first_token_ms": 43.0,
+    "total_ms": 120.0,
+    "num_at_replica": 1,
+}
+
+
+def record(**fields: Any) -> CompletionRecord:
+    return CompletionRecord(**{**_USUAL, **fields})
+
+
+def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
+    return record(
+        **{
+            "engine_ms": engine_ms,
+            "first_token_ms": engine_ms + 3,
+            "total_ms": engine_ms + 80,
+            **fields,
+        }
+    )
+
+
+def taking(**took_ms: float) -> CompletionRecord:
+    """A stage that is not named takes half a millisecond, the engine 40."""
+    stages = ("authenticate", "admit", "assemble", "route", "generate", "filter")
+    took = {"generate": 40.0} | took_ms
+    ended_ms = dict(zip(stages, accumulate(took.get(name, 0.5) for name in stages), strict=True))
+    return record(
+        authenticated_ms=ended_ms["authenticate"],
+        admitted_ms=ended_ms["admit"],
+        assembled_ms=ended_ms["assemble"],
+        routed_ms=ended_ms["route"],
+        engine_ms=took["generate"],
+        first_token_ms=ended_ms["filter"],
+        total_ms=ended_ms["filter"] + 20,
+        num_files=20,
+    )
+
+
+def told(found: Explanation) -> str:
+    return " ".join(found.verdicts)
+
+
+def test_the_stages_join_and_fill_the_whole_time() -> None:
+    stages = explain(record()).stages
+
+    assert [stage.name for stage in stages] == [
+        *("authenticate", "admit", "assemble", "route", "generate", "filter", "stream")
+    ]
+    assert sum(stage.took_ms for stage in stages) == pytest.approx(120)
+    assert stages[4].began_ms == 2.5
+    assert stages[4].took_ms == pytest.approx(40)
+
+
+def test_a_quick_request_has_nothing_to_explain() -> None:
+    found = explain(record())
+
+    assert not found.is_slow
+    assert not any(stage.is_over for stage in found.stages)
+    assert found.verdicts == ("Nothing stands out: every stage kept its budget.",)
+
+
+def test_a_cold_prompt_says_how_many_tokens_were_prefilled() -> None:
+    found = explain(slow(cached_tokens=88))
+
+    assert found.is_slow
+    assert found.verdicts == ("cold: 1,812 of 1,900 prompt tokens were prefilled.",)
+
+
+def test_a_queue_at_the_replica_is_told() -> None:
+    found = explain(slow(num_at_replica=14))
+
+    assert found.verdicts == ("queued: 14 requests were at the replica.",)
+
+
+def test_a_cold_prompt_behind_a_queue_is_both() -> None:
+    found = explain(slow(cached_tokens=0, num_at_replica=5))
+
+    assert "cold: 1,900 of 1,900" in told(found)
+    assert "queued: 5" in told(found)
+
+
+def test_an_engine_without_an_excuse_is_slow_itself() -> None:
+    assert "engine slow: 400 ms, though all but 20 tokens were cached" in told(explain(slow()))
+
+
+def test_what_the_engine_did_not_tell_is_said() -> None:
+    assert "before it told" in told(explain(slow(cached_tokens=None)))
+
+
+@pytest.mark.parametrize(
+    ("stage", "took_ms", "said"),
+    [
+        ("assemble", 12.0, "assembly slow: 12.0 ms for 1,900 tokens with 20 other files and 0"),
+        ("admit", 4.0, "admission slow: 4.0 ms"),
+        ("authenticate", 30.0, "gateway busy: 30.0 ms"),
+        ("route", 3.0, "routing slow: 3.0 ms"),
+        ("filter", 50.0, "held back: the filter took 50 ms"),
+    ],
+)
+def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, said: str) -> None:
+    (verdict,) = explain(taking(**{stage: took_ms})).verdicts
+
+    assert said in verdict
+
+
+def test_a_stream_of_slow_tokens_is_told() -> None:
+    found = explain(record(total_ms=2_243.0))
+
+    assert "slow client, or slow decoding: 12 tokens at 200 ms each" in told(found)
+    assert not found.is_slow
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"finish": Finish.CANCELLED}, "cancelled: the client took it back or left after 30.0 ms"),
+        ({"finish": Finish.SUPERSEDED}, "superseded"),
+        ({"finish": Finish.ERROR, "error_code": "engine_lost"}, "error: engine_lost after"),
+    ],
+)
+def test_what_ended_early_says_how_and_where(fields: dict[str, Any], said: str) -> None:
+    found = explain(record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields))
+
+    assert said in told(found)
+    assert "in the stage generate" in told(found)
+    assert found.stages[-1].name == "generate"
+    assert found.stages[-1].ended_here
+
+
+def test_what_was_shed_never_left_admission() -> None:
+    nothing = dict.fromkeys(
+        ("admitted_ms", "assembled_ms", "routed_ms", "engine_ms", "first_token_ms")
+    )
+
+    found = explain(record(finish=Finish.SHED, total_ms=0.5, **nothing))
+
+    assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
+    assert told(found).startswith("shed:")
+
+
+def test_why_the_filter_withheld_or_cut_is_told() -> None:
+    withheld = record(finish=Finish.FILTERED, cut_reason="secret", first_token_ms=None)
+
+    assert "withheld by the filter: secret" in told(explain(withheld))
+    assert "cut by the filter: repetition" in told(explain(record(cut_reason="repetition")))
+
+
+@pytest.mark.parametrize(
+    ("mode", "first_ms", "is_slow"),
+    [(Mode.INLINE, 101, True), (Mode.FIM, 149, False), (Mode.CHAT, 1_900, False)],
+)
+def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) -> None:
+    found = explain(slow(first_ms - 3, mode=mode))
+
+    assert found.is_slow is is_slow
+
+
+def test_a_record_of_before_there_were_these_times_is_explained_as_far_as_it_goes() -> None:
+    old = record(authenticated_ms=None, admitted_ms=None, routed_ms=None, num_at_replica=None)
+
+    found = explain(old)
+
+    assert [stage.name for stage in found.stages] == ["authenticate"]
+
+
+def test_the_waterfall_fits_and_shows_all() -> None:
+    found = slow(cached_tokens=88, variant="layout-2026/b", num_at_replica=14)
+
+    text = list(lines(found, explain(found), slug="acme"))
+
+    assert max(len(line) for line in text) <= WIDTH
+    whole = "\n".join(text)
+    for said in ("acme, inline", "pool fast", "14 requests there", "cached 88", "cold: 1,812"):
+        assert said in whole
+    assert "First text after 403.0 ms: slow (target 100 ms)." in whole
+    (generate,) = (line for line in text if line.strip().startswith("generate"))
+    assert "400.0 ms ! of 60" in generate
+    assert "█" * 25 in generate
+
+
+def test_the_waterfall_of_what_took_no_time_is_whole() -> None:
+    found = record(finish=Finish.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None)
+
+    assert any("No text was sent" in line for line in lines(found, explain(found), slug="acme"))
+
+
+def test_times_that_contradict_each_other_stay_within_the_picture() -> None:
+    found = record(engine_ms=5_000.0, total_ms=120.0)
+
+    assert max(len(line) for line in lines(found, explain(found), slug="acme")) <= WIDTH
