@@ -85,6 +85,8 @@ async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> 
     page = await scrape(site)
 
     assert _line(page, "caret_seats_taken ") == 0
+    assert _line(page, "caret_pool_requests{") == 0
+    assert _line(page, "caret_pool_limit{") >= 1
     assert 0 <= _line(page, "caret_snapshot_age_seconds ") < 60
     assert _line(page, "caret_engine_up{") == 1
     assert _line(page, "caret_engine_running{") >= 0
