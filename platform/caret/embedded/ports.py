@@ -39,6 +39,7 @@ class Ports:
     console: Port
     gateway: Port
     engine: Port
+    embeddings: Port
 
 
 def ports_from_environment() -> Ports:
@@ -56,6 +57,7 @@ def ports_from_environment() -> Ports:
             host=env_text("CARET_GATEWAY_HOST", LOOPBACK),
         ),
         engine=_port("CARET_ENGINE_PORT", 8402, "the engine"),
+        embeddings=_port("CARET_EMBEDDINGS_PORT", 8404, "the embedding engine"),
     )
 
 

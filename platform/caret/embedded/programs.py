@@ -50,11 +50,14 @@ def web_part(
     )
 
 
-def worker_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> ProgramPart:
+def worker_part(
+    *, paths: EmbeddedPaths, environment: Mapping[str, str], concurrency: int = 1
+) -> ProgramPart:
     spec = ChildSpec(
         name="Worker",
         command=_celery(
-            *("worker", "--hostname", _WORKER_NAME, "--concurrency", "1", "--loglevel", "INFO"),
+            *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
+            *("--loglevel", "INFO"),
             # Gossip and its kin are for clusters of workers; here they are only traffic.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),

@@ -4,10 +4,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from caret.embedded.embeddings import (
+    DEFAULT_EMBEDDINGS_MODEL,
+    EmbeddingsSettings,
+    embeddings_settings,
+)
 from caret.embedded.engine import EngineSettings, engine_from_environment
 from caret.embedded.paths import EmbeddedPaths, home_from_environment
 from caret.embedded.ports import Port, Ports, ports_from_environment
-from caret.foundation.environment import BadSetting
+from caret.foundation.environment import BadSetting, env_bool, env_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,8 @@ class UpSettings:
     has_own_postgres: bool
     has_own_redis: bool
     own_pools: Path | None
+    embeddings: EmbeddingsSettings | None  # None: no retrieval, or an engine of the person's own
+    has_retrieval: bool
 
     @property
     def pools_file(self) -> Path:
@@ -27,13 +34,15 @@ class UpSettings:
     @property
     def needed_ports(self) -> tuple[Port, ...]:
         engine = () if self.own_pools else (self.ports.engine,)
-        return (self.ports.console, self.ports.gateway, *engine)
+        embeddings = () if self.embeddings is None else (self.ports.embeddings,)
+        return (self.ports.console, self.ports.gateway, *engine, *embeddings)
 
 
 def settings_from_environment() -> UpSettings:
     """Raises BadSetting."""
     ports = ports_from_environment()
     own_pools = os.environ.get("CARET_POOLS")
+    has_retrieval = env_bool("CARET_RETRIEVAL", False)
     has_own_postgres = _is_named("DATABASE_URL")
     if has_own_postgres and not _is_named("CARET_OWNER_DATABASE_URL"):
         raise BadSetting(
@@ -47,6 +56,17 @@ def settings_from_environment() -> UpSettings:
         has_own_postgres=has_own_postgres,
         has_own_redis=_is_named("REDIS_URL"),
         own_pools=Path(own_pools).absolute() if own_pools else None,
+        embeddings=_embeddings(ports) if has_retrieval else None,
+        has_retrieval=has_retrieval,
+    )
+
+
+def _embeddings(ports: Ports) -> EmbeddingsSettings | None:
+    if os.environ.get("CARET_EMBEDDINGS_URL"):
+        return None
+    return embeddings_settings(
+        served_name=env_text("CARET_EMBEDDINGS_MODEL", DEFAULT_EMBEDDINGS_MODEL),
+        port=ports.embeddings.number,
     )
 
 

@@ -10,7 +10,7 @@ from caret.embedded.disk import require_room
 from caret.embedded.errors import ExitCode, Refusal
 from caret.embedded.folders import make_folders
 from caret.embedded.home_lock import HomeLock, supervisor_pid
-from caret.embedded.installation import STEPS, Installation
+from caret.embedded.installation import Installation, steps
 from caret.embedded.paths import EmbeddedPaths
 from caret.embedded.progress import PlainProgress, Plan, progress_for
 from caret.embedded.sample import stream_sample
@@ -40,7 +40,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
-    progress = progress_for(Plan(STEPS))
+    progress = progress_for(Plan(steps(settings)))
     with stop_signals_raise(), HomeLock(settings.paths):
         try:
             with Installation(settings, progress=progress) as installation:
@@ -49,7 +49,7 @@ def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
                     installation.progress.say("  Ctrl-C stops everything.")
                 else:
                     let_go_of_terminal(settings.paths, ready_descriptor=ready_descriptor)
-                    installation.progress = PlainProgress(Plan(STEPS))
+                    installation.progress = PlainProgress(Plan(steps(settings)))
                 installation.watch()
         except StopRequested:
             installation.progress.say("  Stopped.")
@@ -77,6 +77,8 @@ def _own_parts(settings: UpSettings) -> list[str]:
         "Postgres is your own (DATABASE_URL).": settings.has_own_postgres,
         "Redis is your own (REDIS_URL).": settings.has_own_redis,
         "The engines are your own (CARET_POOLS).": settings.own_pools is not None,
+        "The embedding engine is your own (CARET_EMBEDDINGS_URL).": settings.has_retrieval
+        and settings.embeddings is None,
     }
     return [sentence for sentence, is_so in sentences.items() if is_so]
 

@@ -117,7 +117,7 @@ GATEWAY_URL = env_text(
 # Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
 RETRIEVAL = env_bool("CARET_RETRIEVAL", False)
 EMBEDDINGS_URL = env_text(
-    "CARET_EMBEDDINGS_URL", f"http://127.0.0.1:{env_text('CARET_EMBEDDINGS_PORT', '8403')}"
+    "CARET_EMBEDDINGS_URL", f"http://127.0.0.1:{env_text('CARET_EMBEDDINGS_PORT', '8404')}"
 )
 EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from caret.embedded.installation import steps
 from caret.embedded.paths import REPOSITORY, home_from_environment
 from caret.embedded.settings import settings_from_environment
 from caret.foundation.environment import BadSetting
@@ -37,6 +38,32 @@ def test_without_settings_everything_is_started() -> None:
     assert not settings.has_own_redis
     assert settings.pools_file == settings.paths.pools
     assert settings.ports.engine in settings.needed_ports
+
+
+@pytest.mark.parametrize(
+    ("wanted", "url", "is_started"),
+    [
+        (None, None, False),
+        ("False", None, False),
+        ("True", None, True),
+        ("True", "http://embeddings", False),
+        ("False", "http://embeddings", False),
+    ],
+)
+def test_retrieval_and_its_engine_are_started_when_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, wanted: str | None, url: str | None, is_started: bool
+) -> None:
+    if wanted is not None:
+        monkeypatch.setenv("CARET_RETRIEVAL", wanted)
+    if url is not None:
+        monkeypatch.setenv("CARET_EMBEDDINGS_URL", url)
+
+    settings = settings_from_environment()
+
+    assert (settings.embeddings is not None) is is_started
+    assert (settings.ports.embeddings in settings.needed_ports) is is_started
+    assert ("Embeddings" in steps(settings)) is is_started
+    assert settings.has_retrieval is (wanted == "True")
 
 
 @pytest.mark.parametrize("text", [None, ""])

@@ -1,0 +1,49 @@
+"""The embedding engine's command and surroundings."""
+
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.embeddings import (
+    EmbeddingsSettings,
+    embeddings_command,
+    embeddings_part,
+)
+from caret.embedded.paths import EmbeddedPaths
+
+SETTINGS = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=False)
+
+
+def options(settings: EmbeddingsSettings = SETTINGS) -> str:
+    return " ".join(embeddings_command(settings, model=Path("/models/minilm")))
+
+
+def test_it_serves_embeddings_on_the_loopback_address_alone() -> None:
+    assert "--runner pooling" in options()
+    assert "--host 127.0.0.1 --port 8404" in options()
+    assert "--model /models/minilm --served-model-name minilm" in options()
+
+
+def test_it_logs_nothing_of_what_it_embeds() -> None:
+    assert "--no-enable-log-requests --disable-uvicorn-access-log" in options()
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_on_a_gpu_it_leaves_the_memory_to_the_other_engine(has_gpu: bool) -> None:
+    settings = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=has_gpu)
+
+    assert ("--gpu-memory-utilization 0.05" in options(settings)) is has_gpu
+
+
+def test_it_learns_no_secrets_and_yields_to_the_others(tmp_path: Path) -> None:
+    part = embeddings_part(
+        SETTINGS,
+        paths=EmbeddedPaths(tmp_path),
+        environment={"CARET_ROOT_SECRET": "x", "REDIS_URL": "y", "HOME": "/root"},
+    )
+
+    spec = part.make_spec()
+
+    assert not {"CARET_ROOT_SECRET", "REDIS_URL"} & spec.environment.keys()
+    assert spec.environment["HF_HUB_OFFLINE"] == "1"
+    assert "nice" in spec.command
