@@ -25,7 +25,8 @@ from inference.gateway.receive import MAX_FILES
 class Extra(msgspec.Struct, frozen=True):
     text: str
     filename: str | None = None
-    time: float | None = None  # Unix milliseconds or the editor's own clock: only the order counts
+    # By the editor's own clock, or as Vim's pair of seconds and fractions: only the order counts.
+    time: float | list[float] | None = None
 
 
 class InfillBody(msgspec.Struct, frozen=True):
@@ -170,11 +171,15 @@ def understand(body: bytes) -> Question:
 
 def _files(extras: list[Extra]) -> tuple[DraftFile, ...]:
     """The newest, as many as may be sent: an editor's own ring may be larger."""
-    newest = sorted(extras, key=lambda extra: -(extra.time or 0.0))
-    return tuple(
-        DraftFile(extra.filename or "", extra.text, extra.time or 0.0)
-        for extra in newest[:MAX_FILES]
-    )
+    newest = sorted(extras, key=_moment, reverse=True)[:MAX_FILES]
+    return tuple(DraftFile(each.filename or "", each.text, _moment(each)) for each in newest)
+
+
+def _moment(extra: Extra) -> float:
+    time = extra.time
+    if isinstance(time, list):
+        return time[0] if time else 0.0
+    return time or 0.0
 
 
 def error_body(error: CompletionError) -> bytes:

@@ -126,6 +126,58 @@ async def test_stop_strings_end_a_raw_completion(
     assert stopped.choices[0].finish_reason == "stop"
 
 
+async def test_a_chat_comes_whole_and_as_a_stream(site: Site, client: openai.AsyncOpenAI) -> None:
+    num_records = await site.num_records()
+    question: dict[str, Any] = {
+        "model": MODEL,
+        "messages": [
+            {"role": "system", "content": "You complete Python."},
+            {"role": "user", "content": "import os\n\n\ndef read(path):\n    with open("},
+        ],
+        "max_tokens": 24,
+    }
+
+    whole = await client.chat.completions.create(**question)
+    stream = await client.chat.completions.create(**question, stream=True)
+    chunks = [chunk async for chunk in stream]
+
+    (choice,) = whole.choices
+    assert choice.message.role == "assistant"
+    assert choice.message.content == "".join(
+        chunk.choices[0].delta.content or "" for chunk in chunks
+    )
+    assert [chunk.choices[0].delta.role for chunk in chunks[:2]] == ["assistant", None]
+    assert chunks[-1].choices[0].finish_reason == choice.finish_reason
+    records = await site.records_after(num_records, count=2)
+    assert {(record.mode, record.tier, record.protocol) for record in records} == {
+        ("chat", "quality", "chat")
+    }
+
+
+async def test_the_models_are_listed(client: openai.AsyncOpenAI) -> None:
+    models = [model async for model in client.models.list()]
+
+    assert models
+    assert models[0].owned_by == "caret"
+
+
+async def test_closing_the_stream_frees_the_engine(
+    site: Site, client: openai.AsyncOpenAI, long_frame: Frame
+) -> None:
+    num_records = await site.num_records()
+
+    stream = await client.completions.create(
+        model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=512, stream=True
+    )
+    async for _ in stream:
+        break
+    await stream.close()
+
+    assert await site.idle()
+    (record,) = await site.records_after(num_records)
+    assert record.finish == "cancelled"
+
+
 async def test_the_clients_errors_carry_our_codes(site: Site) -> None:
     async with _client(site, "cpk_live_nonsense") as client:
         with pytest.raises(openai.AuthenticationError) as refused:

@@ -1,17 +1,31 @@
+"""A gateway at a fake engine, for tests of the gateway's own conduct."""
+
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from caret.embedded.paths import REPOSITORY
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Site, own_site
+
+# Not 10 s, as in service: the tests wait for it.
+STALL_S = 1
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fake_engine_url() -> Iterator[str]:
     command = [sys.executable, "-m", "tests.integration.gateway.fake_engine"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -20,3 +34,12 @@ def fake_engine_url() -> Iterator[str]:
         finally:
             process.stdin.close()
             process.wait(timeout=5.0)
+
+
+@pytest.fixture(scope="session")
+def quick_site(fake_engine_url: str) -> Iterator[Site]:
+    """For tests that leave it as it is; its engine answers at once."""
+    with own_home() as home:
+        environment = {**home.environment, "CARET_MAX_ENGINE_STALL_S": str(STALL_S)}
+        with own_site(replace(home, environment=environment), fake_engine_url) as made:
+            yield made

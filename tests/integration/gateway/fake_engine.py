@@ -11,6 +11,8 @@ import json
 import sys
 from typing import Final
 
+from tests.integration.gateway.faults import answer_wrongly
+
 SHORT_TOKENS: Final = 4
 _TOKEN_S: Final = 0.002
 _HEAD: Final = (
@@ -21,6 +23,7 @@ _HEAD: Final = (
 class FakeEngine:
     def __init__(self) -> None:
         self.num_streams = 0
+        self.fault = "none"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -35,13 +38,18 @@ class FakeEngine:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         if head.startswith(b"get "):
             text = str(self.num_streams).encode() if b" /streams " in head[:20] else b""
+            if head.startswith(b"get /fault/"):
+                self.fault = head.split()[1].decode().removeprefix("/fault/")
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(text), text))
             return
         length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
         body = json.loads(await reader.readexactly(length))
         self.num_streams += 1
         try:
-            await _stream(writer, max_tokens=body["max_tokens"])
+            if self.fault == "none":
+                await _stream(writer, max_tokens=body["max_tokens"])
+            else:
+                await answer_wrongly(self.fault, reader, writer)
         finally:
             self.num_streams -= 1
 

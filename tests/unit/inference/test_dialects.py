@@ -114,11 +114,14 @@ async def test_infill_answers_the_fields_that_were_asked_for_flat_and_compact() 
     )
 
 
-async def test_infill_gives_other_files_the_newest_nearest_to_the_cursor() -> None:
+@pytest.mark.parametrize(("older", "newer"), [(1, 2), ([1, 9], [2, 0]), (None, 1.5)])
+async def test_infill_gives_other_files_the_newest_nearest_to_the_cursor(
+    older: Any, newer: Any
+) -> None:
     gateway = FakeGateway()
     extra = [
-        {"text": "newer", "time": 2, "filename": "b.py"},
-        {"text": "older", "time": 1, "filename": "a.py"},
+        {"text": "newer", "time": newer, "filename": "b.py"},
+        {"text": "older", "time": older, "filename": "a.py"},
     ]
 
     await ask(gateway, "/infill", {"input_prefix": "x", "input_extra": extra})

@@ -1,0 +1,57 @@
+// Drives the real tabby-agent: reads a scenario (JSON) from its standard input, prints what it saw.
+// Requests to anybody but the gateway are noted and refused.
+import { createRequire } from "node:module";
+import { text } from "node:stream/consumers";
+
+const scenario = JSON.parse(await text(process.stdin));
+const strangers = [];
+const fetchReally = globalThis.fetch;
+globalThis.fetch = async (request, options) => {
+  const url = new URL(request.url ?? request);
+  if (url.origin !== new URL(scenario.endpoint).origin) {
+    strangers.push(url.origin);
+    throw new TypeError("refused");
+  }
+  return fetchReally(request, options);
+};
+
+const { TabbyAgent } = createRequire(`${scenario.folder}/`)("tabby-agent");
+const agent = new TabbyAgent();
+const told = [];
+agent.on("issuesUpdated", (event) => told.push(event.issues));
+const dataStore = { data: {}, load: async () => {}, save: async () => {} };
+await agent.initialize({
+  config: {
+    server: { endpoint: scenario.endpoint, token: scenario.token },
+    completion: { debounce: { mode: "fixed", interval: 0 } },
+  },
+  dataStore,
+});
+const settled = async (question) => {
+  for (let tries = 0; tries < 100 && !question(); tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};
+const seen = { status: agent.getStatus(), health: agent.getServerHealthState() };
+if (seen.status === "ready") {
+  await settled(() => agent.getConfig().anonymousUsageTracking.disable);
+  seen.isTrackingDisabled = agent.getConfig().anonymousUsageTracking.disable;
+  // The first is superseded by the second: the agent drops its connection.
+  const first = agent.provideCompletions(scenario.superseded).catch((error) => error.name);
+  await new Promise((resolve) => setTimeout(resolve, scenario.pauseMs));
+  seen.completion = await agent.provideCompletions(scenario.request);
+  seen.superseded = await first;
+  const id = seen.completion.id;
+  const event = { completion_id: id, choice_index: 0, view_id: `view-${id}-at-1` };
+  seen.events = [
+    await agent.postEvent({ ...event, type: "view" }),
+    await agent.postEvent({ ...event, type: "view", view_id: `view-${id}-at-2` }),
+    await agent.postEvent({ ...event, type: "select", select_kind: "line", elapsed: 386 }),
+    await agent.postEvent({ ...event, type: "select", elapsed: 500 }),
+    await agent.postEvent({ ...event, type: "dismiss", elapsed: 45 }),
+  ];
+}
+seen.issues = told;
+seen.strangers = strangers;
+process.stdout.write(JSON.stringify(seen));
+process.exit(0);

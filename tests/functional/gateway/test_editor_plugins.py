@@ -1,0 +1,206 @@
+"""The requests of editors' plugins, as they were seen on the wire, and what each reads of the
+answer. Bodies are as the plugins write them, unknown fields included."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.functional.gateway.site import Frame, Site
+
+pytestmark = pytest.mark.engine
+
+# llama.vim's own test of an answer, on the raw body.
+LLAMA_VIM = re.compile(rb'"content"\s*:')
+LLAMA_VIM_FIELDS = [
+    "content",
+    "timings/prompt_n",
+    "timings/prompt_ms",
+    "timings/prompt_per_token_ms",
+    "timings/prompt_per_second",
+    "timings/predicted_n",
+    "timings/predicted_ms",
+    "timings/predicted_per_token_ms",
+    "timings/predicted_per_second",
+    "truncated",
+    "tokens_cached",
+]
+QWEN_STOPS = [
+    "<|endoftext|>",
+    "<|fim_prefix|>",
+    "<|fim_middle|>",
+    "<|fim_suffix|>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<|im_start|>",
+    "<|im_end|>",
+]
+
+
+@pytest.fixture
+def around(long_frame: Frame) -> tuple[str, str]:
+    """The text before and after the cursor."""
+    return long_frame["prefix"], long_frame["suffix"]
+
+
+async def post(site: Site, path: str, body: Any, **headers: str) -> bytes:
+    async with (
+        site.http() as session,
+        session.post(path, data=json.dumps(body), headers=headers) as response,
+    ):
+        raw = await response.read()
+    assert response.status == 200, raw
+    return raw
+
+
+def events(raw: bytes) -> list[Any]:
+    """As an SSE reader of a plugin's sees them: `data:` lines and empty ones, nothing else."""
+    lines = raw.decode().split("\n")
+    assert all(line == "" or line.startswith("data: ") for line in lines)
+    data = [line.removeprefix("data: ") for line in lines if line]
+    assert data.pop() == "[DONE]"
+    return [json.loads(each) for each in data]
+
+
+async def test_llama_vim(site: Site, around: tuple[str, str]) -> None:
+    lines, _, cursor_line = around[0].rpartition("\n")
+    body = {
+        "id_slot": 0,
+        "input_prefix": lines + "\n",
+        "input_suffix": "\n" + around[1],
+        "input_extra": [{"text": "x = 1\n", "time": [173, 5], "filename": "a.py"}],
+        "prompt": cursor_line,
+        "n_predict": 128,
+        "stop": [],
+        "n_indent": 4,
+        "top_k": 40,
+        "top_p": 0.99,
+        "samplers": ["top_k", "top_p", "infill"],
+        "stream": False,
+        "cache_prompt": True,
+        "t_max_prompt_ms": 500,
+        "t_max_predict_ms": 1000,
+        "response_fields": LLAMA_VIM_FIELDS,
+    }
+
+    raw = await post(site, "/infill", body, **{"Content-Type": "application/json"})
+    warm_up = await post(site, "/infill", {**body, "n_predict": 0, "response_fields": [""]})
+
+    assert LLAMA_VIM.search(raw)
+    assert b"\n" not in raw  # Vim reads lines
+    answer = json.loads(raw)
+    assert answer["content"]
+    assert list(answer) == LLAMA_VIM_FIELDS
+    assert answer["timings/predicted_n"] > 0
+    json.loads(warm_up)
+
+
+async def test_llama_vscode(site: Site, around: tuple[str, str]) -> None:
+    body = {
+        "input_prefix": around[0],
+        "input_suffix": around[1],
+        "input_extra": [],
+        "prompt": "",
+        "n_predict": 32,
+        "n_cmpl": 3,
+        "top_k": 40,
+        "top_p": 0.99,
+        "stream": False,
+        "samplers": ["top_k", "top_p", "infill"],
+        "cache_prompt": True,
+        "t_max_prompt_ms": 500,
+        "t_max_predict_ms": 2500,
+        "model": "qwen2.5-coder:7b",
+    }
+
+    answer = json.loads(await post(site, "/infill", body))
+    async with site.http("") as session, session.get("/health") as health:
+        assert health.status == 200
+
+    assert answer["content"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions", "/beta/completions"])
+async def test_minuet_and_continues_mistral_and_deepseek_kinds(
+    site: Site, around: tuple[str, str], path: str
+) -> None:
+    body = {
+        "model": "deepseek-chat",
+        "prompt": around[0],
+        "suffix": around[1],
+        "stream": True,
+        "max_tokens": 24,
+        "temperature": 0.01,
+        "stop": ["\n\n\n"],
+        "provider": {"sort": "throughput"},
+    }
+
+    parsed = events(await post(site, path, body, Accept="text/event-stream"))
+
+    choices = [event["choices"][0] for event in parsed]  # crashes on an event without
+    if path == "/v1/fim/completions":
+        text = "".join(choice["delta"]["content"] for choice in choices)
+    else:
+        text = "".join(choice["text"] for choice in choices)
+    assert text
+    assert choices[-1]["finish_reason"] in ("stop", "length")
+
+
+async def test_continues_openai_kind(site: Site, around: tuple[str, str]) -> None:
+    body = {
+        "prompt": f"<|fim_prefix|>{around[0]}<|fim_suffix|>{around[1]}<|fim_middle|>",
+        "model": "qwen2.5-coder-7b",
+        "max_tokens": 24,
+        "temperature": 0.01,
+        "stop": [*QWEN_STOPS, "/src/", "#- coding: utf-8", "```"],
+        "stream": True,
+        "frequency_penalty": None,
+    }
+
+    raw = await post(site, "/completions", body, **{"api-key": site.acme, "x-api-key": site.acme})
+    as_parts = await post(
+        site, "/completions", {**body, "prompt": around[0], "suffix": around[1], "stop": []}
+    )
+
+    text = "".join(event["choices"][0]["text"] for event in events(raw))
+    assert text
+    assert text == "".join(event["choices"][0]["text"] for event in events(as_parts))
+
+
+async def test_zed(site: Site, around: tuple[str, str]) -> None:
+    body = {
+        "model": "qwen2.5-coder",
+        "prompt": f"<|fim_prefix|>{around[0]}<|fim_suffix|>{around[1]}<|fim_middle|>",
+        "max_tokens": 24,
+        "stop": QWEN_STOPS[:4],
+    }
+
+    answer = json.loads(await post(site, "/v1/completions", body))
+
+    for name, kind in (("id", str), ("object", str), ("created", int), ("model", str)):
+        assert isinstance(answer[name], kind)
+    assert set(answer["usage"]) >= {"prompt_tokens", "completion_tokens", "total_tokens"}
+    (choice,) = answer["choices"]
+    assert choice["text"]
+    assert isinstance(choice["finish_reason"], str)
+
+
+@pytest.mark.parametrize("is_raw", [False, True], ids=["Continue", "twinny, llm-ls and Zed"])
+async def test_ollamas_clients(site: Site, around: tuple[str, str], is_raw: bool) -> None:
+    shown = json.loads(await post(site, "/api/show", {"name": "codellama:7b-code"}))
+    body: dict[str, Any] = {"model": "codellama:7b-code", "options": {"num_predict": 24}}
+    if is_raw:
+        body |= {"prompt": f"<PRE> {around[0]} <SUF>{around[1]} <MID>", "raw": True}
+    else:
+        body |= {"prompt": around[0], "suffix": around[1], "raw": False}
+
+    lines = (await post(site, "/api/generate", {**body, "keep_alive": 1800})).splitlines()
+    whole = json.loads(await post(site, "/api/generate", {**body, "stream": False}))
+
+    assert ".Suffix" in shown["template"]
+    parsed = [json.loads(line) for line in lines]
+    assert [line["done"] for line in parsed] == [False] * (len(parsed) - 1) + [True]
+    assert "".join(line["response"] for line in parsed) == whole["response"] != ""
+    assert all(isinstance(line["created_at"], str) for line in parsed)

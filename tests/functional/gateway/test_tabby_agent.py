@@ -1,0 +1,122 @@
+"""Tabby's own agent, as its editor plugins run it, driven for real."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from tests.functional.gateway.site import Frame, Site
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(
+        shutil.which("npm") is None, reason="Tabby's agent comes from npm and needs Node"
+    ),
+]
+CLIENTS = Path(__file__).parents[1] / "clients"
+DEADLINE_S = 30
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """With the agent of the lock file, and a home of its own: it keeps settings there."""
+    folder = tmp_path_factory.mktemp("tabby-agent")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(CLIENTS / name, folder)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
+    installed = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert installed.returncode == 0, installed.stderr
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def scenario(site: Site, folder: Path, long_frame: Frame) -> dict[str, Any]:
+    text = long_frame["prefix"] + long_frame["suffix"]
+    request = {
+        "filepath": "/work/shop/src/main.py",
+        "language": "python",
+        "text": text,
+        "position": len(long_frame["prefix"]),
+        "workspace": "/work/shop",
+        "git": {
+            "root": "/work/shop",
+            "remotes": [{"name": "origin", "url": "git@example.com:acme/shop.git"}],
+        },
+        "declarations": [{"filepath": "/work/shop/lib.py", "offset": 0, "text": "def lib(): ..."}],
+    }
+    return {
+        "endpoint": site.url,
+        "token": site.acme,
+        "folder": str(folder),
+        "request": request,
+        "superseded": {**request, "text": "# an older state\n" + text, "position": 17 + len(text)},
+        "pauseMs": 50,
+    }
+
+
+async def drive(scenario: dict[str, Any]) -> dict[str, Any]:
+    """What the agent saw."""
+    node = await asyncio.create_subprocess_exec(
+        "node",
+        str(CLIENTS / "tabby_agent.mjs"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={"HOME": scenario["folder"], "PATH": _path()},
+    )
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            output, _ = await node.communicate(json.dumps(scenario).encode())
+    finally:
+        if node.returncode is None:
+            node.kill()
+            await node.wait()
+    seen: dict[str, Any] = json.loads(output)
+    return seen
+
+
+async def test_the_agent_connects_completes_and_reports(
+    site: Site, scenario: dict[str, Any]
+) -> None:
+    num_records = await site.num_records()
+
+    seen = await drive(scenario)
+
+    assert (seen["status"], seen["issues"]) == ("ready", [])
+    assert seen["isTrackingDisabled"]
+    assert seen["superseded"] == "AbortError"
+    assert seen["events"] == [True] * 5
+    await site.num_records()
+    records = site.records()[num_records:]
+    completions = [each for each in records if isinstance(each, CompletionRecord)]
+    outcomes = [each for each in records if isinstance(each, OutcomeRecord)]
+    assert {each.protocol for each in completions} == {"tabby"}
+    assert seen["completion"]["id"] == f"cmpl-{completions[-1].request_id}"
+    assert [each.event for each in outcomes] == [
+        "shown",
+        "partially_accepted",
+        "accepted",
+        "rejected",
+    ]
+    assert {each.request_id for each in outcomes} == {completions[-1].request_id}
+    assert outcomes[0].chars > 0
+
+
+async def test_the_agent_shows_that_its_token_is_wrong(scenario: dict[str, Any]) -> None:
+    seen = await drive({**scenario, "token": "cpk_live_nonsense"})
+
+    assert seen["status"] == "unauthorized"
+
+
+def _path() -> str:
+    node = shutil.which("node")
+    assert node is not None
+    return str(Path(node).parent)

@@ -1,0 +1,47 @@
+"""One well-formed request of each HTTP protocol that completes, streamed and whole."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    path: str
+    body: dict[str, Any]
+    is_streamed: bool
+    length_field: tuple[str, ...]  # where the limit of tokens stands
+
+    def of(self, max_tokens: int) -> dict[str, Any]:
+        *outer, last = self.length_field
+        limit: dict[str, Any] = {last: max_tokens}
+        for name in reversed(outer):
+            limit = {name: limit}
+        return {**self.body, **limit}
+
+
+_MESSAGES: Final = [{"role": "user", "content": "Say something."}]
+_PLAIN: Final = ("max_tokens",)
+
+
+def _both(path: str, body: dict[str, Any], field: tuple[str, ...] = _PLAIN) -> tuple[Ask, Ask]:
+    whole, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
+    return Ask(path, whole, False, field), Ask(path, streamed, True, field)
+
+
+_EACH: Final = (
+    *_both("/v1/completions", {"prompt": "x = ", "suffix": "\n"}),
+    *_both("/v1/chat/completions", {"messages": _MESSAGES}),
+    *_both("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}),
+    *_both("/infill", {"input_prefix": "", "prompt": "x = ", "input_suffix": "\n"}, ("n_predict",)),
+    *_both("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
+    # The agent cannot say how long it may be.
+    Ask("/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _PLAIN),
+)
+
+
+def _name(ask: Ask) -> str:
+    client = "Tabby at " if "segments" in ask.body else ""
+    return f"{client}{ask.path} {'streamed' if ask.is_streamed else 'whole'}"
+
+
+ASKS: Final = {_name(ask): ask for ask in _EACH}

@@ -1,0 +1,66 @@
+"""Whatever an engine does, each protocol's client gets a clean end within its deadline, and nothing
+of what the engine said instead."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from tests.functional.gateway.site import Site
+from tests.integration.gateway.asks import ASKS, Ask
+from tests.integration.gateway.conftest import STALL_S
+from tests.integration.gateway.faults import FAULTS, SECRET, STALLS
+
+DEADLINE_S = STALL_S + 4
+
+
+@pytest.fixture(params=[*FAULTS, *STALLS])
+async def faulty_site(quick_site: Site, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+    await _break(quick_site, str(request.param))
+    yield quick_site
+    await _break(quick_site, "none")
+
+
+async def test_every_protocols_client_gets_a_clean_end(faulty_site: Site) -> None:
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        for name, ask in ASKS.items():
+            group.create_task(_ends_cleanly(faulty_site, name, ask))
+
+
+async def _ends_cleanly(site: Site, name: str, ask: Ask) -> None:
+    async with site.http() as session, session.post(ask.path, json=ask.of(64)) as response:
+        # Raises when the body is cut short.
+        text = await response.text()
+
+    assert SECRET not in text, name
+    if response.status == 200:
+        # It had begun: then its last event is the error.
+        assert ask.is_streamed, f"{name}: {text}"
+        assert "error" in text.strip().splitlines()[-1], f"{name}: {text}"
+    else:
+        assert response.status in (502, 503, 504), f"{name}: {text}"
+        assert "error" in text, name
+
+
+async def test_afterwards_all_is_well_again(quick_site: Site) -> None:
+    await _break(quick_site, "garbage")
+    await _end(quick_site, 502)
+    await _break(quick_site, "none")
+
+    await _end(quick_site, 200)
+
+
+async def _end(site: Site, status: int) -> None:
+    for ask in ASKS.values():
+        if not ask.is_streamed:
+            async with site.http() as session, session.post(ask.path, json=ask.of(4)) as response:
+                assert response.status == status, await response.text()
+
+
+async def _break(site: Site, fault: str) -> None:
+    async with (
+        aiohttp.ClientSession(site.engine_url) as session,
+        session.get(f"/fault/{fault}") as response,
+    ):
+        assert response.status == 200

@@ -1,0 +1,221 @@
+"""Every HTTP address under clients without a key, with a wrong one, slow, huge, broken or gone."""
+
+import asyncio
+import json
+from io import BytesIO
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+import pytest
+
+from inference.consumers.application import DIALECTS, LOOKUPS
+from inference.consumers.health import HealthConsumer
+from tests.benchmarks.installation import new_tenant, publish, root_secret_of
+from tests.functional.gateway.site import Site, until
+from tests.integration.gateway.asks import ASKS
+
+OPEN = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
+GUARDED = sorted({*DIALECTS, *LOOKUPS} - OPEN)
+TAKING_BODIES = sorted({*DIALECTS, "/api/show", "/v1/events"})
+MB = 1024 * 1024
+SECRET = "planted-secret"
+BAD_BODIES = {
+    "nothing": b"",
+    "no JSON": f"{SECRET}".encode(),
+    "half a body": f'{{"prompt":"{SECRET}'.encode(),
+    "no UTF-8": b'{"prompt":"\xff\xfe","model":"\xff","type":"\xff"}',
+    "binary": bytes(range(256)),
+    "deep nesting": b'{"x":' + b"[" * 100_000,
+    "a list": f'["{SECRET}"]'.encode(),
+    "a text": f'"{SECRET}"'.encode(),
+    "wrong types": json.dumps(
+        {
+            "prompt": {SECRET: 1},
+            "messages": SECRET,
+            "input_prefix": [SECRET],
+            "segments": SECRET,
+            "options": SECRET,
+            "model": [SECRET],
+            "type": [SECRET],
+        }
+    ).encode(),
+    "huge numbers": b'{"prompt":"x","max_tokens":1' + b"0" * 400 + b',"n_predict":1e999,"model":7}',
+    "twice the same": f'{{"prompt":"x","prompt":["{SECRET}",1],"model":7}}'.encode(),
+}
+
+
+def method_of(path: str) -> str:
+    return "POST" if path in TAKING_BODIES else "GET"
+
+
+@pytest.mark.parametrize("path", GUARDED)
+async def test_nobody_gets_in_without_a_key(quick_site: Site, path: str) -> None:
+    keys: list[dict[str, str]] = [
+        {},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer nonsense"},
+        {"Authorization": f"Basic {quick_site.acme}"},
+        {"Authorization": f"Bearer {quick_site.acme[:-1]}x"},
+        {"api-key": "nonsense"},
+        {"api-key": quick_site.acme + quick_site.acme},
+    ]
+    async with aiohttp.ClientSession(quick_site.url) as session:
+        for headers in keys:
+            query = f"?key={quick_site.acme}&api-key={quick_site.acme}"
+            async with session.request(
+                method_of(path), path + query, headers=headers, data=b"{"
+            ) as response:
+                assert response.status == 401, headers
+
+
+async def test_a_revoked_key_opens_nothing(quick_site: Site) -> None:
+    snapshot, key = new_tenant("initech", root_secret=root_secret_of(quick_site.home.paths))
+    publish(quick_site.home.paths, snapshot)
+    revoked = tuple(msgspec.structs.replace(each, revoked_at_ms=1) for each in snapshot.credentials)
+
+    async def is_at_all(status: int) -> bool:
+        async with quick_site.http(key) as session:
+            for path in GUARDED:
+                body = b"{}" if path in TAKING_BODIES else None
+                async with session.request(method_of(path), path, data=body) as response:
+                    if (response.status == 401) is not (status == 401):
+                        return False
+        return True
+
+    assert await until(lambda: is_at_all(200))
+    publish(
+        quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=revoked)
+    )
+    assert await until(lambda: is_at_all(401), patience_s=1.5)
+
+
+@pytest.mark.parametrize("name", ASKS)
+async def test_a_completion_is_recorded_for_whom_the_key_belongs_to(
+    quick_site: Site, name: str
+) -> None:
+    ask, before = ASKS[name], await quick_site.num_records()
+
+    for key in (quick_site.acme, quick_site.globex):
+        async with (
+            quick_site.http(key) as session,
+            session.post(ask.path, json=ask.of(4)) as response,
+        ):
+            assert response.status == 200
+            await response.read()
+
+    one, other = await quick_site.records_after(before, count=2)
+    assert one.tenant_id != other.tenant_id
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+@pytest.mark.parametrize("path", TAKING_BODIES)
+async def test_a_bad_body_is_the_clients_error_and_is_not_repeated(
+    quick_site: Site, path: str, name: str
+) -> None:
+    async with (
+        quick_site.http() as session,
+        session.post(path, data=BAD_BODIES[name]) as response,
+    ):
+        text = await response.text()
+
+    assert response.status in (400, 413)
+    assert SECRET not in text
+    json.loads(text)
+
+
+@pytest.mark.parametrize("path", GUARDED)
+async def test_a_body_of_ten_megabytes_is_too_large(quick_site: Site, path: str) -> None:
+    body = BytesIO(b'{"prompt":"' + b"x" * 10 * MB + b'"}')
+
+    async with (
+        quick_site.http() as session,
+        session.request(method_of(path), path, data=body) as response,
+    ):
+        assert response.status == 413
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", GUARDED)
+async def test_other_methods_are_named_the_right_ones(
+    quick_site: Site, path: str, method: str
+) -> None:
+    async with quick_site.http() as session, session.request(method, path) as response:
+        await response.read()
+
+    if response.status == 405:
+        assert method not in response.headers["Allow"].split(", ")
+    else:
+        assert method in ("GET", "POST")
+
+
+async def test_slow_bodies_are_refused_at_every_address_and_hold_nobody_up(
+    quick_site: Site,
+) -> None:
+    async with asyncio.timeout(15), asyncio.TaskGroup() as group:
+        statuses = [group.create_task(_trickle(quick_site, path)) for path in TAKING_BODIES]
+        ask = ASKS["/v1/completions whole"]
+        async with (
+            quick_site.http(quick_site.globex) as session,
+            session.post(ask.path, json=ask.of(4)) as response,
+        ):
+            assert response.status == 200
+
+    assert {status.result() for status in statuses} == {408}
+
+
+@pytest.mark.parametrize("name", ASKS)
+async def test_who_leaves_frees_the_engine_whatever_the_protocol(
+    quick_site: Site, name: str
+) -> None:
+    ask, before = ASKS[name], await quick_site.num_records()
+
+    async with quick_site.http() as session:
+        if ask.is_streamed:
+            response = await session.post(ask.path, json=ask.of(512))
+            await response.content.readline()
+            response.close()
+        else:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.15):
+                    await session.post(ask.path, json=ask.of(512))
+
+    assert await until(lambda: _is_idle(quick_site), patience_s=1.0)
+    (record,) = await quick_site.records_after(before)
+    assert record.finish == "cancelled"
+
+
+async def test_a_thousand_headers_and_a_long_address_end_nothing(quick_site: Site) -> None:
+    headers = {f"x-{number}": "y" * 50 for number in range(1_000)}
+    async with quick_site.http() as session:
+        for path, more in (("/v1/models?" + "x" * 60_000, {}), ("/v1/models", headers)):
+            try:
+                async with session.get(path, headers=more) as response:
+                    assert response.status in (200, 400, 413, 414, 431)
+            except aiohttp.ClientError:
+                pass  # the server may hang up on it
+        async with session.get("/v1/models") as response:
+            assert response.status == 200
+
+
+async def _trickle(site: Site, path: str) -> int:
+    parts = urlsplit(site.url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        f"Authorization: Bearer {site.acme}\r\nContent-Length: 1000\r\n\r\n"
+    )
+    try:
+        writer.write(head.encode() + b'{"prompt"')
+        return int((await reader.readline()).split()[1])
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def _is_idle(site: Site) -> bool:
+    async with (
+        aiohttp.ClientSession(site.engine_url) as session,
+        session.get("/streams") as response,
+    ):
+        return await response.text() == "0"
