@@ -21,6 +21,7 @@ from inference.consumers.base import Scope, header, presented_key
 from inference.consumers.http import HttpConsumer
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate
+from inference.gateway.receive import receive
 from inference.pipeline import DataPlane, serve
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
@@ -72,9 +73,16 @@ class GenerationConsumer(HttpConsumer):
         client = question.client(self, arrival)
         with self._ending_with_key():
             if arrival.draft.is_warm_up:
-                await client.done(Account(arrival=arrival, clock=self._plane.clock))
+                await self._warm_up(arrival, client)
             else:
                 await serve(self._plane, arrival, client)
+
+    async def _warm_up(self, arrival: Arrival, client: Client) -> None:
+        """Nobody waits for it: it is answered at once, by nothing. Raises BadRequest."""
+        receive(arrival)
+        if not arrival.draft.is_raw:  # there is text, of which a part may stay put
+            self._plane.warmer.opens(self._principal.snapshot.tenant_id, arrival)
+        await client.done(Account(arrival=arrival, clock=self._plane.clock))
 
     def error_body(self, error: CompletionError) -> bytes:
         return self._dialect.error_body(error)

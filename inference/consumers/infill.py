@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from caret.contracts.policy import Mode
+from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
@@ -160,6 +160,7 @@ def understand(body: bytes) -> Question:
         files=_files(parsed.input_extra or []),
         max_tokens=limit if limit is not None and limit > 0 else None,
         stop=stops_of(parsed.stop),
+        trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
         is_warm_up=limit == 0,
     )
     shape = partial(

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from caret.contracts.policy import Trigger
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.consumers.answers import LINES, answering, encode
@@ -110,9 +111,10 @@ def understand(body: bytes) -> Question:
         stop=stops_of(options.stop),
     )
     is_warm_up = limit == 0 or not (parsed.prompt or parsed.suffix)
+    trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return Question(
         protocol="ollama",
-        draft=replace(draft, is_warm_up=is_warm_up),
+        draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
         client=answering(
             partial(OllamaShape, model=parsed.model or ""),
             None if parsed.stream is False else LINES,

@@ -147,11 +147,15 @@ async def test_more_files_than_may_be_sent_are_no_error() -> None:
     ],
 )
 async def test_a_warm_up_is_answered_by_nothing(path: str, body: dict[str, Any]) -> None:
-    server = await ask(FakeGateway(), path, body)
+    gateway = FakeGateway()
+
+    server = await ask(gateway, path, body)
 
     answer = json.loads(server.body)
     assert server.status == 200
     assert answer.get("content", answer.get("response")) == ""
+    assert gateway.engine.requests == []
+    assert gateway.plane.warmer.num_waiting == ("input_prefix" in body)
 
 
 @pytest.mark.parametrize("limit", [-1, -2, None])
