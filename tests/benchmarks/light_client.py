@@ -7,6 +7,7 @@ They know the one answer that they wait for, that of the synthetic engine.
 import asyncio
 import base64
 import os
+import re
 import struct
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from tests.benchmarks.synthetic_engine import TEXTS
 
 _FIRST_TEXT: Final = TEXTS[0].encode()
 _CONNECT_S: Final = 30.0
+_ENDING: Final = re.compile(rb'^{"type":"(?:done|error)".*?"(?:finish|code)":"(\w+)"')
 _NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as it must be, and unchanged
 _TEXT_FRAME, _CLOSE_FRAME, _PING_FRAME, _PONG_FRAME = 0x1, 0x8, 0x9, 0xA
 
@@ -28,7 +30,7 @@ class Answer:
 
     first_ms: float | None  # None: it had no text
     end_ms: float
-    is_whole: bool  # it ended as it should
+    ending: str  # "stop": it ended as it should; else what came instead
 
 
 class Line(asyncio.Protocol):
@@ -71,7 +73,7 @@ class Line(asyncio.Protocol):
         self.is_lost = True
         if not self._opened.done():
             self._opened.set_exception(error or ConnectionResetError())
-        self._end(is_whole=False)
+        self._end("lost")
 
     def _begin(self, rest: str) -> None:
         raise NotImplementedError
@@ -83,10 +85,10 @@ class Line(asyncio.Protocol):
         if self._first_ms is None:
             self._first_ms = self._since_asked_ms()
 
-    def _end(self, *, is_whole: bool) -> None:
+    def _end(self, ending: str) -> None:
         if self._tell is not None:
             tell, self._tell = self._tell, None
-            tell(self, Answer(self._first_ms, self._since_asked_ms(), is_whole))
+            tell(self, Answer(self._first_ms, self._since_asked_ms(), ending))
 
     def _since_asked_ms(self) -> float:
         return (time.perf_counter() - self._asked_s) * 1000
@@ -111,9 +113,12 @@ class HttpLine(Line):
             self._note_text()
         if self._said.endswith(b"\r\n0\r\n\r\n"):
             is_whole = self._said.startswith(b"HTTP/1.1 200") and b"[DONE]" in self._said
-            self._end(is_whole=is_whole)
+            self._end("stop" if is_whole else self._status())
         elif b"content-length:" in self._said[:1024].lower():  # a refusal, in one piece
-            self._end(is_whole=False)
+            self._end(self._status())
+
+    def _status(self) -> str:
+        return self._said[9:12].decode("latin-1")
 
 
 class WebSocketLine(Line):
@@ -178,7 +183,5 @@ class WebSocketLine(Line):
             return
         elif self._first_ms is None and _FIRST_TEXT in payload:
             self._note_text()
-        elif payload.startswith(b'{"type":"done"'):
-            self._end(is_whole=b'"finish":"stop"' in payload)
-        elif payload.startswith(b'{"type":"error"'):
-            self._end(is_whole=False)
+        elif (ending := _ENDING.search(payload)) is not None:
+            self._end(ending[1].decode())

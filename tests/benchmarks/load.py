@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -42,7 +42,7 @@ class Tally:
     first_ms: list[float] = field(default_factory=list)
     end_ms: list[float] = field(default_factory=list)
     num_whole: int = 0
-    num_failed: int = 0
+    failures: Counter[str] = field(default_factory=Counter)  # by how they ended
     num_withheld: int = 0  # no line was free: the load could not be kept up
     num_out: int = 0
     took_s: float = 0.0
@@ -57,13 +57,20 @@ class Tally:
         payload = way.next_payload(number)
         way.lines[number].ask(payload, tell)
 
+    def add(self, other: "Tally") -> None:
+        self.first_ms += other.first_ms
+        self.end_ms += other.end_ms
+        self.num_whole += other.num_whole
+        self.failures += other.failures
+        self.num_withheld += other.num_withheld
+
     def _note(self, answer: Answer) -> None:
         self.end_ms.append(answer.end_ms)
-        if answer.is_whole and answer.first_ms is not None:
+        if answer.ending == "stop" and answer.first_ms is not None:
             self.num_whole += 1
             self.first_ms.append(answer.first_ms)
         else:
-            self.num_failed += 1
+            self.failures[answer.ending] += 1
 
     async def settle(self) -> None:
         """Raises TimeoutError when answers stay out."""

@@ -30,6 +30,8 @@ from tests.benchmarks.programs import Cores, Program, pinned_to, running
 _ENDLESS: Final = RateLimit(per_minute=10_000_000, burst=1_000_000)
 _MAX_COMPLETIONS: Final = 8_192
 _MAX_CONNECTIONS_PER_KEY: Final = 1_000
+_MODES: Final = ("INLINE", "FIM")
+_PATIENCE_MS: Final = 600_000  # nothing is shed: that is the subject of another benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ def loaded_gateway(
             "CARET_MAX_COMPLETIONS": str(_MAX_COMPLETIONS),
             "CARET_MAX_TENANT_SHARE": "100",
             "CARET_MAX_CONNECTIONS_PER_KEY": str(_MAX_CONNECTIONS_PER_KEY),
+            "CARET_METRICS_PORT": str(free_port()),
+            **{f"CARET_SHED_{mode}_MS": str(_PATIENCE_MS) for mode in _MODES},
         },
     )
     with pinned_to(others), EmbeddedValkey(home.paths, mark=environment_with(home.mark)):

@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import gc
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ class Seen:
 
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     num: int = 0
-    num_failed: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
     num_withheld: int = 0
 
     def add(self, **values: float) -> None:
@@ -99,7 +99,7 @@ class Seen:
 
     def count(self, tally: Tally) -> None:
         self.num += tally.num_whole
-        self.num_failed += tally.num_failed
+        self.failures += tally.failures
         self.num_withheld += tally.num_withheld
 
 
@@ -216,11 +216,18 @@ def _each_ms(spent_s: float, tally: Tally) -> float:
 def _tell(contender: Contender, seen: Seen, report: Report) -> None:
     name = contender.name
     about = {"rate": contender.rate, "num": seen.num, "num_withheld": seen.num_withheld}
+    num_failed = seen.failures.total()
     if name in _TARGETS:
-        passed = not seen.num_failed
-        report.judged(f"{name}.failed", seen.num_failed, "streams", passed=passed, target="none")
+        report.judged(
+            f"{name}.failed",
+            num_failed,
+            "streams",
+            passed=not num_failed,
+            target="none",
+            endings=seen.failures,
+        )
     else:
-        report.figure(f"{name}.failed", seen.num_failed, "streams")
+        report.figure(f"{name}.failed", num_failed, "streams", endings=seen.failures)
     for figure, values in seen.values.items():
         more = about | {"windows": [rounded(value) for value in values]}
         most = _TARGETS.get(name, {}).get(figure)
