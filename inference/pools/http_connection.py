@@ -17,6 +17,9 @@ import httptools
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 128 * 1024  # vLLM's longest have a few KB
 MAX_HELD_BYTES: Final = 256 * 1024
+# Between two takings of lines: screens show no more than every 16 ms, and each taking costs what
+# many lines at once would cost. The first lines of an answer, and its end, are told at once.
+PACE_S: Final = 0.005
 _DATA: Final = b"data: "
 _FIRST_FINAL_STATUS: Final = 200
 
@@ -50,6 +53,8 @@ class HttpConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._heard_s = 0.0
+        self._next_taking_s = 0.0  # not before; no time of the loop is earlier than 0
+        self._pacing: asyncio.TimerHandle | None = None
         self._is_asked = False  # a request is out whose answer has not ended
         self._is_paused = False
         self._status: int | None = None  # None: the head has not come
@@ -75,6 +80,7 @@ class HttpConnection(asyncio.Protocol):
         self._num_head_bytes = self._num_torn_bytes = self._num_held_bytes = 0
         self._torn, self._lines = [], []
         self._heard_s = self._loop.time()
+        self._next_taking_s = 0.0
         self._stall = self._loop.call_later(self._max_stall_s, self._on_stall)
         self._transport.write(request)
 
@@ -87,13 +93,15 @@ class HttpConnection(asyncio.Protocol):
     async def lines(self) -> list[bytes]:
         """The contents of all data lines that have come, at least one; none: the answer has ended.
 
-        Raises ConnectionFailed, once what came before is taken.
+        Waits for PACE_S since the last time, unless the answer ends before. Raises
+        ConnectionFailed, once what came before is taken.
         """
-        while not self._lines:
+        while not self._lines or self._is_early():
             if not self._is_asked:
                 return []
             await self._more()
         taken, self._lines, self._num_held_bytes = self._lines, [], 0
+        self._next_taking_s = self._loop.time() + PACE_S
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
@@ -138,7 +146,10 @@ class HttpConnection(asyncio.Protocol):
         if self._num_held_bytes > MAX_HELD_BYTES and not self._is_paused and self._is_asked:
             self._is_paused = True
             self._transport.pause_reading()
-        self._wake()
+        if not self._is_early():
+            self._wake()
+        elif self._lines and self._pacing is None:
+            self._pacing = self._loop.call_at(self._next_taking_s, self._on_pace)
 
     # What the parser calls.
 
@@ -188,6 +199,16 @@ class HttpConnection(asyncio.Protocol):
         if self._num_torn_bytes > MAX_LINE_BYTES:
             self._fail(Garbled)
 
+    def _is_early(self) -> bool:
+        """More may come, and who reads has just read."""
+        is_open = self._is_asked and self._failure is None
+        return is_open and self._loop.time() < self._next_taking_s
+
+    def _on_pace(self) -> None:
+        self._pacing = None
+        self._next_taking_s = 0.0  # loops round their timers
+        self._wake()
+
     def _on_stall(self) -> None:
         """One timer an exchange: when data came meanwhile, it waits for the rest."""
         if self._is_paused:  # it is us who do not read
@@ -218,6 +239,8 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def _close(self, failure: type[ConnectionFailed]) -> None:
+        if self._pacing is not None:
+            self._pacing.cancel()
         if self._failure is None:
             self._failure = failure
             self._transport.abort()

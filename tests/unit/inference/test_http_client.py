@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.pools import http_client
+from inference.pools import http_client, http_connection
 from inference.pools.http_client import MAX_KEPT, HttpClient
 from inference.pools.http_connection import (
     MAX_HEAD_BYTES,
@@ -142,6 +142,48 @@ async def test_connections_are_kept_and_no_more_than_were_needed_at_once() -> No
             await lines_of(server, client)
 
         assert len(server.writers) == 2
+
+
+async def test_lines_that_come_in_quick_succession_are_told_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_connection, "PACE_S", STALL_S / 10)
+    async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
+        answer = await client.post(server.url, b"{}")
+        first = await answer.lines()
+        for line in (b"data: b\n", b"data: c\n"):
+            server.writers[0].write(chunk(line))
+            await asyncio.sleep(0.001)
+
+        together = await answer.lines()
+        answer.close()
+
+    assert (first, together) == ([b"a"], [b"b", b"c"])
+
+
+async def test_the_end_of_an_answer_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
+    async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
+        answer = await client.post(server.url, b"{}")
+        await answer.lines()
+        server.writers[0].write(chunk(b"data: b\n") + END)
+
+        async with asyncio.timeout(STALL_S / 2):
+            assert await answer.lines() == [b"b"]
+        answer.close()
+
+
+async def test_a_loss_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
+    async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
+        answer = await client.post(server.url, b"{}")
+        await answer.lines()
+        server.writers[0].transport.abort()
+
+        async with asyncio.timeout(STALL_S / 2):
+            with pytest.raises(Lost):
+                await answer.lines()
+        answer.close()
 
 
 async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None:
