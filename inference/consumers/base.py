@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from channels.consumer import AsyncConsumer, get_handler_name
+from channels.exceptions import StopConsumer
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
@@ -14,15 +15,20 @@ Scope = dict[str, Any]
 
 
 class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publishes no types
-    """A consumer that never touches a database.
+    """A consumer that never touches a database, and hears of nobody but its client.
 
     Channels closes old database connections before each message, by a hop to a thread that all
-    connections share; the data plane has none, so it goes straight to the handler.
+    connections share, and holds a task for each channel that a message may come from; the data
+    plane has neither, so a message goes straight to its handler.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        self.scope, self.base_send = scope, send
         try:
-            await super().__call__(scope, receive, send)
+            while True:
+                await self.dispatch(await receive())
+        except StopConsumer:
+            return
         finally:
             await self.release()
 
