@@ -5,6 +5,7 @@ from django.conf import settings
 
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.logs import configure_logging
+from caret.foundation.web.paced_closing import PacedWebSocket
 from caret.wiring import data_plane_config
 from inference.consumers.generation import MAX_BODY_BYTES
 from inference.gateway.frames import MAX_FRAME_CHARS
@@ -28,7 +29,7 @@ def main(application: str = "caret.wiring:gateway_application") -> int:
         port=port,
         loop="uvloop",
         http="httptools",
-        ws="websockets-sansio",
+        ws=PacedWebSocket,
         # Larger frames than the protocol's limit are still read, to be refused by an error frame
         # instead of a lost connection.
         ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),

@@ -28,12 +28,12 @@ from caret.foundation.clock import Clock
 TICK_S: Final = 0.1
 MIN_YOUNG: Final = 700  # the interpreter's own threshold
 YOUNG_PER_MIDDLE: Final = 10
-# In blocks of the interpreter's allocator, about 80 bytes each: 80 KB, and 640 MB. 10,000
+# In blocks of the interpreter's allocator, about 80 bytes each: 40 MB, and 640 MB. 10,000
 # connections hold fewer than half as many.
-MIN_GROWN_BLOCKS: Final = 1_000
+MIN_GROWN_BLOCKS: Final = 500_000
 MAX_GROWN_BLOCKS: Final = 8_000_000
 QUIET_S: Final = 1.0
-COUNT_EVERY_S: Final = 1.0  # counting blocks takes 0.5 ms where there are a million
+COUNT_EVERY_S: Final = 5.0  # counting blocks takes 0.5 ms where there are a million
 # Silence is waited for in proportion to how long the last full collection held the loop.
 _QUIET_PER_COST: Final = 10.0
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ class Moment:
     now_s: float  # monotonic
     num_young: int  # objects made and not freed since the last collection
     num_blocks: int  # allocated, see MIN_GROWN_BLOCKS
-    is_quiet: bool  # nobody waits for the loop
+    is_quiet: bool  # nobody waits for an answer
 
 
 class Schedule:
@@ -83,7 +83,7 @@ class Schedule:
 
     def _is_full_due(self, moment: Moment) -> bool:
         grown = moment.num_blocks - self._least_blocks
-        if not moment.is_quiet:
+        if not moment.is_quiet or moment.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
         elif self._quiet_since_s is None:
             self._quiet_since_s = moment.now_s

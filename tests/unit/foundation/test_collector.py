@@ -80,6 +80,14 @@ def test_a_silence_that_was_broken_begins_anew(schedule: Schedule) -> None:
     assert schedule.due(_moment(QUIET_S, grown=grown, is_quiet=True)) is None
 
 
+def test_a_moment_in_which_much_is_made_is_not_quiet(schedule: Schedule) -> None:
+    grown = MIN_GROWN_BLOCKS
+    for now_s in (0.0, QUIET_S):
+        schedule.due(_moment(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
+
+    assert schedule.due(_moment(2 * QUIET_S, grown=grown, is_quiet=True)) is None
+
+
 def test_in_a_long_silence_everything_is_looked_at_once(schedule: Schedule) -> None:
     schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
     schedule.due(_moment(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
@@ -132,7 +140,7 @@ def test_a_cycle_among_much_that_is_new_goes_with_the_next_tick() -> None:
 def test_a_cycle_that_grew_old_goes_in_silence() -> None:
     clock = FakeClock()
     collector = Collector(clock, is_quiet=lambda: True)
-    knots = [Knot() for _ in range(MIN_GROWN_BLOCKS)]
+    knots = [Knot() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each two blocks or more
     gc.collect(Generation.MIDDLE)
     first = weakref.ref(knots[0])
     clock.pass_s(COUNT_EVERY_S)

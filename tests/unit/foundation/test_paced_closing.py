@@ -1,0 +1,61 @@
+"""Ends of connections: one is told at once, many are spread, none is lost or overtakes another."""
+
+import asyncio
+
+from caret.foundation.web.paced_closing import MAX_PER_TURN, Turns
+from tests.fakes.waiting import until
+
+
+async def test_a_single_end_is_told_at_once() -> None:
+    told: list[int] = []
+
+    Turns().take(lambda: told.append(1))
+
+    assert told == [1]
+
+
+async def test_of_many_ends_a_few_are_told_in_a_turn() -> None:
+    told: list[int] = []
+    turns = Turns()
+
+    for number in range(3 * MAX_PER_TURN):
+        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+
+    assert told == list(range(MAX_PER_TURN))
+
+
+async def test_all_ends_are_told_in_their_order() -> None:
+    told: list[int] = []
+    turns = Turns()
+    for number in range(3 * MAX_PER_TURN + 1):
+        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+
+    await until(lambda: len(told) > 3 * MAX_PER_TURN)
+
+    assert told == list(range(3 * MAX_PER_TURN + 1))
+
+
+async def test_others_get_their_word_between_the_turns() -> None:
+    told: list[int] = []
+    turns = Turns()
+    for number in range(5 * MAX_PER_TURN):
+        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+
+    seen = set()
+    while len(told) < 5 * MAX_PER_TURN:
+        seen.add(len(told))
+        await asyncio.sleep(0)
+
+    assert seen == {turn * MAX_PER_TURN for turn in range(1, 5)}
+
+
+async def test_after_a_rest_a_single_end_is_told_at_once_again() -> None:
+    told: list[int] = []
+    turns = Turns()
+    for number in range(2 * MAX_PER_TURN):
+        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+    await until(lambda: turns._next is None)
+
+    turns.take(lambda: told.append(-1))
+
+    assert told[-1] == -1
