@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from prometheus_client import ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 
-from caret.contracts.policy import Mode
 from inference.gateway.authority import Authority
-from inference.gateway.load import Load
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Pools
 from inference.pools.circuit import Circuit
@@ -29,7 +27,6 @@ class Backlog(Protocol):
 class Gauges:
     seats: Seats
     authority: Authority
-    load: Load
     pools: Pools
     replicas: Replicas
     journal: Backlog
@@ -44,38 +41,8 @@ class Gauges:
         yield _one("caret_journal_segments", "Of usage that Redis does not have yet.", segments)
         unwritten = self.journal.num_unwritten
         yield _one("caret_journal_unwritten", "Records that the disk did not take.", unwritten)
-        yield from self._of_pools()
         yield from self._of_replicas()
         yield from _PROCESS.collect()
-
-    def _of_pools(self) -> Iterator[Metric]:
-        """What each pool bears, and what was shed for it."""
-        under_way = GaugeMetricFamily("caret_pool_requests", "Under way there.", labels=["pool"])
-        limits = GaugeMetricFamily(
-            "caret_pool_limit",
-            "Requests that it is thought to bear; near it, some are shed.",
-            labels=["pool"],
-        )
-        p99 = GaugeMetricFamily(
-            "caret_pool_first_token_p99_seconds", "Of the last seconds.", labels=["pool", "mode"]
-        )
-        for pool in self.pools.by_name:
-            pressures = {mode: self.load.pressure(pool, mode) for mode in Mode}
-            any_mode = pressures[Mode.INLINE]  # these two are the pool's, whatever the mode
-            under_way.add_metric([pool], any_mode.num_under_way)
-            limits.add_metric([pool], any_mode.limit)
-            for mode, pressure in pressures.items():
-                if pressure.first_token_p99_ms is not None:
-                    p99.add_metric([pool, mode], pressure.first_token_p99_ms / 1000)
-        yield from (under_way, limits, p99, self._shed())
-
-    def _shed(self) -> Metric:
-        shed = CounterMetricFamily(
-            "caret_shed", "Requests that were shed.", labels=["pool", "mode", "trigger"]
-        )
-        for labels, number in self.load.num_shed.items():
-            shed.add_metric(list(labels), number)
-        return shed
 
     def _of_replicas(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(

@@ -225,7 +225,6 @@ async def _metrics_served(
     gauges = Gauges(
         seats=plane.admission.seats,
         authority=plane.authority,
-        load=plane.admission.load,
         pools=plane.router.pools,
         replicas=plane.router.replicas,
         journal=sources.journal,

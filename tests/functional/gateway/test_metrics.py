@@ -94,6 +94,13 @@ async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> 
     assert _line(page, "caret_loop_lag_seconds_count ") > 0
 
 
+async def test_each_metric_is_told_once(site: Site) -> None:
+    kinds = [line for line in (await scrape(site)).splitlines() if line.startswith("# TYPE")]
+
+    assert len(kinds) > 20
+    assert sorted(set(kinds)) == sorted(kinds)
+
+
 async def test_nothing_of_a_customer_s_text_is_among_the_metrics(site: Site) -> None:
     plants = [f"Planted{secrets.token_hex(8)}" for _ in range(5)]
     async with site.stream() as stream:

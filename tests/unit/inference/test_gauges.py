@@ -2,9 +2,7 @@ import asyncio
 
 import pytest
 
-from caret.contracts.policy import Mode, Trigger
 from inference.gateway.authority import Authority
-from inference.gateway.load import Load
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Replica
 from inference.pools.replicas import Replicas, Wellness
@@ -14,7 +12,6 @@ from inference.recording.gauges import Gauges
 from inference.recording.lag import PROBE_EVERY_S, LoopLag
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
-from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ROOT_SECRET
 from tests.unit.inference.test_metrics import value
 
@@ -55,7 +52,6 @@ def make_gauges(clock: FakeClock, *, replicas: Replicas | None = None) -> Gauges
     return Gauges(
         seats=Seats(max_total=16),
         authority=Authority(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
-        load=Load(clock, num_replicas={pool.name: 2}, targets_ms=dict.fromkeys(Mode, 80.0)),
         pools=make_pools(pool),
         replicas=replicas or Replicas(clock),
         journal=FakeJournal(),
@@ -99,31 +95,6 @@ def test_each_replica_has_its_load_and_its_circuit() -> None:
     assert value(families, "caret_replica_circuit", replica=two.name, circuit="open") == 1
     assert value(families, "caret_replica_circuit", replica=two.name, circuit="closed") == 0
     assert value(families, "caret_replica_circuit", replica=one.name, circuit="closed") == 1
-
-
-def test_each_pool_has_its_load_its_limit_and_what_was_shed() -> None:
-    clock = FakeClock()
-    gauges = make_gauges(clock)
-    (pool,) = gauges.pools.by_name
-    gauges.load.num_shed[pool, Mode.INLINE, Trigger.PREFETCH] += 2
-    account = make_account(clock)
-
-    with gauges.load.one(pool, make_request(), account):
-        clock.pass_s(0.05)
-        account.engine_first_s = clock.monotonic_s()
-        families = list(gauges.families())
-        assert value(families, "caret_pool_requests", pool=pool) == 1
-
-    families = list(gauges.families())
-    assert value(families, "caret_pool_requests", pool=pool) == 0
-    assert (
-        value(families, "caret_pool_limit", pool=pool)
-        == gauges.load.pressure(pool, Mode.INLINE).limit
-    )
-    p99 = value(families, "caret_pool_first_token_p99_seconds", pool=pool, mode="inline")
-    assert p99 == pytest.approx(0.05, rel=0.2)
-    assert value(families, "caret_pool_first_token_p99_seconds", mode="chat") is None
-    assert value(families, "caret_shed_total", mode="inline", trigger="prefetch") == 2
 
 
 async def test_engines_behind_one_address_are_one() -> None:
