@@ -196,6 +196,8 @@ class Connection:
         try:
             await self._backend.serve(arrival, exchange)
         finally:
+            # A cancelled task keeps its frames, and they the customer's text: let go of it here.
+            exchange.task = None
             del self._under_way[exchange.id]
             self._ended[exchange.id] = exchange
             if len(self._ended) > MAX_REMEMBERED:

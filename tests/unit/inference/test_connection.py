@@ -1,11 +1,13 @@
 """One client's stream: every completion has one end, whatever the client does."""
 
 import asyncio
+import gc
 from collections import Counter
 
 import pytest
 
 from caret.contracts.usage import OutcomeEvent
+from inference.completion.arrival import Draft
 from inference.completion.client import ClientGone
 from inference.gateway.connection import (
     MAX_REMEMBERED,
@@ -61,6 +63,22 @@ async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
 
         assert editor.engine.num_open == 0
     assert editor.ends("1") == ["cancelled"]
+
+
+async def test_a_cancelled_completion_lets_go_of_its_text_without_the_collector() -> None:
+    async with open_editor(_hanging()) as editor:
+        gc.disable()
+        try:
+            await editor.says("complete", "1", prefix="planted")
+            await editor.waits(lambda: bool(editor.text("1")))
+            await editor.says("cancel", "1")
+            await editor.waits_for_end("1")
+            editor.arrivals.clear()
+
+            held = [each for each in gc.get_objects() if isinstance(each, Draft)]
+        finally:
+            gc.enable()
+    assert not [draft for draft in held if draft.prefix == "planted"]
 
 
 async def test_a_cancel_at_once_is_in_time() -> None:
