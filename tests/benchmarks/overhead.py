@@ -48,7 +48,7 @@ _DIRECT_LINES: Final = 256  # an answer takes 17 ms: with fewer it is they who l
 _RATE: Final = 200.0
 _DIRECT_RATE: Final = 50.0  # beside it
 _LITELLM_RATE: Final = 8.0  # it cannot keep up with many more
-_COLD_RATE: Final = 80.0
+_COLD_RATE: Final = 40.0
 _AT_RATE_S: Final = 6.0
 _AT_ONCE_S: Final = 4.0
 _WARM_UP_S: Final = 1.5
@@ -127,7 +127,7 @@ async def _compare(
             loaded_gateway(home, engine_url=engine_url, company=company, cores=cores)
         )
         direct = _closed_by(stack, engine_way(engine_url, num_lines=_DIRECT_LINES))
-        contenders = _ours(stack, gateway, company.keys)
+        contenders = _ours(stack, gateway, company.keys, num_rounds=options.rounds)
         for rival in (VLLM_ROUTER, LITELLM):
             if rival.name not in options.without:
                 contenders += _rival(stack, (rival, home, engine_url, cores[0]), report)
@@ -147,9 +147,13 @@ def _closed_by(stack: ExitStack, way: Way) -> Way:
     return way
 
 
-def _ours(stack: ExitStack, gateway: Gateway, keys: Sequence[str]) -> list[Contender]:
+def _ours(
+    stack: ExitStack, gateway: Gateway, keys: Sequence[str], *, num_rounds: int
+) -> list[Contender]:
     url, pid = gateway.url, gateway.pid
-    developers, new_files = Developers(NUM_LINES), NewFiles()
+    developers = Developers(NUM_LINES)
+    # Half as many again, since chance decides how many are asked.
+    new_files = NewFiles(int(1.5 * num_rounds * _COLD_RATE * (_WARM_UP_S + _AT_RATE_S)))
     websocket = _closed_by(stack, websocket_way(url, keys, developers))
     http = _closed_by(stack, http_way(url, keys, developers))
     cold = _closed_by(stack, websocket_way(url, keys, new_files))
