@@ -1,0 +1,204 @@
+"""What admission does between real processes: limits, two gateways, and a Redis that hangs.
+
+Gateways, Valkey, journal, Postgres and ingest are real; the engine is not what is tested: a fake.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import pytest
+import redis
+
+from caret.contracts.policy import Limits, RateLimit, TenantPolicy, Tier
+from caret.contracts.snapshot import TenantSnapshot
+from caret.contracts.usage import CompletionRecord
+from caret.embedded.part import await_ready
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import UsageRecord
+from tenants.usage.ingest import drain
+from tenants.usage.stream import UsageStream
+from tests.benchmarks.installation import (
+    free_port,
+    gateway_part,
+    new_tenant,
+    own_home,
+    publish,
+    root_secret_of,
+)
+from tests.cast import Company, make_company
+from tests.functional.gateway.company import in_thread
+from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+
+AWAY_S: Final = 10.0
+_PATIENCE_S: Final = 20.0
+_FRAME: Final[Frame] = {
+    "mode": "fim",
+    "prefix": "def area(self):\n    return self.",
+    "suffix": "\n",
+}
+_LONG_TOKENS: Final = 512  # of the fake engine: for a second
+
+
+@pytest.fixture
+def site(fake_engine_url: str) -> Iterator[Site]:
+    with own_home() as home, own_site(home, fake_engine_url) as made:
+        yield made
+
+
+def _publish(site: Site, *, limits: Limits, **changes: Any) -> tuple[TenantSnapshot, str]:
+    """A tenant of the test's own, and its key."""
+    snapshot, key = new_tenant("initech", root_secret=root_secret_of(site.home.paths))
+    policy: TenantPolicy = msgspec.structs.replace(snapshot.policy, limits=limits)
+    snapshot = msgspec.structs.replace(snapshot, policy=policy, **changes)
+    publish(site.home.paths, snapshot)
+    return snapshot, key
+
+
+@contextmanager
+def _second_gateway(site: Site) -> Iterator[Site]:
+    """At the same Redis and engine."""
+    port = free_port()
+    part = gateway_part(site.home, port=port, replicas=[site.engine_url])
+    second = replace(site, url=f"http://127.0.0.1:{port}", gateway=part)
+    second.launch_gateway()
+    try:
+        yield second
+    finally:
+        part.child.stop()
+
+
+async def _is_let_in(site: Site, key: str) -> bool:
+    """Whether the gateway has heard of the key."""
+    async with site.http(key) as session, session.get("/v1/completions") as response:
+        return response.status == HTTPStatus.METHOD_NOT_ALLOWED
+
+
+async def _answers(site: Site, key: str, count: int) -> list[tuple[int, str | None]]:
+    """Status and Retry-After of so many requests, each at another place."""
+    found = []
+    async with site.http(key) as session:
+        for number in range(count):
+            body = {"model": "", "prompt": f"a{number} = ", "suffix": "\n", "max_tokens": 1}
+            async with session.post("/v1/completions", json=body) as response:
+                await response.read()
+                found.append((response.status, response.headers.get("Retry-After")))
+    return found
+
+
+async def _known(site: Site, key: str) -> str:
+    async def is_known() -> bool:
+        return await _is_let_in(site, key)
+
+    assert await until(is_known), "the gateway has not heard of the tenant"
+    return key
+
+
+async def test_two_gateways_keep_one_limit(site: Site) -> None:
+    limits = Limits(user=RateLimit(per_minute=1, burst=8))
+    _, key = _publish(site, limits=limits)
+    with _second_gateway(site) as second:
+        for one in (site, second):
+            await _known(one, key)
+
+        answers = [*await _answers(site, key, 6), *await _answers(second, key, 6)]
+
+    statuses = Counter(status for status, _ in answers)
+    waits = [int(wait) for status, wait in answers if wait is not None]
+    assert statuses[HTTPStatus.OK] + statuses[HTTPStatus.TOO_MANY_REQUESTS] == 12
+    # What one gateway holds as a lease the other may have to do without for ten seconds.
+    assert 6 <= statuses[HTTPStatus.OK] <= 8
+    assert len(waits) == statuses[HTTPStatus.TOO_MANY_REQUESTS]
+    assert all(0 < wait <= 60 for wait in waits)
+
+
+async def test_a_spent_budget_leaves_the_neighbour_alone(site: Site) -> None:
+    _, key = _publish(site, limits=Limits(tokens_per_day={Tier.FAST: 1}))
+    await _known(site, key)
+
+    (spent,) = await _answers(site, key, 1)
+    (neighbour,) = await _answers(site, site.globex, 1)
+
+    assert spent[0] == HTTPStatus.TOO_MANY_REQUESTS
+    assert spent[1] is not None
+    assert neighbour[0] == HTTPStatus.OK
+
+
+async def test_a_request_at_one_gateway_supersedes_the_older_at_the_other(
+    site: Site,
+) -> None:
+    frame = {**_FRAME, "path": "src/plan.py", "repository": {"name": "shop"}}
+    with _second_gateway(site) as second:
+        async with site.stream() as here, second.stream() as there:
+            older = asyncio.create_task(
+                ask(here, {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS})
+            )
+            await asyncio.sleep(0.1)
+            _, newer_done = await ask(there, {**frame, "id": site.new_id(), "max_tokens": 4})
+            _, older_done = await older
+
+    assert older_done["finish"] == "superseded"
+    assert newer_done["finish"] in ("stop", "length", "filtered")
+
+
+async def test_completions_go_on_while_redis_hangs_and_are_ingested_once(
+    site: Site, database: None
+) -> None:
+    company = await in_thread(lambda: make_company("initech", {}))
+    limits = Limits(
+        tenant=RateLimit(per_minute=6_000, burst=1_000), tokens_per_day={Tier.FAST: 10**9}
+    )
+    _, key = _publish(site, limits=limits, tenant_id=company.tenant_id)
+    await _known(site, key)
+
+    async with _redis_hangs(site):
+        request_ids = await _complete_for(site, key, AWAY_S)
+
+    async def are_delivered() -> bool:
+        found = {r.request_id for r in site.records() if isinstance(r, CompletionRecord)}
+        return found >= set(request_ids)
+
+    # Had each waited for Redis, for its two seconds, they would be five.
+    assert len(request_ids) > AWAY_S
+    assert await until(are_delivered, patience_s=_PATIENCE_S), "not all records were delivered"
+    counted = await in_thread(lambda: _ingested(site, company))
+    assert counted == dict.fromkeys(request_ids, 1)
+
+
+@asynccontextmanager
+async def _redis_hangs(site: Site) -> AsyncIterator[None]:
+    os.kill(site.valkey.child.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(site.valkey.child.pid, signal.SIGCONT)
+        await asyncio.to_thread(await_ready, site.valkey)
+
+
+async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
+    """Completes again and again."""
+    request_ids = []
+    until_s = time.monotonic() + seconds
+    async with site.stream(key) as stream:
+        while time.monotonic() < until_s:
+            _, done = await ask(stream, {**_FRAME, "id": site.new_id(), "max_tokens": 2})
+            request_ids.append(done["meta"]["request_id"])
+            await asyncio.sleep(0.25)
+    return request_ids
+
+
+def _ingested(site: Site, company: Company) -> dict[str, int]:
+    """How many rows each completion has, after the control plane's own ingest."""
+    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
+        drain(UsageStream(connection, consumer="test"))
+    with tenant(company.tenant_id):
+        rows = UsageRecord.objects.values_list("request_id", flat=True)
+        return dict(Counter(str(request_id) for request_id in rows))
