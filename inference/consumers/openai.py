@@ -34,7 +34,8 @@ class CompletionBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    segments: msgspec.Raw = msgspec.Raw()  # of Tabby's; read by its own dialect
+    # Of Tabby's; read by its own dialect.
+    segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
 class Choice(msgspec.Struct, frozen=True):

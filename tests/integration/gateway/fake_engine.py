@@ -46,8 +46,9 @@ class FakeEngine:
         body = json.loads(await reader.readexactly(length))
         self.num_streams += 1
         try:
-            if self.fault == "none":
-                await _stream(writer, max_tokens=body["max_tokens"])
+            if self.fault in ("none", "haste"):
+                limit = SHORT_TOKENS if self.fault == "haste" else body["max_tokens"]
+                await _stream(writer, max_tokens=limit)
             else:
                 await answer_wrongly(self.fault, reader, writer)
         finally:

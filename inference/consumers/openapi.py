@@ -1,0 +1,194 @@
+"""The HTTP protocols as OpenAPI describes them, from the structs that read and write them.
+
+python -m inference.consumers.openapi > platform/docs/openapi.json
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from inference.consumers import (
+    chat,
+    infill,
+    lookups,
+    mistral,
+    ollama,
+    ollama_server,
+    openai,
+    tabby,
+    tabby_server,
+)
+from inference.consumers.openai_shapes import ErrorAnswer
+
+_SSE: Final = "text/event-stream"
+_LINES: Final = "application/x-ndjson"
+_REFUSALS: Final = {
+    "400": "The body is malformed.",
+    "401": "No key, or none that is in force.",
+    "403": "The tenant's policy does not allow it.",
+    "405": "Another method; Allow names the right one.",
+    "408": "The body came too slowly.",
+    "413": "The body, or a part of it, is too large.",
+    "429": "Too much at one time; Retry-After says when to come back, where that helps.",
+    "502": "The engine failed.",
+    "503": "No engine is there, or the gateway is full.",
+    "504": "The completion took too long.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    path: str
+    method: str
+    summary: str
+    answers: tuple[type, ...]  # one of them
+    bodies: tuple[type, ...] = ()  # any of them; none: it has no body
+    error: type = ErrorAnswer
+    stream: str | None = None  # the media type of a streamed answer
+    is_trimmed: bool = False  # the client may ask for some fields only
+
+
+ENDPOINTS: Final = (
+    *(
+        Endpoint(
+            path,
+            "post",
+            "Completes a text (OpenAI, Tabby).",
+            (openai.Completion, tabby.TabbyCompletion),
+            (openai.CompletionBody, tabby.TabbyBody),
+            stream=_SSE,
+        )
+        for path in ("/v1/completions", "/completions", "/beta/completions")
+    ),
+    *(
+        Endpoint(
+            path,
+            "post",
+            "Answers a chat (OpenAI).",
+            (chat.ChatCompletion,),
+            (chat.ChatBody,),
+            stream=_SSE,
+        )
+        for path in ("/v1/chat/completions", "/chat/completions")
+    ),
+    Endpoint(
+        "/v1/fim/completions",
+        "post",
+        "Fills in the middle (Mistral).",
+        (mistral.FimCompletion,),
+        (mistral.FimBody,),
+        mistral.FimError,
+        _SSE,
+    ),
+    Endpoint(
+        "/infill",
+        "post",
+        "Fills in the middle (llama.cpp).",
+        (infill.Infill,),
+        (infill.InfillBody,),
+        infill.InfillError,
+        _SSE,
+        is_trimmed=True,
+    ),
+    Endpoint(
+        "/api/generate",
+        "post",
+        "Completes a text (Ollama).",
+        (ollama.Last,),
+        (ollama.GenerateBody,),
+        ollama.OllamaError,
+        _LINES,
+    ),
+    Endpoint("/v1/models", "get", "The tenant's models (OpenAI).", (lookups.Models,)),
+    Endpoint("/v1/health", "get", "How the server is (Tabby).", (tabby_server.TabbyHealth,)),
+    Endpoint("/v1/health", "post", "The same.", (tabby_server.TabbyHealth,)),
+    Endpoint(
+        "/v1/events",
+        "post",
+        "What became of a suggestion (Tabby).",
+        (tabby_server.Noted,),
+        (tabby_server.EventBody,),
+    ),
+    Endpoint("/v1beta/server_setting", "get", "Settings (Tabby).", (tabby_server.ServerSetting,)),
+    Endpoint(
+        "/api/show",
+        "post",
+        "What the model can (Ollama).",
+        (ollama_server.Shown,),
+        (ollama_server.ShowBody,),
+        ollama.OllamaError,
+    ),
+    *(
+        Endpoint(path, "get", summary, (answer,), error=ollama.OllamaError)
+        for path, summary, answer in (
+            ("/api/tags", "The models (Ollama).", ollama_server.Tags),
+            ("/api/version", "A version (Ollama).", ollama_server.OllamaVersion),
+        )
+    ),
+)
+
+
+def describe() -> dict[str, Any]:
+    types = {kind for each in ENDPOINTS for kind in (*each.answers, each.error, *each.bodies)}
+    ordered = sorted(types, key=str)
+    schemas, components = msgspec.json.schema_components(
+        ordered, ref_template="#/components/schemas/{name}"
+    )
+    schema_of = dict(zip(ordered, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method] = _operation(endpoint, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Caret's gateway", "version": "1"},
+        "security": [{"bearer": []}, {"key": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "api-key"},
+            },
+        },
+    }
+
+
+def _operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[str, Any]:
+    answer = _any_of(endpoint.answers, schema_of)
+    if endpoint.is_trimmed:
+        answer = {"anyOf": [answer, {"type": "object"}]}
+    content = {"application/json": {"schema": answer}}
+    if endpoint.stream is not None:
+        # Events, each a JSON chunk; what a chunk holds is told by the whole answer.
+        content[endpoint.stream] = {"schema": {}}
+    refusal = {"application/json": {"schema": schema_of[endpoint.error]}}
+    operation: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "responses": {
+            "200": {"description": "The answer.", "content": content},
+            **{
+                status: {"description": text, "content": refusal}
+                for status, text in _REFUSALS.items()
+            },
+        },
+    }
+    if endpoint.bodies:
+        content = {"application/json": {"schema": _any_of(endpoint.bodies, schema_of)}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _any_of(kinds: tuple[type, ...], schema_of: dict[type, Any]) -> dict[str, Any]:
+    schemas = [schema_of[kind] for kind in kinds]
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def written() -> str:
+    text = msgspec.json.format(msgspec.json.encode(describe(), order="sorted"), indent=2)
+    return text.decode() + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(written())

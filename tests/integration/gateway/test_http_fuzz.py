@@ -1,0 +1,65 @@
+"""Every address, fuzzed from its OpenAPI description: answers are as described, never an error of
+ours, and repeat nothing of what was sent."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from caret.embedded.paths import REPOSITORY
+from tests.functional.gateway.site import Site
+
+DESCRIPTION = REPOSITORY / "platform" / "docs" / "openapi.json"
+DEADLINE_S = 5.0  # each, on a busy machine
+MIN_LEAK_CHARS = 6  # shorter texts are found in any message
+
+schema = schemathesis.openapi.from_path(str(DESCRIPTION))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_engine(quick_site: Site) -> Iterator[None]:
+    """One that ends after a few tokens, however many were asked for."""
+    requests.get(f"{quick_site.engine_url}/fault/haste", timeout=DEADLINE_S)
+    yield
+    requests.get(f"{quick_site.engine_url}/fault/none", timeout=DEADLINE_S)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_comes_is_answered_as_described(case: schemathesis.Case, quick_site: Site) -> None:
+    headers = {"Authorization": f"Bearer {quick_site.acme}"}
+
+    response = case.call(base_url=quick_site.url, headers=headers, timeout=DEADLINE_S)
+
+    assert response.status_code < 500
+    case.validate_response(
+        response,
+        checks=[status_code_conformance, content_type_conformance, response_schema_conformance],
+    )
+    if response.status_code >= 400:
+        assert not [text for text in _texts(case.body) if text in response.text]
+
+
+def _texts(body: Any) -> list[str]:
+    """The texts in a body, long enough to be told apart; not the fields' names."""
+    if isinstance(body, str):
+        return [body] if len(body) >= MIN_LEAK_CHARS else []
+    if isinstance(body, dict):
+        return _texts(list(body.values()))
+    if isinstance(body, list):
+        return [text for each in body for text in _texts(each)]
+    return []

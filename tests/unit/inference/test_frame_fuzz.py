@@ -1,0 +1,69 @@
+"""Frames of any kind, in any order: the connection goes on, ends all that it began, and repeats
+nothing of what it was sent."""
+
+import asyncio
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference.gateway.frames import ErrorFrame
+from tests.fakes.editor import open_editor
+from tests.fakes.engine import FakeEngine, chunks_of
+
+DEADLINE_S = 5
+PLANT = "planted-text"
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["", "1", "2", PLANT, "python", "inline", "fim", "chat", "shown", "accepted"]),
+    st.text(max_size=8),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["path", "text", "name", PLANT]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+names = ["prefix", "suffix", "mode", "path", "language", "files", "repository", "max_tokens"]
+names += ["event", "chars", "after_ms", "trigger", "text", PLANT]
+frames = st.builds(
+    lambda kind, identifier, fields: {"type": kind, "id": identifier, **fields},
+    st.sampled_from(["complete", "complete", "cancel", "outcome", "open", PLANT, None]),
+    st.one_of(st.sampled_from(["1", "2", PLANT]), values),
+    st.dictionaries(st.sampled_from(names), values, max_size=6),
+)
+# Well-formed ones in between, so that there is something under way to meet.
+whole = st.builds(
+    lambda identifier: {"type": "complete", "id": identifier, "prefix": PLANT, "path": "a.py"},
+    st.sampled_from(["1", "2", "3"]),
+)
+texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, whole).map(json.dumps))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(texts, max_size=12), st.booleans())
+async def test_no_frames_end_the_connection_or_are_repeated(
+    sent: list[str | None], hangs: bool
+) -> None:
+    engine = FakeEngine(chunks_of("b", stop=None) if hangs else chunks_of("b", "c"), hangs=hangs)
+
+    async with asyncio.timeout(DEADLINE_S), open_editor(engine) as editor:
+        for text in sent:
+            await editor.connection.on_frame(text)
+        await editor.connection.close()
+        answers = list(editor.frames)
+
+    assert engine.num_open == 0
+    assert not any(PLANT in _said(answer) for answer in answers)
+
+
+def _said(answer: Any) -> str:
+    """All that is ours in an answer: the id is the client's own name for it."""
+    return f"{answer.code} {answer.message}" if isinstance(answer, ErrorFrame) else ""
