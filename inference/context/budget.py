@@ -1,10 +1,13 @@
 """How many tokens of what a prompt may hold. Pure arithmetic.
 
-    |<----------------------- tier's budget ----------------------->|
-    | files, at most 35% | suffix, at most 25% | prefix: all the rest |
+    |<------------------------ tier's budget ------------------------>|
+    | prefix, near the cursor: 40% | suffix 20% | files 30% | found 10% |
 
-What one part leaves over goes to the prefix, and what that leaves over to the suffix: the text
-near the cursor is cut last.
+These are claims: nobody gets less than its own while it needs it and there is room for all claims.
+What one leaves over is for whoever needs more, in the order below; so what is cut first is what was
+found by retrieval, then other files, then the suffix, and of the prefix first what is far from the
+cursor and last what is near. Where a model's context is smaller than the tier's budget, the claims
+themselves are met in that order.
 """
 
 from dataclasses import dataclass
@@ -13,24 +16,54 @@ from typing import Final
 from caret.contracts.policy import Tier
 
 PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
-_FILES_SHARE: Final = 0.35
-_SUFFIX_SHARE: Final = 0.25
+# What an experiment may give away at most: without text before the cursor there is no completion.
+MIN_PREFIX_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Of the tier's budget, 0 to 1; the rest is the near prefix's."""
+
+    suffix: float = 0.20
+    files: float = 0.30
+    snippets: float = 0.10
+
+    @property
+    def prefix(self) -> float:
+        return 1 - self.suffix - self.files - self.snippets
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    files_tokens: int
-    suffix_tokens: int
-    prefix_tokens: int
+    """Tokens: wanted, or allowed."""
+
+    prefix: int
+    suffix: int
+    files: int
+    snippets: int
+
+    @property
+    def total(self) -> int:
+        return self.prefix + self.suffix + self.files + self.snippets
 
 
-def share_out(total: int, *, files: int, suffix: int, prefix: int) -> Budget:
-    """Tokens for each part, given how many each would like; together never more than `total`."""
-    files_tokens = min(files, int(total * _FILES_SHARE), total)
-    suffix_tokens = min(suffix, int(total * _SUFFIX_SHARE), total - files_tokens)
-    prefix_tokens = min(prefix, total - files_tokens - suffix_tokens)
-    spare = total - files_tokens - suffix_tokens - prefix_tokens
-    suffix_tokens = min(suffix, suffix_tokens + spare)
-    spare = total - files_tokens - suffix_tokens - prefix_tokens
-    files_tokens = min(files, files_tokens + spare)
-    return Budget(files_tokens, suffix_tokens, prefix_tokens)
+def share_out(total: int, wanted: Budget, *, shares: Shares, nominal: int) -> Budget:
+    """Tokens for each part, never more than it wants, together never more than `total`.
+
+    `nominal`: the tier's budget, of which the shares are shares.
+    """
+    wants = (wanted.prefix, wanted.suffix, wanted.files, wanted.snippets)
+    portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
+    claims = [min(want, int(nominal * share)) for want, share in zip(wants, portions, strict=True)]
+    granted = _in_turn(total, claims)
+    more = _in_turn(
+        total - sum(granted), [want - has for want, has in zip(wants, granted, strict=True)]
+    )
+    return Budget(*(has + added for has, added in zip(granted, more, strict=True)))
+
+
+def _in_turn(total: int, wants: list[int]) -> list[int]:
+    granted: list[int] = []
+    for want in wants:
+        granted.append(min(want, total - sum(granted)))
+    return granted

@@ -17,6 +17,7 @@ class Order(StrEnum):
     PSM = "psm"  # <pre> P <suf> S <mid>
     SPM = "spm"  # <suf> S <pre> P <mid>
     SPM_VARIANT_2 = "spm2"  # <pre> <suf> S <mid> P
+    EFIM = "efim"  # <pre> P up to an anchor <suf> S <mid> the rest of P (arXiv 2505.21889)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +118,39 @@ FAMILIES: Final = (
 )
 
 
+# These have StarCoder's vocabulary, and were trained in another order: a pool has to name them.
+FAMILIES_BY_NAME: Final = tuple(
+    Family(
+        name=name,
+        order=Order.SPM,
+        prefix="<fim_prefix>",
+        suffix="<fim_suffix>",
+        middle="<fim_middle>",
+        file_separator=separator,
+        ends=("<|endoftext|>", "<fim_pad>"),
+    )
+    for name, separator in (("mellum", "<filename>"), ("refact", None))
+)
+
+
 ALL_MARKERS: Final = frozenset(
     marker
-    for family in FAMILIES
+    for family in (*FAMILIES, *FAMILIES_BY_NAME)
     for marker in (
         *(family.prefix, family.suffix, family.middle, family.file_separator, family.repository),
         *(family.begin, *family.ends),
     )
     if marker is not None
 )
+
+
+def family_named(name: str) -> Family:
+    """Raises BadSetting."""
+    for family in (*FAMILIES, *FAMILIES_BY_NAME):
+        if family.name == name:
+            return family
+    known = ", ".join(family.name for family in (*FAMILIES, *FAMILIES_BY_NAME))
+    raise BadSetting(f"There is no model family {name}; there are {known}.")
 
 
 def recognise(token_id: Callable[[str], int | None], *, model: str) -> Family:

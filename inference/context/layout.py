@@ -1,12 +1,50 @@
-"""Where the parts of a prompt stand, for one model family."""
+"""Where the parts of a prompt stand, and which part of a text is one: as data, by name.
+
+An engine's prefix cache hits as far as a prompt begins like an earlier one. So what stays put comes
+first, what is being typed last, and what begins a window is chosen by its content:
+
+    begin | repository | other files | what was found | suffix | prefix       "stable"
+    `---- stays while a file is open ----------------'  `-- while one types
+
+The other layouts are there to be compared with, in experiments and in the benchmark `typing`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from caret.foundation.environment import BadSetting
 from inference.context.fim import Family, Order
-from inference.context.prompt import Parts
 from inference.context.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    name: str
+    order: Order | None  # None: suffix first, in the way that suits the family best
+    is_anchored: bool = True  # windows begin with lines chosen by content; False: they slide
+    # Other files by path, so that an edit in one does not move the others; False: best nearest.
+    sorts_files: bool = False
+    # Whether the suffix begins with the next line while nothing but closing brackets and the like
+    # follows the cursor: an editor writes and removes those with every other keystroke, and the
+    # filter drops them where the completion repeats them.
+    skips_closers: bool = False
+
+
+DEFAULT_LAYOUT: Final = "stable"
+LAYOUTS: Final = {
+    layout.name: layout
+    for layout in (
+        Layout("stable", None, sorts_files=True, skips_closers=True),
+        Layout("efim", Order.EFIM, sorts_files=True, skips_closers=True),
+        Layout("spm", Order.SPM),
+        Layout("spm2", Order.SPM_VARIANT_2),
+        Layout("psm", Order.PSM),
+        # What most tools do, to compare with.
+        Layout("psm-sliding", Order.PSM, is_anchored=False),
+        Layout("spm-sliding", Order.SPM, is_anchored=False),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +55,37 @@ class Markers:
     prefix: list[int]
     suffix: list[int]
     middle: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What goes into a prompt, already within the budget, as token ids."""
+
+    context: list[int]  # repository, other files, what was found
+    suffix: list[int]
+    prefix: list[int]
+    typed: list[int]  # of the prefix what comes after the anchor; empty in orders without one
+
+
+def layout_named(name: str) -> Layout:
+    """Raises BadSetting."""
+    if layout := LAYOUTS.get(name):
+        return layout
+    raise BadSetting(f"There is no layout {name}; there are {', '.join(LAYOUTS)}.")
+
+
+def order_of(layout: Layout, family: Family) -> Order:
+    """How a family's markers stand in a layout."""
+    if family.middle is None:  # nothing else can be said without that marker
+        return Order.SPM
+    if layout.order is not None:
+        return layout.order
+    return Order.SPM_VARIANT_2 if family.order is Order.PSM else family.order
+
+
+def ends_with_text(order: Order, family: Family) -> bool:
+    """Whether the model writes right behind the prefix, with no marker between."""
+    return family.middle is None or order in (Order.SPM_VARIANT_2, Order.EFIM)
 
 
 def markers_of(family: Family, tokens: Tokens) -> Markers:
@@ -38,15 +107,15 @@ def stop_token_ids(family: Family, tokens: Tokens) -> list[int]:
 
 
 def lay_out(order: Order, markers: Markers, parts: Parts) -> list[int]:
-    """The whole prompt: begin, other files, then prefix and suffix in the family's order."""
-    return [*markers.begin, *parts.files, *_ORDERS[order](markers, parts)]
+    """The whole prompt: begin, context, then prefix and suffix in the order."""
+    return [*markers.begin, *parts.context, *_ORDERS[order](markers, parts)]
 
 
 def _psm(markers: Markers, parts: Parts) -> list[int]:
     return [
         *(*markers.prefix, *parts.prefix),
         *(*markers.suffix, *parts.suffix),
-        *markers.middle,
+        *(*markers.middle, *parts.typed),
     ]
 
 
@@ -68,6 +137,7 @@ def _spm_variant_2(markers: Markers, parts: Parts) -> list[int]:
 
 _ORDERS: Final[dict[Order, Callable[[Markers, Parts], list[int]]]] = {
     Order.PSM: _psm,
+    Order.EFIM: _psm,
     Order.SPM: _spm,
     Order.SPM_VARIANT_2: _spm_variant_2,
 }

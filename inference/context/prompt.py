@@ -12,12 +12,6 @@ class Prompt:
     num_snippets: int = 0
     # Of its beginning, how many tokens stay as they are wherever in its file the cursor stands.
     num_stable_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What goes into a prompt, already within the budget, as token ids."""
-
-    files: list[int]
-    suffix: list[int]
-    prefix: list[int]
+    # What of the text before the cursor is not in the prompt: a word that is being typed. The
+    # completion begins with it, or is none (see inference.filtering.heal).
+    healed: str = ""

@@ -51,7 +51,7 @@ from detect_secrets.util.filetype import FileType, determine_file_type
 REDACTED: Final = "REDACTED"
 # A longer line is data; some of the expressions need time that grows with its square.
 MAX_LINE_CHARS: Final = 2_000
-_MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
+MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
 # Each matches only where a run of so many characters stands that tokens are made of, so one quick
 # look spares most lines all of them. A test holds the plugins to it.
@@ -91,12 +91,17 @@ def file_type(path: str) -> FileType:
 
 
 def redact_line(line: str, kind: FileType) -> str:
-    """The line without its secrets; the same object where it has none."""
+    """The line without its secrets; the same object where it has none. Breaks around it stay."""
     if len(line) > MAX_LINE_CHARS:
         return "".join(redact_line(part, kind) for part in _parts(line))
-    for start, end in sorted(_spans(line, kind), reverse=True):
+    content = line.rstrip("\r\n")
+    for start, end in sorted(_spans(content, kind), reverse=True):
         line = line[:start] + REDACTED + line[end:]
     return line
+
+
+def redact_text(text: str, kind: FileType) -> str:
+    return "".join(redact_line(line, kind) for line in text.splitlines(keepends=True))
 
 
 def without_private_keys(text: str) -> str:
@@ -114,15 +119,15 @@ def _without_keys(text: str, header: str) -> str:
     parts, position = [], 0
     while (found := text.find(header, position)) >= 0:
         start = found + len(header)
-        end = text.find("-----END", start, start + _MAX_KEY_CHARS)
+        end = text.find("-----END", start, start + MAX_KEY_CHARS)
         parts += [text[position:start], f" {REDACTED} "]
         position = end if end >= 0 else _end_of_body(text, start)
     return "".join([*parts, text[position:]])
 
 
 def _end_of_body(text: str, start: int) -> int:
-    end = text.find("\n\n", start, start + _MAX_KEY_CHARS)
-    return end if end >= 0 else min(len(text), start + _MAX_KEY_CHARS)
+    end = text.find("\n\n", start, start + MAX_KEY_CHARS)
+    return end if end >= 0 else min(len(text), start + MAX_KEY_CHARS)
 
 
 def _parts(line: str) -> Iterator[str]:

@@ -20,6 +20,8 @@ _LINES_SAMPLE: Final = (
     "\t\tif n == 3:\n\t\t\treturn [n,\n                    # ö, 漢字;\n            ]\r\n  \r\n"
     '        y = "text"; z = n + 42\n        }\n  /* c */ end\n\n  \n    );\n'
 )
+_WORD_END: Final = re.compile(r"\w\Z")
+_LAST_WORD: Final = re.compile(r" ?\w+\Z")
 
 
 class Tokens:
@@ -34,6 +36,7 @@ class Tokens:
             each.no_truncation()
             each.no_padding()
         self._line_seam = self._find_line_seam()
+        self._pre_tokenizer = tokenizer.pre_tokenizer
 
     def token_id(self, token: str) -> int | None:
         identifier: int | None = self._plain.token_to_id(token)
@@ -47,6 +50,30 @@ class Tokens:
         if self._line_seam is _AFTER_BREAK:
             return _lines_after_breaks(text)
         return [text] if self._line_seam is None else self._line_seam.split(text)
+
+    @property
+    def has_line_seams(self) -> bool:
+        return self._line_seam is not None
+
+    def split_word(self, line: str) -> tuple[str, str]:
+        """The line without the word at its end, and that word; "" where it does not end in one.
+
+        Cut where the tokenizer itself never joins two characters: behind that cut the model writes
+        any continuation of the word with the tokens that it knows for it.
+        """
+        if not _WORD_END.search(line):
+            return line, ""
+        start = self._last_piece_start(line)
+        return line[:start], line[start:]
+
+    def _last_piece_start(self, line: str) -> int:
+        if self._pre_tokenizer is not None:
+            pieces = self._pre_tokenizer.pre_tokenize_str(line)
+            if len(pieces) > 1:
+                start: int = pieces[-1][1][0]
+                return start
+        found = _LAST_WORD.search(line)
+        return found.start() if found else 0
 
     def encode_each(self, texts: list[str]) -> list[list[int]]:
         """Several texts at once, on several cores where that helps."""

@@ -6,12 +6,13 @@ put while the text around the cursor changes, and nothing has to be remembered t
 """
 
 import zlib
+from collections.abc import Sequence
 from typing import Final
 
 # One line in so many may begin a window: at most about this many lines are given up.
 ANCHOR_EVERY: Final = 16
 # But never more than this share of the window.
-_MAX_GIVEN_UP: Final = 1 / 3
+MAX_GIVEN_UP: Final = 1 / 3
 
 
 def tail(text: str, *, max_chars: int) -> str:
@@ -32,13 +33,45 @@ def head(text: str, *, max_chars: int) -> str:
     return text[: end or max_chars]
 
 
+def last_lines(text: str, *, max_chars: int) -> str:
+    """The end of `text`, at most `max_chars`, whole lines where there are any."""
+    if len(text) <= max_chars:
+        return text
+    start = text.find("\n", len(text) - max_chars) + 1
+    return text[len(text) - max_chars if start in (0, len(text)) else start :]
+
+
+def is_anchor(line: str) -> bool:
+    """Whether a window may begin with this line: by its content alone."""
+    content = line.strip()
+    digest = zlib.crc32(content.encode("utf-8", "surrogatepass"))
+    return bool(content) and digest % ANCHOR_EVERY == 0
+
+
+def first_anchor(lines: Sequence[str], start: int, end: int) -> int:
+    """The first anchor from `start` on and before `end`; `start` when there is none."""
+    return next((place for place in range(start, end) if is_anchor(lines[place])), start)
+
+
+def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
+    """The last anchor before `end`, not before `start`; `start` when there is none."""
+    return next((place for place in range(end - 1, start, -1) if is_anchor(lines[place])), start)
+
+
+def last_settled_lines(text: str, *, num_lines: int) -> str:
+    """So many lines and a few more, up to an anchor or the line before the last: what they are
+    changes once in a while only, not with every keystroke or every line."""
+    lines = text.splitlines()[:-1][-num_lines - ANCHOR_EVERY :]
+    end = last_anchor(lines, max(0, len(lines) - ANCHOR_EVERY), len(lines))
+    return "\n".join(lines[max(0, end - num_lines) : end])
+
+
 def _first_anchor(text: str, start: int) -> int:
     """The first line at or after `start` that is an anchor; `start` when none is near."""
     position = start
-    last = start + int((len(text) - start) * _MAX_GIVEN_UP)
+    last = start + int((len(text) - start) * MAX_GIVEN_UP)
     while (end := text.find("\n", position, last)) >= 0:
-        line = text[position:end].strip()
-        if line and zlib.crc32(line.encode("utf-8", "surrogatepass")) % ANCHOR_EVERY == 0:
+        if is_anchor(text[position:end]):
             return position
         position = end + 1
     return start

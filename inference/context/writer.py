@@ -1,17 +1,29 @@
-"""What writes the prompts of one model: its tokenizer, its markers, and the lines it has seen."""
+"""What writes the prompts of one model: its tokenizer, its markers, and what it has seen lately."""
 
 from typing import Final
 
 from caret.foundation.clock import Clock
+from inference.completion.variant import Variant
+from inference.context.brief_memory import BriefMemory, Holders
 from inference.context.chat_template import ChatTemplate
-from inference.context.fim import Order, recognise
-from inference.context.layout import markers_of, stop_token_ids
+from inference.context.fim import Order, family_named, recognise
+from inference.context.headers import Headers
+from inference.context.layout import (
+    DEFAULT_LAYOUT,
+    Layout,
+    ends_with_text,
+    layout_named,
+    markers_of,
+    stop_token_ids,
+)
 from inference.context.line_cache import LineCache
+from inference.context.style import PLAIN_STYLE, Style
 from inference.context.tokens import Tokens
-from inference.context.window import head, tail
 
 # Ordinary code, to learn how many characters a token of this tokenizer holds.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
+_MAX_OUTLINES: Final = 10_000  # of a generation; about 3 KB each
+_MAX_SCORES: Final = 100_000
 
 
 class PromptWriter:
@@ -24,44 +36,35 @@ class PromptWriter:
         model: str,
         max_context_tokens: int,
         clock: Clock,
-        order: Order | None = None,
+        style: Style = PLAIN_STYLE,
         chat_template: ChatTemplate | None = None,
     ) -> None:
-        """`order`: in place of the family's own. `chat_template`: the model's, if it has one."""
+        """`chat_template`: the model's, if it has one. Raises BadSetting: a tokenizer without
+        markers, a name that is none."""
         self.tokens = tokens
+        self.holders = Holders()
         self.lines = LineCache(tokens, clock)
-        self.family = recognise(tokens.token_id, model=model)
-        self.order = order or self.family.order
+        self.outlines = BriefMemory[list[int]](clock, max_items=_MAX_OUTLINES)
+        self.scores = BriefMemory[float](clock, max_items=_MAX_SCORES)
+        self.family = (
+            family_named(style.family) if style.family else recognise(tokens.token_id, model=model)
+        )
         self.markers = markers_of(self.family, tokens)
+        self.headers = Headers(self.family, tokens)
         self.stop_token_ids = stop_token_ids(self.family, tokens)
         self.chat_template = chat_template
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
+        self._layout = layout_named(style.layout or DEFAULT_LAYOUT)
+        self._heals_words = style.heals_words
 
+    def layout_of(self, variant: Variant) -> Layout:
+        return layout_named(variant.layout) if variant.layout else self._layout
 
-class Encoder:
-    """Texts of one holder to tokens, each within its own share."""
+    def heals(self, order: Order) -> bool:
+        """Whether a word that is being typed is left out of a prompt, for the model to write it.
 
-    def __init__(self, writer: PromptWriter, *, holder: bytes) -> None:
-        self._lines = writer.lines
-        self._holder = holder
-        self.tokens = writer.tokens
-        self.family = writer.family
-        self._chars_per_token = writer.chars_per_token
-
-    def tail(self, text: str, *, max_tokens: int) -> list[int]:
-        """The end of `text` in at most `max_tokens`; where it is cut, from an anchor line on."""
-        max_chars = int(max_tokens * self._chars_per_token)
-        token_ids = self._encode(tail(text, max_chars=max_chars))
-        if len(token_ids) > max_tokens:
-            # Denser than the sample: half the text, so that the window still begins at an anchor.
-            token_ids = self._encode(tail(text, max_chars=max_chars // 2))
-        return token_ids[-max_tokens:] if max_tokens > 0 else []
-
-    def head(self, text: str, *, max_tokens: int) -> list[int]:
-        """The beginning of `text` in at most `max_tokens`."""
-        max_chars = int(max_tokens * self._chars_per_token)
-        return self._encode(head(text, max_chars=max_chars))[:max_tokens]
-
-    def _encode(self, text: str) -> list[int]:
-        return self._lines.encode(text, self._holder)
+        Needed where the model writes right behind the prefix: the half of a word has other tokens
+        than the whole. EFIM's typed part belongs to the middle whatever the model was trained on.
+        """
+        return order is Order.EFIM or (self._heals_words and ends_with_text(order, self.family))

@@ -20,6 +20,7 @@ from inference.context.redact import file_type
 from inference.filtering.credentials import has_credential, held_from
 from inference.filtering.cut import Cutter
 from inference.filtering.gate import Checks, Gate
+from inference.filtering.heal import Healer
 from inference.filtering.public_code import Matcher, PublicCode
 from inference.filtering.reasons import CutReason
 from inference.filtering.surroundings import surroundings_of
@@ -62,7 +63,7 @@ async def filter(
         cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
         line_before = request.prefix.rpartition("\n")[2]
         gate = Gate(_checks(admitted, syntax, public_code), line_before=line_before)
-        texts = _filtered(chunks, cutter, gate, account)
+        texts = _filtered(chunks, Healer(prompt.healed), cutter, gate, account)
     async with aclosing(texts):
         yield texts
 
@@ -109,23 +110,26 @@ async def _unfiltered(chunks: AsyncIterator[Chunk], account: Account) -> AsyncGe
 
 
 async def _filtered(
-    chunks: AsyncIterator[Chunk], cutter: Cutter, gate: Gate, account: Account
+    chunks: AsyncIterator[Chunk], healer: Healer, cutter: Cutter, gate: Gate, account: Account
 ) -> AsyncGenerator[str, None]:
     stop: EngineStop | None = None
     has_text = has_shown = False
     async for chunk in chunks:
         stop = chunk.stop or stop
         has_text = has_text or bool(chunk.text)
-        if shown := gate.feed(cutter.feed(chunk.text)):
+        if shown := gate.feed(cutter.feed(healer.feed(chunk.text))):
             has_shown = True
             yield shown
-        if (cutter.has_ended or gate.has_ended) and stop is None:
+        if (healer.reason or cutter.has_ended or gate.has_ended) and stop is None:
             break  # leaving stops the engine
+    healer.finish()
     if shown := gate.feed(cutter.finish()) + gate.finish():
         has_shown = True
         yield shown
     is_blank = has_text and not has_shown
-    reason = gate.reason or cutter.reason or (CutReason.BLANK if is_blank else None)
+    reason = (
+        healer.reason or gate.reason or cutter.reason or (CutReason.BLANK if is_blank else None)
+    )
     account.cut_reason = reason or ""
     is_withheld = is_blank or gate.is_withheld
     account.finish(Finish.FILTERED if is_withheld else _finish(stop))

@@ -9,6 +9,7 @@ class CutReason(StrEnum):
     BLANK_LINE = "blank_line"  # ends what nobody asked for
     REPEATS_SUFFIX = "repeats_suffix"  # says what follows the cursor already says
     REPETITION = "repetition"  # a third time the same
+    OTHER_WORD = "other_word"  # does not go on with the word that is being typed
     GARBLED = "garbled"  # half a character
     BLANK = "blank"  # white space only
     SYNTAX = "syntax"  # what followed would have left the file more broken

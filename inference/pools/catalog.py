@@ -7,7 +7,9 @@
     tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
-    order = "spm2"                 # psm | spm | spm2; left out: as the model's family has it
+    layout = "stable"              # of prompts: see inference/context/layout.py; left out: stable
+    family = "mellum"              # of models: left out: as the tokenizer's markers tell
+    heals_words = false            # the model goes on in mid-word; left out: true (fim.py says why)
 
     tenants = ["acme"]             # slugs: a pool of theirs alone; left out: for all others
 
@@ -45,7 +47,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.environment import BadSetting
-from inference.context.fim import Order
+from inference.context.style import PLAIN_STYLE, Style
 from inference.pools.leaks import Speculation, refuse_leaks
 
 MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
@@ -67,7 +69,9 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokenizer: str
     max_context_tokens: int
     replicas: tuple[str | ReplicaEntry, ...]
-    order: Order | None = None
+    layout: str | None = None
+    family: str | None = None
+    heals_words: bool = True
     tenants: tuple[str, ...] = ()
 
 
@@ -94,7 +98,7 @@ class Pool:
     tokenizer: str
     max_context_tokens: int
     replicas: tuple[Replica, ...]  # at least one
-    order: Order | None = None  # of the prompt's parts; None: as the model's family has it
+    style: Style = PLAIN_STYLE  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
 
 
@@ -181,7 +185,7 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
         replicas=tuple(_replica(each, pool=entry.name) for each in entry.replicas),
-        order=entry.order,
+        style=Style(layout=entry.layout, family=entry.family, heals_words=entry.heals_words),
         tenants=frozenset(entry.tenants),
     )
 

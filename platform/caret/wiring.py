@@ -25,6 +25,7 @@ from inference.consumers.application import GatewayApplication
 from inference.context.chat_template import load_chat_template
 from inference.context.snippets import NoSnippets, Snippets
 from inference.context.tokens import load_tokens
+from inference.context.variants import check_variants
 from inference.context.writer import PromptWriter
 from inference.filtering.filter import check_filters
 from inference.filtering.public_code import IndexFile
@@ -311,7 +312,7 @@ def _plane(
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
-                order=pool.order,
+                style=pool.style,
                 chat_template=load_chat_template(pool.tokenizer, clock),
             )
             for name, pool in pools.by_name.items()
@@ -355,4 +356,5 @@ def _experiments(config: DataPlaneConfig) -> Experiments:
         return Experiments()
     experiments = read_experiments(config.experiments_file)
     check_filters(experiments.variants)
+    check_variants(experiments.variants)
     return experiments

@@ -51,7 +51,7 @@ class CodeText:
             model=pool.model,
             max_context_tokens=pool.max_context_tokens,
             clock=SystemClock(),
-            order=pool.order,
+            style=pool.style,
         )
         snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
         self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)

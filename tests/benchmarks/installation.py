@@ -143,6 +143,7 @@ def gateway_part(
             tokenizer=model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=replicas,
+            heals_words=model.heals_words,
         ),
     )
     environment = (

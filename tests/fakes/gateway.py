@@ -7,6 +7,7 @@ from typing import Final
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Tier
 from inference.context.snippets import NoSnippets
+from inference.context.style import Style
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.gateway.authority import Authority
@@ -37,7 +38,11 @@ class FakeGateway:
         self.authority.replace(make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX))
         self.authority.confirm()
         writer = PromptWriter(
-            load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192, clock=FakeClock()
+            load_tokens(str(WEIGHTS)),
+            model="demo",
+            max_context_tokens=8_192,
+            clock=FakeClock(),
+            style=Style(heals_words=False),  # as the demonstration pool has it
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(

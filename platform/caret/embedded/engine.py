@@ -33,7 +33,7 @@ _SHUTDOWN_TIMEOUT_S = 3
 class Model:
     path: str  # a folder, or a name on the model hub
     served_name: str
-    order: str | None = None  # of a prompt's parts; None: as the model's family has it
+    heals_words: bool = True  # False: it goes on in mid-word (see the catalogue of pools)
 
     @property
     def is_folder(self) -> bool:
@@ -175,8 +175,8 @@ def _cpu_environment() -> dict[str, str]:
 
 def _model(path: str) -> Model:
     if path == str(DEMO_MODEL):
-        # Trained both ways, but it writes far better suffix first (its card has the figures).
-        return Model(path=path, served_name="demo", order="spm2")
+        # Its prefixes and middles were encoded apart (its card says so).
+        return Model(path=path, served_name="demo", heals_words=False)
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
         raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
     folder = Path(path).expanduser()

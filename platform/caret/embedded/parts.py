@@ -88,7 +88,7 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | N
             tokenizer=settings.engine.model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=[settings.engine.entry],
-            order=settings.engine.model.order,
+            heals_words=settings.engine.model.heals_words,
         ),
     )
     return engine_part(settings.engine, paths=settings.paths, environment=environment)

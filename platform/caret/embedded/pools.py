@@ -29,17 +29,17 @@ def render_pools(
     tokenizer: str,
     max_context_tokens: int,
     replicas: Sequence[ReplicaEntry],
-    order: str | None = None,
+    heals_words: bool = True,
 ) -> str:
-    """`order` of the prompt's parts; None: as the model's family has it."""
+    """`heals_words`: False for a model that goes on in mid-word."""
     shared: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
         "max_context_tokens": max_context_tokens,
         "replicas": list(replicas),
     }
-    if order is not None:
-        shared["order"] = order
+    if not heals_words:
+        shared["heals_words"] = False
     return "\n".join(
         _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared}) for tier in _TIERS
     )

@@ -1,8 +1,6 @@
 """assemble, with the demonstration model's own tokenizer."""
 
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,54 +9,106 @@ from hypothesis import strategies as st
 from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
 from inference.completion.arrival import DraftFile
-from inference.context.assemble import assemble
+from inference.completion.retrieved import Snippet
 from inference.context.budget import PROMPT_TOKENS
-from inference.context.prompt import Prompt
+from inference.context.layout import LAYOUTS
 from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
-from tests.fakes.clock import FakeClock
-from tests.fakes.requests import make_admitted, make_request
-from tests.fakes.tenants import make_principal
-
-WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
-TOKENS = load_tokens(str(WEIGHTS))
-WRITER = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
-MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>")
-PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.token_id(each) for each in MARKERS[:4])
-PRINCIPAL = make_principal()
-CODE = "".join(f"def method_{n}(self):\n    return self.field_{n}\n\n" for n in range(3_000))
-
-
-def _assemble(writer: PromptWriter = WRITER, **fields: Any) -> Prompt:
-    return assemble(writer, make_admitted(PRINCIPAL, **fields))
+from tests.fakes.prompts import (
+    CODE,
+    FILE_ID,
+    MARKERS,
+    MIDDLE_ID,
+    PREFIX_ID,
+    SUFFIX_ID,
+    TOKENS,
+    assembled,
+    text_of,
+    writer_of,
+)
+from tests.fakes.requests import make_request
 
 
-def test_a_short_request_is_in_the_prompt_whole() -> None:
-    prompt = _assemble(prefix="a = ", suffix="\nb = 2\n")
+def test_a_short_request_is_in_the_prompt_whole_the_suffix_first() -> None:
+    prompt = assembled(prefix="a = ", suffix="c\nb = 2\n")
 
     assert prompt.token_ids == [
-        *(PREFIX_ID, *TOKENS.encode("a = ")),
-        *(SUFFIX_ID, *TOKENS.encode("\nb = 2\n")),
-        MIDDLE_ID,
+        *(PREFIX_ID, SUFFIX_ID, *TOKENS.encode("c\nb = 2\n")),
+        *(MIDDLE_ID, *TOKENS.encode("a = ")),
     ]
 
 
-def test_other_files_come_under_their_paths_the_most_recent_nearest() -> None:
-    files = (DraftFile("new.py", "n = 1\n", 2), DraftFile("old.py", "o = 1", 1))
+def test_other_files_come_under_their_paths_in_the_order_of_these() -> None:
+    files = (
+        DraftFile("b.py", "b = 1\n", 3),
+        DraftFile("c.py", "c = 1", 2),
+        DraftFile("a.py", "a", 1),
+    )
 
-    prompt = _assemble(prefix="a", files=files, path="a.py")
+    prompt = assembled(prefix="x", files=files, path="b/x.py")
 
-    assert prompt.token_ids == [
-        *(FILE_ID, *TOKENS.encode("old.py\n"), *TOKENS.encode("o = 1\n")),
-        *(FILE_ID, *TOKENS.encode("new.py\n"), *TOKENS.encode("n = 1\n")),
-        *(FILE_ID, *TOKENS.encode("a.py\n")),
-        *(PREFIX_ID, *TOKENS.encode("a"), SUFFIX_ID, MIDDLE_ID),
+    context = [
+        *(FILE_ID, *TOKENS.encode("a.py\n"), *TOKENS.encode("a\n")),
+        *(FILE_ID, *TOKENS.encode("b.py\n"), *TOKENS.encode("b = 1\n")),
+        *(FILE_ID, *TOKENS.encode("c.py\n"), *TOKENS.encode("c = 1\n")),
+        *(FILE_ID, *TOKENS.encode("b/x.py\n")),
     ]
+    assert prompt.token_ids == [*context, PREFIX_ID, SUFFIX_ID, MIDDLE_ID, *TOKENS.encode("x")]
+    assert (prompt.num_files, prompt.num_stable_tokens) == (3, len(context))
+
+
+@pytest.mark.parametrize("layout", ["psm", "spm", "spm2", "psm-sliding"])
+def test_other_layouts_have_the_most_recent_file_nearest(layout: str) -> None:
+    files = (DraftFile("b.py", "b = 1\n", 2), DraftFile("a.py", "a = 1\n", 1))
+
+    text = text_of(assembled(writer_of(layout=layout), prefix="x", files=files))
+
+    marker = "<|fim_suffix|>" if layout == "spm" else "<|fim_prefix|>"
+    assert text.index("a = 1") < text.index("b = 1") < text.index(marker)
+
+
+def test_the_repository_comes_first_where_the_family_has_a_word_for_it() -> None:
+    prompt = assembled(prefix="x", repository="acme/app", path="a.py")
+
+    assert text_of(prompt).startswith("<|repo_name|>acme/app\n<|file_sep|>a.py\n<|fim_prefix|>")
+
+
+def test_what_was_found_comes_behind_the_files() -> None:
+    prompt = assembled(
+        snippets=(Snippet("z.py", "def found(): ...\n", 0.9),),
+        files=(DraftFile("b.py", "b = 1\n", 1),),
+        path="a.py",
+    )
+
+    expected = "<|file_sep|>b.py\nb = 1\n<|file_sep|>z.py\ndef found(): ...\n<|file_sep|>a.py\n"
+    assert text_of(prompt).startswith(expected)
+    assert (prompt.num_files, prompt.num_snippets) == (1, 1)
+
+
+def test_of_a_long_file_its_signatures_are_shown() -> None:
+    text = text_of(assembled(prefix="x", files=(DraftFile("b.py", CODE[:20_000], 1),)))
+
+    assert "def method_0(self):\ndef method_1(self):\n" in text
+    assert "return self.field" not in text
+
+
+def test_a_file_takes_no_more_than_three_hundred_tokens() -> None:
+    files = (DraftFile("b.py", CODE[:40_000], 1),)
+
+    assert 250 < assembled(prefix="x", files=files).num_stable_tokens < 320
+
+
+def test_what_nobody_wrote_is_left_out() -> None:
+    files = (DraftFile("package-lock.json", "{}\n", 1), DraftFile("a.min.js", "a\n", 1))
+    snippets = (Snippet("b.lock", "b\n", 0.9),)
+
+    prompt = assembled(snippets=snippets, prefix="x", files=files)
+
+    assert (prompt.num_files, prompt.num_snippets, prompt.num_stable_tokens) == (0, 0, 0)
 
 
 def test_a_path_with_line_breaks_stays_on_its_line() -> None:
-    prompt = _assemble(prefix="a", files=(DraftFile("b\nc.py", "x\n", 0),), path="a\n.py")
+    prompt = assembled(prefix="a", files=(DraftFile("b\nc.py", "x\n", 0),), path="a\n.py")
 
     assert prompt.token_ids[: len(TOKENS.encode("b c.py\n")) + 1] == [
         FILE_ID,
@@ -71,18 +121,18 @@ def test_a_huge_request_fills_the_tiers_budget_and_no_more(mode: Mode) -> None:
     request = make_request(mode=mode)
     files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(60))
 
-    prompt = _assemble(mode=mode, prefix=CODE, suffix=CODE, files=files)
+    prompt = assembled(mode=mode, prefix=CODE, suffix=CODE, files=files)
 
     total = PROMPT_TOKENS[request.tier]
     assert 0.75 * total <= len(prompt.token_ids) <= total
 
 
 def test_what_is_cut_is_far_from_the_cursor() -> None:
-    prompt = _assemble(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
+    prompt = assembled(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
 
-    middle = prompt.token_ids.index(SUFFIX_ID or 0)
-    before = prompt.token_ids[:middle]
-    after = prompt.token_ids[middle + 1 :]
+    middle = prompt.token_ids.index(MIDDLE_ID or 0)
+    before = prompt.token_ids[middle + 1 :]
+    after = prompt.token_ids[2:middle]
     assert before[-len(TOKENS.encode("LAST = ")) :] == TOKENS.encode("LAST = ")
     assert after[: len(TOKENS.encode("\nNEXT"))] == TOKENS.encode("\nNEXT")
 
@@ -95,23 +145,29 @@ TEXTS = st.text(max_size=3_000) | st.builds(
 
 
 @settings(max_examples=40, deadline=None)
-@given(TEXTS, TEXTS, st.lists(st.tuples(st.text(max_size=40), TEXTS), max_size=3))
-def test_no_text_ever_exceeds_the_budget(
-    prefix: str, suffix: str, files: list[tuple[str, str]]
+@given(
+    st.sampled_from(sorted(LAYOUTS)),
+    TEXTS,
+    TEXTS,
+    st.lists(st.tuples(st.text(max_size=40), TEXTS), max_size=3),
+)
+def test_no_text_ever_exceeds_the_budget_and_the_same_makes_the_same(
+    layout: str, prefix: str, suffix: str, files: list[tuple[str, str]]
 ) -> None:
     drafts = tuple(DraftFile(path, text, 0) for path, text in files)
+    snippets = tuple(Snippet(path, text, 0.5) for path, text in files)
+    asked = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
 
-    prompt = _assemble(prefix=prefix, suffix=suffix, files=drafts)
+    one, other = (assembled(writer_of(layout=layout), snippets, **asked) for _ in range(2))
 
-    assert len(prompt.token_ids) <= 2_000
+    assert len(one.token_ids) <= 2_000
+    assert one == other
 
 
 @settings(max_examples=40, deadline=None)
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
 def test_prompt_and_completion_fit_the_models_context(text: str, max_context: int) -> None:
-    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=max_context, clock=FakeClock())
-
-    prompt = _assemble(writer, prefix=text, suffix=text, max_tokens=512)
+    prompt = assembled(writer_of(max_context), prefix=text, suffix=text, max_tokens=512)
 
     assert len(prompt.token_ids) + 512 <= max_context
 
@@ -119,9 +175,9 @@ def test_prompt_and_completion_fit_the_models_context(text: str, max_context: in
 @pytest.mark.parametrize("marker", MARKERS)
 def test_a_customers_text_never_becomes_a_marker(marker: str) -> None:
     identifier = TOKENS.token_id(marker)
-    plain = _assemble(prefix="x", suffix="y", path="a.py", files=(DraftFile("b.py", "z\n", 0),))
+    plain = assembled(prefix="x", suffix="y", path="a.py", files=(DraftFile("b.py", "z\n", 0),))
 
-    planted = _assemble(
+    planted = assembled(
         prefix=f"x{marker}",
         suffix=f"{marker}y",
         path=f"{marker}.py",
@@ -132,14 +188,14 @@ def test_a_customers_text_never_becomes_a_marker(marker: str) -> None:
 
 
 def test_a_raw_prompts_markers_are_markers() -> None:
-    prompt = _assemble(prefix="<|fim_prefix|>a<|fim_suffix|><|fim_middle|>", is_raw=True)
+    prompt = assembled(prefix="<|fim_prefix|>a<|fim_suffix|><|fim_middle|>", is_raw=True)
 
     assert prompt.token_ids == [PREFIX_ID, *TOKENS.encode("a"), SUFFIX_ID, MIDDLE_ID]
 
 
 def test_a_raw_prompt_beyond_the_budget_is_refused() -> None:
     with pytest.raises(BadRequest) as refused:
-        _assemble(prefix=CODE, is_raw=True)
+        assembled(prefix=CODE, is_raw=True)
 
     assert (refused.value.code, refused.value.http_status) == ("prompt_too_long", 400)
 
@@ -159,44 +215,47 @@ def test_a_raw_prompt_beyond_the_budget_is_refused() -> None:
 def test_an_inline_completion_ends_with_its_line_unless_the_line_is_fresh(
     prefix: str, suffix: str, is_single_line: bool
 ) -> None:
-    assert _assemble(prefix=prefix, suffix=suffix).is_single_line is is_single_line
+    assert assembled(prefix=prefix, suffix=suffix).is_single_line is is_single_line
 
 
 @pytest.mark.parametrize("mode", [Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
 def test_other_modes_may_write_many_lines(mode: Mode) -> None:
-    assert not _assemble(mode=mode, prefix="a = ").is_single_line
+    assert not assembled(mode=mode, prefix="a = ").is_single_line
 
 
 def test_a_raw_prompt_may_write_many_lines() -> None:
-    assert not _assemble(prefix="a = ", is_raw=True).is_single_line
+    assert not assembled(prefix="a = ", is_raw=True).is_single_line
 
 
 def test_half_a_surrogate_pair_does_no_harm() -> None:
     half = "a = '\ud83d"
 
-    prompt = _assemble(prefix=half, suffix=half, path=half, files=(DraftFile(half, half, 0),))
+    prompt = assembled(prefix=half, suffix=half, path=half, files=(DraftFile(half, half, 0),))
 
     assert prompt.token_ids
 
 
 def test_the_engine_is_told_to_stop_at_markers() -> None:
-    stops = _assemble().stop_token_ids
+    stops = assembled().stop_token_ids
 
     assert {TOKENS.token_id(marker) for marker in MARKERS} <= set(stops)
 
 
-def test_most_of_the_prompt_stays_as_it_was_while_a_line_is_typed() -> None:
-    line = "    return self.reader.read(path, encoding)"
-    prompts = [_assemble(prefix=CODE + line[:end]).token_ids for end in range(1, len(line))]
-
-    shared = [
-        next(
-            (n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before)
+def test_the_smaller_the_model_the_more_is_cut_in_the_order_of_worth() -> None:
+    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    snippets = (Snippet("s.py", CODE[:2_000], 0.5),)
+    kept = []
+    for max_context in range(2_064, 264, -100):
+        prompt = assembled(
+            writer_of(max_context), snippets, prefix=CODE, suffix="\n" + CODE, files=files
         )
-        for before, after in pairwise(prompts)
-    ]
+        middle = prompt.token_ids.index(MIDDLE_ID or 0)
+        num_suffix = middle - prompt.num_stable_tokens - 2
+        kept.append((prompt.num_snippets, prompt.num_files, num_suffix > 8))
 
-    assert sum(n > 0.8 * len(prompts[0]) for n in shared) > 0.9 * len(shared)
+    assert kept == sorted(kept, reverse=True)
+    assert (kept[0][0], kept[-1]) == (1, (0, 0, False))
+    assert {(0, True), (0, False)} <= {(num_files, has_suffix) for _, num_files, has_suffix in kept}
 
 
 @pytest.mark.parametrize("content", [None, "nonsense", "{}"])
@@ -210,7 +269,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path, content: str
 
 @pytest.mark.parametrize("text", ["x9 = 0x7f\n" * 30, "名前 = '世界'\n" * 30, "🙂" * 50])
 def test_text_denser_than_ordinary_code_is_whole_while_there_is_room(text: str) -> None:
-    prompt = _assemble(prefix=text, suffix=text)
+    prompt = assembled(prefix=text, suffix=text)
 
     ids = TOKENS.encode(text)
-    assert prompt.token_ids == [PREFIX_ID, *ids, SUFFIX_ID, *ids, MIDDLE_ID]
+    assert prompt.token_ids == [PREFIX_ID, SUFFIX_ID, *ids, MIDDLE_ID, *ids]

@@ -1,55 +1,78 @@
 """The shares of a prompt."""
 
+from dataclasses import astuple
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.budget import Budget, share_out
+from inference.context.budget import Budget, Shares, share_out
 
 SIZES = st.integers(min_value=0, max_value=20_000)
+WANTED = st.builds(Budget, SIZES, SIZES, SIZES, SIZES)
+SHARES = Shares(suffix=0.2, files=0.3, snippets=0.1)
+EVERYTHING = Budget(9_000, 9_000, 9_000, 9_000)
 
 
-def _sum(budget: Budget) -> int:
-    return budget.files_tokens + budget.suffix_tokens + budget.prefix_tokens
+def _shared(total: int, wanted: Budget, nominal: int = 1_000) -> Budget:
+    return share_out(total, wanted, shares=SHARES, nominal=nominal)
 
 
-@given(SIZES, SIZES, SIZES, SIZES)
-def test_the_parts_together_never_exceed_the_total(
-    total: int, files: int, suffix: int, prefix: int
+@given(SIZES, WANTED)
+def test_the_parts_together_never_exceed_the_total(total: int, wanted: Budget) -> None:
+    assert _shared(total, wanted).total <= total
+
+
+@given(SIZES, WANTED)
+def test_nothing_is_lost_while_there_is_room(total: int, wanted: Budget) -> None:
+    assert _shared(total, wanted).total == min(total, wanted.total)
+
+
+@given(SIZES, WANTED)
+def test_no_part_gets_more_than_it_would_like(total: int, wanted: Budget) -> None:
+    budget = _shared(total, wanted)
+
+    assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(wanted), strict=True))
+
+
+@given(SIZES, SIZES, WANTED)
+def test_less_room_never_means_more_for_any_part(one: int, other: int, wanted: Budget) -> None:
+    less, more = (_shared(total, wanted) for total in sorted((one, other)))
+
+    assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
+
+
+@given(st.integers(min_value=1, max_value=1_000), WANTED)
+def test_retrieval_is_cut_first_then_files_then_the_suffix_and_the_near_prefix_last(
+    total: int, wanted: Budget
 ) -> None:
-    assert _sum(share_out(total, files=files, suffix=suffix, prefix=prefix)) <= total
+    """Whoever lacks a part of its claim leaves nothing to those that are cut before it."""
+    near, suffix, files = (
+        min(want, claim) for want, claim in zip(astuple(wanted)[:3], (400, 200, 300), strict=True)
+    )
+
+    budget = _shared(total, wanted)
+
+    if budget.files < files:
+        assert budget.snippets == 0
+    if budget.suffix < suffix:
+        assert budget.files == 0
+    if budget.prefix < near:
+        assert budget.suffix == 0
 
 
-@given(SIZES, SIZES, SIZES, SIZES)
-def test_nothing_is_lost_while_there_is_room(
-    total: int, files: int, suffix: int, prefix: int
-) -> None:
-    budget = share_out(total, files=files, suffix=suffix, prefix=prefix)
-
-    assert _sum(budget) == min(total, files + suffix + prefix)
+def test_a_full_prompt_is_shared_as_the_shares_say() -> None:
+    assert _shared(1_000, EVERYTHING) == Budget(400, 200, 300, 100)
 
 
-@given(SIZES, SIZES, SIZES, SIZES)
-def test_no_part_gets_more_than_it_would_like(
-    total: int, files: int, suffix: int, prefix: int
-) -> None:
-    budget = share_out(total, files=files, suffix=suffix, prefix=prefix)
-
-    assert 0 <= budget.files_tokens <= files
-    assert 0 <= budget.suffix_tokens <= suffix
-    assert 0 <= budget.prefix_tokens <= prefix
+def test_a_smaller_model_loses_retrieval_before_files_and_files_before_the_suffix() -> None:
+    assert _shared(900, EVERYTHING) == Budget(400, 200, 300, 0)
+    assert _shared(700, EVERYTHING) == Budget(400, 200, 100, 0)
+    assert _shared(500, EVERYTHING) == Budget(400, 100, 0, 0)
+    assert _shared(300, EVERYTHING) == Budget(300, 0, 0, 0)
 
 
-def test_the_prefix_gets_at_least_two_fifths_of_a_full_prompt() -> None:
-    assert share_out(1_000, files=9_000, suffix=9_000, prefix=9_000) == Budget(350, 250, 400)
-
-
-def test_what_is_left_over_goes_to_the_prefix_first() -> None:
-    assert share_out(1_000, files=100, suffix=9_000, prefix=9_000) == Budget(100, 250, 650)
-
-
-def test_what_the_prefix_leaves_over_goes_to_the_suffix() -> None:
-    assert share_out(1_000, files=9_000, suffix=9_000, prefix=100) == Budget(350, 550, 100)
-
-
-def test_files_get_what_nobody_else_wants() -> None:
-    assert share_out(1_000, files=9_000, suffix=0, prefix=100) == Budget(900, 0, 100)
+def test_what_is_left_over_goes_to_the_prefix_then_to_the_suffix_then_to_files() -> None:
+    assert _shared(1_000, Budget(9_000, 100, 9_000, 0)) == Budget(600, 100, 300, 0)
+    assert _shared(1_000, Budget(100, 9_000, 9_000, 9_000)) == Budget(100, 500, 300, 100)
+    assert _shared(1_000, Budget(100, 100, 9_000, 9_000)) == Budget(100, 100, 700, 100)
+    assert _shared(1_000, Budget(100, 0, 0, 9_000)) == Budget(100, 0, 0, 900)

@@ -202,7 +202,7 @@ async def test_tabbys_segments_are_asked_at_openais_address() -> None:
     assert scrubbed(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
     prompt = drafted(gateway)
     assert "src/main.py" in prompt
-    assert prompt.index("declared") < prompt.index("a.py")  # the most relevant is the nearest
+    assert prompt.index("a.py") < prompt.index("declared")  # in the order of their paths
     assert [each.protocol for each in gateway.journal.completions] == ["tabby"]
 
 

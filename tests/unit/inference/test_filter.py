@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,9 +30,11 @@ async def _filtered(
     *,
     is_single_line: bool = False,
     public_code: PublicCode | None = None,
+    healed: str = "",
     **fields: Any,
 ) -> list[str]:
-    prompt, admitted = make_prompt(is_single_line=is_single_line), make_admitted(**fields)
+    prompt = replace(make_prompt(is_single_line=is_single_line), healed=healed)
+    admitted = make_admitted(**fields)
     async with (
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, prompt, account, public_code=public_code) as texts,
@@ -51,6 +54,23 @@ async def test_the_engines_end_is_the_completions(
     texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), account, is_raw=is_raw)
 
     assert ("".join(texts), account.ending) == ("bc", finish)
+
+
+async def test_of_a_word_that_was_withheld_only_the_rest_is_shown() -> None:
+    engine, account = FakeEngine(chunks_of("re", "ad(path)")), make_account()
+
+    texts = await _filtered(engine, account, prefix="self.re", healed="re")
+
+    assert ("".join(texts), account.ending) == ("ad(path)", Finish.STOP)
+
+
+async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine() -> None:
+    engine, account = FakeEngine(chunks_of("wr", "ite", "(path)"), hangs=True), make_account()
+
+    texts = await _filtered(engine, account, prefix="self.re", healed="re")
+
+    assert (texts, account.ending) == ([], Finish.FILTERED)
+    assert account.cut_reason == CutReason.OTHER_WORD
 
 
 async def test_no_text_is_ever_empty() -> None:

@@ -5,9 +5,24 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 
 from caret.foundation.environment import BadSetting
-from inference.context.fim import FAMILIES, Family, Order, recognise
-from inference.context.layout import lay_out, markers_of, stop_token_ids
-from inference.context.prompt import Parts
+from inference.context.fim import (
+    FAMILIES,
+    FAMILIES_BY_NAME,
+    Family,
+    Order,
+    family_named,
+    recognise,
+)
+from inference.context.layout import (
+    LAYOUTS,
+    Parts,
+    ends_with_text,
+    lay_out,
+    layout_named,
+    markers_of,
+    order_of,
+    stop_token_ids,
+)
 from inference.context.tokens import Tokens
 
 # Vocabularies as the models' own tokenizers have them.
@@ -40,13 +55,26 @@ VOCABULARIES = {
     "codestral": CODESTRAL,
     "seed-coder": SEED_CODER,
 }
-LAYOUTS = {
+NATIVE = {
     "qwen": "<|fim_prefix|> P <|fim_suffix|> S <|fim_middle|>",
     "codegemma": "<bos> <|fim_prefix|> P <|fim_suffix|> S <|fim_middle|>",
     "granite": "<|fim_prefix|> P <|fim_suffix|> S <|fim_middle|>",
     "starcoder": "<fim_prefix> P <fim_suffix> S <fim_middle>",
     "starcoder2": "<fim_prefix> P <fim_suffix> S <fim_middle>",
     "deepseek": "<｜begin▁of▁sentence｜> <｜fim▁begin｜> P <｜fim▁hole｜> S <｜fim▁end｜>",
+    "codellama": "<s> ▁<PRE> ▁<SUF> S ▁<MID> P",
+    "codestral": "<s> [SUFFIX] S [PREFIX] P",
+    "seed-coder": "<[fim-suffix]> S <[fim-prefix]> P <[fim-middle]>",
+}
+
+
+STABLE = {
+    "qwen": "<|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P",
+    "codegemma": "<bos> <|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P",
+    "granite": "<|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P",
+    "starcoder": "<fim_prefix> <fim_suffix> S <fim_middle> P",
+    "starcoder2": "<fim_prefix> <fim_suffix> S <fim_middle> P",
+    "deepseek": "<｜begin▁of▁sentence｜> <｜fim▁begin｜> <｜fim▁hole｜> S <｜fim▁end｜> P",
     "codellama": "<s> ▁<PRE> ▁<SUF> S ▁<MID> P",
     "codestral": "<s> [SUFFIX] S [PREFIX] P",
     "seed-coder": "<[fim-suffix]> S <[fim-prefix]> P <[fim-middle]>",
@@ -65,7 +93,7 @@ def _family(name: str) -> Family:
 
 
 def test_every_family_has_its_case_here() -> None:
-    assert set(VOCABULARIES) == set(LAYOUTS) == {family.name for family in FAMILIES}
+    assert set(VOCABULARIES) == set(NATIVE) == set(STABLE) == {family.name for family in FAMILIES}
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -81,12 +109,12 @@ def test_a_tokenizer_without_markers_is_refused_by_the_models_name(
         recognise(_tokens(*vocabulary).token_id, model="my-chat-model")
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", NATIVE)
 def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
     tokens = _tokens(*VOCABULARIES[name])
     family = _family(name)
-    expected = [tokens.token_id(each) for each in LAYOUTS[name].split()]
-    parts = Parts(files=[], suffix=tokens.encode("S"), prefix=tokens.encode("P"))
+    expected = [tokens.token_id(each) for each in NATIVE[name].split()]
+    parts = Parts([], tokens.encode("S"), tokens.encode("P"), [])
 
     assert lay_out(family.order, markers_of(family, tokens), parts) == expected
 
@@ -95,7 +123,7 @@ def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
 def test_other_files_stand_between_the_beginning_and_the_first_marker(order: Order) -> None:
     tokens = _tokens(*CODELLAMA)
     markers = markers_of(_family("codellama"), tokens)
-    parts = Parts(files=tokens.encode("F"), suffix=[], prefix=[])
+    parts = Parts(tokens.encode("F"), suffix=[], prefix=[], typed=[])
 
     laid_out = lay_out(order, markers, parts)
 
@@ -119,3 +147,53 @@ def test_an_end_that_the_tokenizer_lacks_is_left_out() -> None:
     stops = stop_token_ids(recognise(tokens.token_id, model="m"), tokens)
 
     assert len(stops) == 3
+
+
+@pytest.mark.parametrize("name", STABLE)
+def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -> None:
+    tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
+    expected = [tokens.token_id(each) for each in STABLE[name].split()]
+    parts = Parts([], tokens.encode("S"), tokens.encode("P"), [])
+
+    order = order_of(LAYOUTS["stable"], family)
+
+    assert lay_out(order, markers_of(family, tokens), parts) == expected
+
+
+def test_efim_goes_on_behind_the_last_marker() -> None:
+    tokens, family = _tokens(*QWEN), _family("qwen")
+    parts = Parts([], tokens.encode("S"), tokens.encode("P"), tokens.encode("F"))
+
+    laid_out = lay_out(order_of(LAYOUTS["efim"], family), markers_of(family, tokens), parts)
+
+    expected = ["<|fim_prefix|>", "P", "<|fim_suffix|>", "S", "<|fim_middle|>", "F"]
+    assert laid_out == [tokens.token_id(each) for each in expected]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_family_without_a_middle_marker_has_one_order_only(layout: str) -> None:
+    assert order_of(LAYOUTS[layout], _family("codestral")) is Order.SPM
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [("qwen", True), ("codellama", True), ("codestral", True), ("seed-coder", False)],
+)
+def test_it_is_known_whether_the_model_writes_right_behind_the_prefix(
+    name: str, ends: bool
+) -> None:
+    family = _family(name)
+
+    assert ends_with_text(order_of(LAYOUTS["stable"], family), family) is ends
+
+
+@pytest.mark.parametrize("family", FAMILIES_BY_NAME, ids=lambda family: family.name)
+def test_a_family_that_no_marker_tells_is_found_by_its_name(family: Family) -> None:
+    assert family_named(family.name) is family
+
+
+def test_a_family_or_layout_that_is_none_is_refused_with_those_that_are() -> None:
+    with pytest.raises(BadSetting, match="mellum"):
+        family_named("melon")
+    with pytest.raises(BadSetting, match="psm-sliding"):
+        layout_named("psm-slippery")

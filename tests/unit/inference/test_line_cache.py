@@ -1,17 +1,20 @@
 """Lines that were tokenised a moment ago are not tokenised again, for their holder only."""
 
 import pytest
+from detect_secrets.util.filetype import FileType
 
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantSnapshot
-from inference.context.line_cache import LIFETIME_S, LineCache
+from inference.context.brief_memory import LIFETIME_S, Holder, Holders
+from inference.context.line_cache import LineCache
 from inference.context.tokens import Tokens, load_tokens
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS
 from tests.fakes.tenants import GLOBEX, GUS, make_policy, make_principal
 
 TEXT = "def f(x):\n    return x\n\n\nclass A:\n    pass\n"
-ADAS, GUSS = b"a" * 32, b"g" * 32
+ADAS, GUSS = Holder(b"a" * 32), Holder(b"g" * 32)
+PYTHON, INI = FileType.PYTHON, FileType.INI
 
 
 class Counting:
@@ -44,19 +47,24 @@ def cache(counting: Counting, clock: FakeClock) -> LineCache:
     return LineCache(counting.tokens, clock)
 
 
+def _encode(cache: LineCache, text: str, holder: Holder, kind: FileType = PYTHON) -> list[int]:
+    encoded = cache.encode(cache._tokens.lines(text), holder, kind)
+    return [token for line in encoded for token in line]
+
+
 def test_the_tokens_are_those_of_the_tokenizer(cache: LineCache) -> None:
     expected = load_tokens(str(WEIGHTS)).encode(TEXT)
 
-    first, second = cache.encode(TEXT, ADAS), cache.encode(TEXT, ADAS)
+    first, second = _encode(cache, TEXT, ADAS), _encode(cache, TEXT, ADAS)
 
     assert first == second == expected
 
 
 def test_only_the_line_that_was_typed_is_tokenised(cache: LineCache, counting: Counting) -> None:
-    cache.encode(TEXT, ADAS)
+    _encode(cache, TEXT, ADAS)
     counting.num_lines = 0
 
-    cache.encode(TEXT.replace("pass", "passe"), ADAS)
+    _encode(cache, TEXT.replace("pass", "passe"), ADAS)
 
     assert counting.num_lines == 1
 
@@ -64,10 +72,10 @@ def test_only_the_line_that_was_typed_is_tokenised(cache: LineCache, counting: C
 def test_a_neighbours_lines_are_tokenised_for_him_anew(
     cache: LineCache, counting: Counting
 ) -> None:
-    cache.encode(TEXT, ADAS)
+    _encode(cache, TEXT, ADAS)
     before, counting.num_lines = counting.num_lines, 0
 
-    cache.encode(TEXT, GUSS)
+    _encode(cache, TEXT, GUSS)
 
     assert counting.num_lines == before
 
@@ -76,24 +84,24 @@ def test_a_neighbours_lines_are_tokenised_for_him_anew(
 def test_what_was_not_used_for_two_lifetimes_is_forgotten(
     cache: LineCache, counting: Counting, clock: FakeClock, step_s: float
 ) -> None:
-    cache.encode(TEXT, ADAS)
+    _encode(cache, TEXT, ADAS)
     for _ in range(2):
         clock.pass_s(step_s)
-        cache.encode("other\ntext\n", ADAS)
+        _encode(cache, "other\ntext\n", ADAS)
     counting.num_lines = 0
 
-    cache.encode(TEXT, ADAS)
+    _encode(cache, TEXT, ADAS)
 
     assert counting.num_lines > 0
 
 
 def test_what_is_used_stays(cache: LineCache, counting: Counting, clock: FakeClock) -> None:
-    cache.encode(TEXT, ADAS)
+    _encode(cache, TEXT, ADAS)
     counting.num_lines = 0
 
     for _ in range(5):
         clock.pass_s(LIFETIME_S * 0.9)
-        cache.encode(TEXT, ADAS)
+        _encode(cache, TEXT, ADAS)
 
     assert counting.num_lines == 0
 
@@ -102,36 +110,49 @@ def test_it_holds_so_many_lines(counting: Counting, clock: FakeClock) -> None:
     cache = LineCache(counting.tokens, clock, max_lines=4)
 
     for number in range(50):
-        cache.encode(f"a{number}\nb{number}\n", ADAS)
+        _encode(cache, f"a{number}\nb{number}\n", ADAS)
 
-    assert len(cache._young) + len(cache._old) <= 12
+    assert len(cache._memory) <= 12
 
 
 def test_half_of_a_surrogate_pair_is_no_obstacle(cache: LineCache) -> None:
-    assert cache.encode("a = '\ud800'\nb\n", ADAS)
+    assert _encode(cache, "a = '\ud800'\nb\n", ADAS)
 
 
-def _holder(cache: LineCache, **fields: object) -> bytes:
-    return cache.holder_of(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
+def test_a_lines_secrets_are_gone(cache: LineCache) -> None:
+    secret = _encode(cache, "password = 'hunter2-and-more'\n", ADAS)
+
+    assert secret == cache._tokens.encode("password = 'REDACTED'\n")
 
 
-def test_tenants_are_different_holders(cache: LineCache) -> None:
-    assert _holder(cache) != _holder(cache, tenant_id=GLOBEX)
+def test_the_same_line_may_be_a_secret_in_another_kind_of_file(cache: LineCache) -> None:
+    line = "password: hunter2x\n"
+
+    assert _encode(cache, line, ADAS, PYTHON) != _encode(cache, line, ADAS, INI)
 
 
-def test_users_are_different_holders_in_strict_isolation_only(cache: LineCache) -> None:
+HOLDERS = Holders()
+
+
+def _holder(**fields: object) -> Holder:
+    return HOLDERS.of(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
+
+
+def test_tenants_are_different_holders() -> None:
+    assert _holder() != _holder(tenant_id=GLOBEX)
+
+
+def test_users_are_different_holders_in_strict_isolation_only() -> None:
     strict = make_policy(isolation=Isolation.STRICT)
 
-    assert _holder(cache) == _holder(cache, user_id=GUS)
-    assert _holder(cache, policy=strict) != _holder(cache, policy=strict, user_id=GUS)
+    assert _holder() == _holder(user_id=GUS)
+    assert _holder(policy=strict) != _holder(policy=strict, user_id=GUS)
 
 
-def test_another_process_has_other_holders(counting: Counting, clock: FakeClock) -> None:
-    one, other = LineCache(counting.tokens, clock), LineCache(counting.tokens, clock)
-
-    assert _holder(one) != _holder(other)
+def test_another_process_has_other_holders() -> None:
+    assert HOLDERS.of(make_principal()) != Holders().of(make_principal())
 
 
-def test_a_purged_cache_is_another_holder(cache: LineCache) -> None:
+def test_a_purged_cache_is_another_holder() -> None:
     assert isinstance(make_principal().snapshot, TenantSnapshot)
-    assert _holder(cache, cache_epoch=1) != _holder(cache, cache_epoch=2)
+    assert _holder(cache_epoch=1) != _holder(cache_epoch=2)

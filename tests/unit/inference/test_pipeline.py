@@ -12,6 +12,7 @@ from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.usage import Finish
 from inference.context.snippets import NoSnippets
+from inference.context.style import Style
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
@@ -32,7 +33,11 @@ from tests.fakes.waiting import until
 
 WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 WRITER = PromptWriter(
-    load_tokens(str(WEIGHTS)), model="demo", max_context_tokens=8_192, clock=FakeClock()
+    load_tokens(str(WEIGHTS)),
+    model="demo",
+    max_context_tokens=8_192,
+    clock=FakeClock(),
+    style=Style(heals_words=False),
 )
 KEY = generate_key(KeyKind.DEVELOPER)
 SECRET = "hunter2"

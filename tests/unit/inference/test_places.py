@@ -16,7 +16,7 @@ async def test_another_models_prompt_is_rendered_anew_for_ours(path: str) -> Non
     await ask(gateway, path, {"prompt": prompt, "raw": True})
 
     assert drafted(gateway).startswith("<|file_sep|>b.py\nseen")
-    assert drafted(gateway).endswith("<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>")
+    assert drafted(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
 
 
 async def test_another_models_prompt_may_be_of_an_excluded_file() -> None:

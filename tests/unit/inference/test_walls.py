@@ -15,7 +15,6 @@ from caret.foundation.ids import KeyId
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.fim import Order
 from inference.context.tokens import Tokens, load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest, Busy, Unauthenticated
@@ -147,27 +146,6 @@ def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_
     token_ids = tokens.encode("a <|fim_prefix|> b")
 
     assert tokens.token_id("<|fim_prefix|>") not in token_ids
-
-
-def test_a_pool_may_turn_the_order_of_a_family() -> None:
-    tokens = load_tokens(str(WEIGHTS))
-    writer = PromptWriter(
-        tokens, model="demo", max_context_tokens=8_192, clock=FakeClock(), order=Order.SPM_VARIANT_2
-    )
-    request = make_request(prefix="a = ", suffix="\nb\n")
-
-    prompt = assemble(
-        writer, Admitted(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
-    )
-
-    prefix, suffix, middle = (tokens.token_id(f"<|fim_{part}|>") for part in _PARTS)
-    assert prompt.token_ids == [
-        *(prefix, suffix, *tokens.encode("\nb\n")),
-        *(middle, *tokens.encode("a = ")),
-    ]
-
-
-_PARTS = ("prefix", "suffix", "middle")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""The middle of a file: the texts around the cursor and from other files become a prompt, laid out
+for the engine's prefix cache, exactly within a limit."""
+
+from typing import Final
+
+from caret.contracts.exclusion import is_excluded
+from caret.contracts.policy import Mode
+from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.retrieved import Snippet
+from inference.context.budget import PROMPT_TOKENS, Budget, share_out
+from inference.context.cursor import Surrounding
+from inference.context.encoder import Encoder, Window
+from inference.context.fim import Order
+from inference.context.layout import Layout, Parts, lay_out, order_of
+from inference.context.prompt import Prompt
+from inference.context.sources import Sources, files_of, num_tokens, snippets_of, take
+from inference.context.variants import ranking_of, shares_of
+from inference.context.window import ANCHOR_EVERY, last_anchor
+from inference.context.writer import PromptWriter
+
+_MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
+# Other files are not looked at beyond this share of the budget, unless their own share is more.
+_MAX_FILES_SHARE: Final = 0.5
+# The prefix's wish is rounded up to a sixteenth of the budget: else each keystroke would take a
+# token from the suffix's end, and with it all that stands behind the suffix out of the cache.
+_STEPS: Final = 16
+
+
+def fill_in_prompt(
+    writer: PromptWriter,
+    admitted: Admitted,
+    snippets: tuple[Snippet, ...],
+    *,
+    max_tokens: int,
+) -> Prompt:
+    request = admitted.request
+    layout = writer.layout_of(admitted.variant)
+    order = order_of(layout, writer.family)
+    text = _shown(writer, request, layout, order)
+    encode = Encoder(writer, writer.holders.of(admitted.principal), path=request.path)
+    sources = _gathered(writer, admitted, snippets, encode)
+    room = max_tokens - _MARKER_TOKENS
+    budget = _budget(writer, admitted, text, (sources, room))
+    sources = sources.within(files=budget.files, snippets=budget.snippets)
+    context = sources.laid_out(is_sorted=layout.sorts_files)
+    room -= len(context)
+    # What nobody is estimated to need is there for a suffix that is denser than estimated.
+    suffix = encode.after(text.suffix, max_tokens=room - budget.prefix)
+    window = encode.before(
+        text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
+    )
+    return Prompt(
+        token_ids=lay_out(order, writer.markers, _parts(order, context, suffix, window)),
+        stop_token_ids=writer.stop_token_ids,
+        is_single_line=_is_single_line(request),
+        num_files=len(sources.files),
+        num_snippets=len(sources.snippets),
+        num_stable_tokens=len(writer.markers.begin) + len(context),
+        healed=text.healed,
+    )
+
+
+def _shown(
+    writer: PromptWriter, request: CompletionRequest, layout: Layout, order: Order
+) -> Surrounding:
+    text = Surrounding(request.prefix, request.suffix)
+    if layout.skips_closers:
+        text = text.without_closers()
+    return text.healing(writer.tokens.split_word) if writer.heals(order) else text
+
+
+def _gathered(
+    writer: PromptWriter, admitted: Admitted, snippets: tuple[Snippet, ...], encode: Encoder
+) -> Sources:
+    """As much as could be of use, before it is known what fits."""
+    request, headers = admitted.request, writer.headers
+    nominal, shares = PROMPT_TOKENS[request.tier], shares_of(admitted.variant)
+    files = files_of(request, encode, headers, ranking=ranking_of(admitted.variant))
+    allowed = [
+        snippet
+        for snippet in snippets
+        if not is_excluded(
+            admitted.principal.snapshot.policy, repository=request.repository, path=snippet.path
+        )
+    ]
+    max_files = int(nominal * max(shares.files, _MAX_FILES_SHARE))
+    return Sources(
+        repository=headers.repository(request.repository),
+        files=list(take(files, max_tokens=max_files)),
+        snippets=list(take(snippets_of(allowed, encode, headers), max_tokens=nominal)),
+        current=headers.file(request.path),
+    )
+
+
+def _budget(
+    writer: PromptWriter, admitted: Admitted, text: Surrounding, around: tuple[Sources, int]
+) -> Budget:
+    """Of prefix and suffix by estimate, so that each is encoded once; the encoder holds to it."""
+    sources, room = around
+    nominal = PROMPT_TOKENS[admitted.request.tier]
+    step = nominal // _STEPS
+    wanted = Budget(
+        prefix=-(-_estimate(writer, text.prefix) // step) * step,
+        suffix=_estimate(writer, text.suffix),
+        files=num_tokens(sources.files),
+        snippets=num_tokens(sources.snippets),
+    )
+    total = room - sources.num_header_tokens
+    return share_out(total, wanted, shares=shares_of(admitted.variant), nominal=nominal)
+
+
+def _estimate(writer: PromptWriter, text: str) -> int:
+    # A fifth more than on average: code denser than the sample must not be starved.
+    return int(len(text) / writer.chars_per_token * 1.2) + 2
+
+
+def _parts(order: Order, context: list[int], suffix: list[int], window: Window) -> Parts:
+    num_lines = len(window.lines)
+    typed_from = num_lines
+    if order is Order.EFIM:
+        # Settled lines only: the one that is being typed has another content each time.
+        last = max(0, num_lines - 1)
+        typed_from = last_anchor(window.lines, max(0, last - ANCHOR_EVERY), last)
+    return Parts(
+        context=context,
+        suffix=suffix,
+        prefix=window.flat(0, typed_from),
+        typed=window.flat(typed_from),
+    )
+
+
+def _is_single_line(request: CompletionRequest) -> bool:
+    """Inline completions end with the line, unless the cursor stands on a fresh one."""
+    if request.mode is not Mode.INLINE:
+        return False
+    line_before = request.prefix.rpartition("\n")[2]
+    line_after = request.suffix.partition("\n")[0]
+    return bool(line_before.strip() or line_after.strip())

@@ -1,0 +1,45 @@
+"""Prompts as the demonstration model gets them, and what is written in them."""
+
+from typing import Any
+
+from inference.completion.retrieved import Snippet
+from inference.context.assemble import assemble
+from inference.context.prompt import Prompt
+from inference.context.style import Style
+from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
+from tests.fakes.clock import FakeClock
+from tests.fakes.gateway import WEIGHTS
+from tests.fakes.requests import make_admitted
+from tests.fakes.tenants import make_principal
+
+TOKENS = load_tokens(str(WEIGHTS))
+MAX_CONTEXT = 8_192
+
+
+def writer_of(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWriter:
+    return PromptWriter(
+        TOKENS,
+        model="demo",
+        max_context_tokens=max_context_tokens,
+        clock=FakeClock(),
+        style=Style(**{"heals_words": False, **style}),
+    )
+
+
+WRITER = writer_of()
+MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>")
+PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.token_id(each) for each in MARKERS[:4])
+PRINCIPAL = make_principal()
+CODE = "".join(f"def method_{n}(self):\n    return self.field_{n}\n\n" for n in range(3_000))
+
+
+def assembled(
+    writer: PromptWriter = WRITER, snippets: tuple[Snippet, ...] = (), **fields: Any
+) -> Prompt:
+    return assemble(writer, make_admitted(PRINCIPAL, **fields), snippets)
+
+
+def text_of(prompt: Prompt) -> str:
+    text: str = TOKENS._plain.decode(prompt.token_ids, skip_special_tokens=False)
+    return text

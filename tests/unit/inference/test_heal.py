@@ -1,0 +1,51 @@
+"""A word that was being typed, written anew by the model."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.filtering.heal import Healer
+from inference.filtering.reasons import CutReason
+
+
+def _healed(healed: str, *texts: str) -> tuple[str, CutReason | None]:
+    healer = Healer(healed)
+    shown = "".join([healer.feed(text) for text in texts])
+    healer.finish()
+    return shown, healer.reason
+
+
+@pytest.mark.parametrize(
+    ("healed", "texts", "shown"),
+    [
+        ("re", ["read(path)"], "ad(path)"),
+        (" re", [" ", "r", "ead", "(path)"], "ad(path)"),
+        ("read", ["read"], ""),
+        ("", ["a", "b"], "ab"),
+        ("", [], ""),
+    ],
+)
+def test_what_was_typed_already_is_not_shown_again(
+    healed: str, texts: list[str], shown: str
+) -> None:
+    assert _healed(healed, *texts) == (shown, None)
+
+
+@pytest.mark.parametrize(
+    "texts", [["write(path)"], ["ra", "d"], ["r"], ["", ""], [], ["Read"], ["\nread"]]
+)
+def test_another_word_is_no_completion(texts: list[str]) -> None:
+    assert _healed("read", *texts) == ("", CutReason.OTHER_WORD)
+
+
+@given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))
+def test_it_does_not_matter_how_the_engine_cuts_its_text(
+    healed: str, rest: str, cuts: list[int]
+) -> None:
+    text = healed + rest
+    edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    texts = [text[a:b] for a, b in pairwise(edges)]
+
+    assert _healed(healed, *texts) == (rest, None)

@@ -1,0 +1,200 @@
+"""What of a prompt stays as it was, what is not shown, and what a variant has otherwise."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from inference.completion.arrival import DraftFile
+from inference.completion.retrieved import Snippet
+from inference.completion.variant import Variant
+from inference.context.assemble import assemble
+from inference.context.prompt import Prompt
+from inference.context.variants import check_variants
+from tests.fakes.prompts import (
+    CODE,
+    PRINCIPAL,
+    SUFFIX_ID,
+    WRITER,
+    assembled,
+    text_of,
+    writer_of,
+)
+from tests.fakes.requests import make_admitted
+from tests.fakes.tenants import make_policy, make_principal
+
+
+def _shared_tokens(prompts: list[Prompt]) -> list[float]:
+    """Of each prompt's tokens, the share with which the next one begins."""
+    ids = [prompt.token_ids for prompt in prompts]
+    return [
+        next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+        / len(one)
+        for one, other in pairwise(ids)
+    ]
+
+
+@pytest.mark.parametrize("num_chars_before", [600, 4_000, 40_000])
+@pytest.mark.parametrize("layout", ["stable", "efim"])
+def test_nearly_all_of_the_prompt_stays_as_it_was_while_lines_are_typed(
+    layout: str, num_chars_before: int
+) -> None:
+    typed = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
+    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    writer = writer_of(layout=layout)
+    prompts = [
+        assembled(
+            writer,
+            prefix=CODE[:num_chars_before] + typed[:end],
+            suffix=")" * (end % 2) + "\n" + CODE,
+            files=files,
+        )
+        for end in range(1, len(typed), 3)
+    ]
+
+    shared = _shared_tokens(prompts)
+
+    assert sum(shared) / len(shared) > 0.97
+
+
+def test_a_window_that_slides_loses_nearly_all_of_it() -> None:
+    prompts = [
+        assembled(writer_of(layout="psm-sliding"), prefix=CODE + "a = b + c; " * n, suffix=CODE)
+        for n in range(9)
+    ]
+
+    assert max(_shared_tokens(prompts)) < 0.1
+
+
+def test_an_edit_in_one_file_leaves_those_before_it_in_place() -> None:
+    files = [DraftFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
+    before = assembled(prefix="x", files=tuple(files))
+
+    files.insert(0, replace(files.pop(), text="c = 2\n"))
+    after = assembled(prefix="x", files=tuple(files))
+
+    shared = text_of(before)[: round(_shared_tokens([before, after])[0] * len(text_of(before)))]
+    assert "b.py" in shared
+
+
+@pytest.mark.parametrize("rest", ["", ")", '"),', "]: ", "});", "\r", "`)"])
+def test_the_suffix_begins_with_the_next_line_while_only_closers_follow(rest: str) -> None:
+    bare = assembled(prefix="f(", suffix="\nb = 2\n")
+
+    assert assembled(prefix="f(", suffix=f"{rest}\nb = 2\n").token_ids == bare.token_ids
+
+
+@pytest.mark.parametrize("rest", ["a)", " + 1", "= 3", ") or b"])
+def test_anything_else_behind_the_cursor_is_shown(rest: str) -> None:
+    prompt = assembled(prefix="f(", suffix=f"{rest}\nb = 2\n")
+
+    assert f"<|fim_suffix|>{rest}\nb" in text_of(prompt)
+
+
+def test_secrets_are_shown_nowhere_but_on_the_cursors_line() -> None:
+    line = "password = '{}-and-more'\n"
+    names = ("before", "after", "file", "found")
+    typed = line.format("typed")[:-3]
+
+    text = text_of(
+        assembled(
+            snippets=(Snippet("s.py", line.format("found"), 0.9),),
+            prefix=line.format("before") + typed,
+            suffix="x\n" + line.format("after"),
+            files=(DraftFile("f.py", line.format("file"), 0),),
+        )
+    )
+
+    assert typed in text
+    assert text.count("REDACTED") == len(names)
+    assert not any(f"{name}-and" in text for name in names)
+
+
+def test_a_private_key_is_shown_nowhere() -> None:
+    body = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n" * 9
+    key = f'KEY = """-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----"""\n'
+
+    text = text_of(
+        assembled(
+            snippets=(Snippet("s.pem", key, 0.9),),
+            prefix=f"a = 1\n{key}b = ",
+            suffix=f"\n{key}",
+            files=(DraftFile("f.py", key, 0), DraftFile("g.py", CODE + key, 0)),
+        )
+    )
+
+    assert "MIIE" not in text
+    assert "Z2Vu" not in text
+
+
+def test_a_word_that_is_being_typed_is_left_to_models_that_need_it() -> None:
+    prompt = assembled(writer_of(heals_words=True), prefix="x = 1\nself.read_fi", suffix="\n")
+
+    assert (prompt.healed, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
+
+
+@pytest.mark.parametrize(("prefix", "healed"), [("a = ", ""), ("f(", ""), ("", ""), ("x\n", "")])
+def test_without_a_word_nothing_is_withheld(prefix: str, healed: str) -> None:
+    assert assembled(writer_of(heals_words=True), prefix=prefix).healed == healed
+
+
+@pytest.mark.parametrize("layout", ["psm", "spm"])
+def test_where_a_marker_follows_the_prefix_words_stay(layout: str) -> None:
+    writer = writer_of(heals_words=True, layout=layout)
+
+    assert assembled(writer, prefix="self.read_fi").healed == ""
+
+
+def test_a_snippet_that_the_policy_excludes_is_not_shown() -> None:
+    principal = make_principal(policy=make_policy(content_exclusion={"*": ("secret/**",)}))
+    snippets = (Snippet("secret/a.py", "hidden\n", 0.9), Snippet("b.py", "seen\n", 0.8))
+
+    prompt = assemble(WRITER, make_admitted(principal), snippets)
+
+    assert "hidden" not in text_of(prompt)
+    assert "seen" in text_of(prompt)
+
+
+def test_a_variant_has_its_own_layout_and_shares() -> None:
+    files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    asked: dict[str, Any] = {"prefix": CODE, "suffix": CODE, "files": files}
+    variant = Variant("e/v", layout="psm", files_share=0.0, suffix_share=0.1)
+
+    prompt = assemble(WRITER, make_admitted(PRINCIPAL, variant=variant, **asked))
+
+    assert text_of(prompt).startswith("<|fim_prefix|>")
+    assert 0 < len(prompt.token_ids) - prompt.token_ids.index(SUFFIX_ID or 0) < 320
+
+
+def test_a_variant_may_rank_files_by_what_they_share_with_the_lines_before() -> None:
+    files = tuple(
+        DraftFile(f"{name}.py", f"{name} = {name}_reader({name}_path)\n" * 60, 0)
+        for name in ("apple", "banana", "cherry", "lemon", "grape", "melon")
+    )
+    variants = (Variant("e/v", ranking=ranking) for ranking in ("recency", "similarity"))
+
+    first, similar = (
+        text_of(
+            assemble(
+                WRITER,
+                make_admitted(
+                    PRINCIPAL, variant=variant, prefix=files[-1].text * 9, suffix=CODE, files=files
+                ),
+            )
+        )
+        for variant in variants
+    )
+
+    assert "<|file_sep|>melon.py" not in first
+    assert "<|file_sep|>melon.py" in similar
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"layout": "psd"}, {"ranking": "size"}, {"files_share": 0.7}, {"suffix_share": 0.9}],
+)
+def test_a_variant_that_names_nothing_is_refused_at_start(fields: dict[str, Any]) -> None:
+    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS: e/v"):
+        check_variants([Variant("e/v", **fields)])
