@@ -7,13 +7,14 @@ by their content (see `window`), unless the layout wants them to slide.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import PurePath
 from typing import Final
 
 from detect_secrets.util.filetype import FileType
 
 from inference.completion.arrival import DraftFile
+from inference.completion.retrieved import Snippet
 from inference.context.brief_memory import Holder, digest
+from inference.context.exclude import is_context
 from inference.context.outline import MAX_OUTLINE_TOKENS, head_of, outline
 from inference.context.rank import similarity
 from inference.context.redact import MAX_KEY_CHARS, file_type, redact_text, without_private_keys
@@ -76,12 +77,27 @@ class Encoder:
         num_typed = 1 if seen.partition("\n")[0].strip() else 0
         return _first_of(self._encoded(lines, self._kind, range(num_typed, len(lines))), max_tokens)
 
-    def outlined(self, file: DraftFile) -> list[int]:
-        """Another file in at most MAX_OUTLINE_TOKENS: whole if it is so short, else its outline, or
-        its head where it has none."""
-        kind = b"outline" + PurePath(file.path).suffix.lower().encode("utf-8", "replace")[:9]
-        key = digest(file.text, self._holder, kind)
-        return self._writer.outlines.one(key, lambda: self._outlined(file))
+    def file(self, file: DraftFile) -> list[int]:
+        """Another file under its path, empty when it is no context. In at most MAX_OUTLINE_TOKENS:
+        whole if it is so short, else its outline, or its head where it has none."""
+        key = digest(f"{file.path}\0{file.text}", self._holder, b"file")
+        return self._writer.sources.one(key, lambda: self._file(file))
+
+    def snippet(self, snippet: Snippet, *, max_tokens: int) -> list[int]:
+        """Under its path, empty when it is no context."""
+        if not is_context(snippet.path, snippet.text):
+            return []
+        body = self.excerpt(snippet.path, snippet.text, max_tokens=max_tokens)
+        return [*self.header(snippet.path), *body]
+
+    def header(self, path: str) -> list[int]:
+        """Of a file."""
+        key = digest(path, self._holder, b"path")
+        return self._writer.sources.one(key, lambda: self._writer.headers.file(path))
+
+    def repository(self, name: str) -> list[int]:
+        key = digest(name, self._holder, b"repository")
+        return self._writer.sources.one(key, lambda: self._writer.headers.repository(name))
 
     def excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
         """The beginning of a text from elsewhere."""
@@ -97,10 +113,13 @@ class Encoder:
         key = digest(f"{near}\0{file.text}", self._holder, b"similarity")
         return self._writer.scores.one(key, lambda: similarity(file, near))
 
-    def _outlined(self, file: DraftFile) -> list[int]:
+    def _file(self, file: DraftFile) -> list[int]:
+        if not is_context(file.path, file.text):
+            return []
         is_short = len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
         safe = file.text if is_short else outline(file.path, file.text) or head_of(file.text)
-        return self.excerpt(file.path, safe, max_tokens=MAX_OUTLINE_TOKENS)
+        body = self.excerpt(file.path, safe, max_tokens=MAX_OUTLINE_TOKENS)
+        return [*self.header(file.path), *body]
 
     def _encoded(self, lines: list[str], kind: FileType, settled: range) -> list[list[int]]:
         """Lines outside of `settled` are being typed: no secrets are sought, nothing is kept."""

@@ -5,7 +5,6 @@ What a tenant's policy excludes has left the request before (see `admit`).
 """
 
 import re
-from pathlib import PurePosixPath
 from typing import Final
 
 MAX_FILE_BYTES: Final = 50_000
@@ -59,12 +58,12 @@ def is_context(path: str, text: str) -> bool:
 
 
 def _is_excluded_path(path: str) -> bool:
-    pure = PurePosixPath(path.replace("\\", "/").lower())
+    *folders, name = path.replace("\\", "/").lower().split("/")
     return (
-        pure.name in _LOCK_FILES
-        or pure.suffix in _BINARY_SUFFIXES
-        or bool(_GENERATED_NAMES.search(pure.name))
-        or not _FOLDERS.isdisjoint(pure.parts[:-1])
+        name in _LOCK_FILES
+        or name[name.rfind(".") :] in _BINARY_SUFFIXES
+        or bool(_GENERATED_NAMES.search(name))
+        or not _FOLDERS.isdisjoint(folders)
     )
 
 

@@ -1,6 +1,7 @@
 """The middle of a file: the texts around the cursor and from other files become a prompt, laid out
 for the engine's prefix cache, exactly within a limit."""
 
+from dataclasses import replace
 from typing import Final
 
 from caret.contracts.exclusion import is_excluded
@@ -38,9 +39,16 @@ def fill_in_prompt(
     order = order_of(layout, writer.family)
     text = _shown(writer, request, layout, order)
     encode = Encoder(writer, writer.holders.of(admitted.principal), path=request.path)
-    sources = _gathered(writer, admitted, snippets, encode)
+    nominal = PROMPT_TOKENS[request.tier]
+    wanted = _wanted(writer, text, nominal)
+    sources = _gathered(admitted, snippets, encode, wanted)
     room = max_tokens - _MARKER_TOKENS
-    budget = _budget(writer, admitted, text, (sources, room))
+    budget = share_out(
+        room - sources.num_header_tokens,
+        replace(wanted, files=num_tokens(sources.files), snippets=num_tokens(sources.snippets)),
+        shares=shares_of(admitted.variant),
+        nominal=nominal,
+    )
     sources = sources.within(files=budget.files, snippets=budget.snippets)
     context = sources.laid_out(is_sorted=layout.sorts_files)
     room -= len(context)
@@ -70,43 +78,36 @@ def _shown(
 
 
 def _gathered(
-    writer: PromptWriter, admitted: Admitted, snippets: tuple[Snippet, ...], encode: Encoder
+    admitted: Admitted, snippets: tuple[Snippet, ...], encode: Encoder, wanted: Budget
 ) -> Sources:
     """As much as could be of use, before it is known what fits."""
-    request, headers = admitted.request, writer.headers
+    request = admitted.request
     nominal, shares = PROMPT_TOKENS[request.tier], shares_of(admitted.variant)
-    files = files_of(request, encode, headers, ranking=ranking_of(admitted.variant))
+    files = files_of(request, encode, ranking=ranking_of(admitted.variant))
+    spare = min(nominal - wanted.prefix - wanted.suffix, int(nominal * _MAX_FILES_SHARE))
+    policy = admitted.principal.snapshot.policy
     allowed = [
-        snippet
-        for snippet in snippets
-        if not is_excluded(
-            admitted.principal.snapshot.policy, repository=request.repository, path=snippet.path
-        )
+        each
+        for each in snippets
+        if not is_excluded(policy, repository=request.repository, path=each.path)
     ]
-    max_files = int(nominal * max(shares.files, _MAX_FILES_SHARE))
     return Sources(
-        repository=headers.repository(request.repository),
-        files=list(take(files, max_tokens=max_files)),
-        snippets=list(take(snippets_of(allowed, encode, headers), max_tokens=nominal)),
-        current=headers.file(request.path),
+        repository=encode.repository(request.repository),
+        files=list(take(files, max_tokens=max(spare, int(nominal * shares.files)))),
+        snippets=list(take(snippets_of(allowed, encode), max_tokens=nominal)),
+        current=encode.header(request.path),
     )
 
 
-def _budget(
-    writer: PromptWriter, admitted: Admitted, text: Surrounding, around: tuple[Sources, int]
-) -> Budget:
-    """Of prefix and suffix by estimate, so that each is encoded once; the encoder holds to it."""
-    sources, room = around
-    nominal = PROMPT_TOKENS[admitted.request.tier]
+def _wanted(writer: PromptWriter, text: Surrounding, nominal: int) -> Budget:
+    """By estimate, so that each text is encoded once; the encoder holds to what it is given."""
     step = nominal // _STEPS
-    wanted = Budget(
+    return Budget(
         prefix=-(-_estimate(writer, text.prefix) // step) * step,
         suffix=_estimate(writer, text.suffix),
-        files=num_tokens(sources.files),
-        snippets=num_tokens(sources.snippets),
+        files=0,
+        snippets=0,
     )
-    total = room - sources.num_header_tokens
-    return share_out(total, wanted, shares=shares_of(admitted.variant), nominal=nominal)
 
 
 def _estimate(writer: PromptWriter, text: str) -> int:

@@ -20,7 +20,7 @@ from caret.foundation.grammars import Grammar, grammar_of, load
 
 MAX_OUTLINE_TOKENS: Final = 300
 # What is parsed of a file: its head holds more signatures than the tokens above take.
-MAX_PARSED_CHARS: Final = 12_000
+MAX_PARSED_CHARS: Final = 8_000
 # A signature longer than this is data that looks like one.
 _MAX_SIGNATURE_CHARS: Final = 240
 _MAX_WHOLE_LINES: Final = 6

@@ -9,8 +9,6 @@ from typing import Final
 from inference.completion.request import CompletionRequest
 from inference.completion.retrieved import Snippet
 from inference.context.encoder import Encoder
-from inference.context.exclude import is_context
-from inference.context.headers import Headers
 from inference.context.rank import Ranking, rank
 
 MAX_SNIPPET_TOKENS: Final = 300
@@ -56,20 +54,18 @@ class Sources:
         return [*self.repository, *bodies, *self.current]
 
 
-def files_of(
-    request: CompletionRequest, encode: Encoder, headers: Headers, *, ranking: Ranking
-) -> Iterator[Source]:
+def files_of(request: CompletionRequest, encode: Encoder, *, ranking: Ranking) -> Iterator[Source]:
     """Best first, each made when it is asked for."""
-    files = [file for file in request.files if is_context(file.path, file.text)]
-    for file in rank(files, ranking, request.prefix, encode.score):
-        yield Source(file.path, [*headers.file(file.path), *encode.outlined(file)])
+    for file in rank(request.files, ranking, request.prefix, encode.score):
+        if token_ids := encode.file(file):
+            yield Source(file.path, token_ids)
 
 
-def snippets_of(snippets: Sequence[Snippet], encode: Encoder, headers: Headers) -> Iterator[Source]:
+def snippets_of(snippets: Sequence[Snippet], encode: Encoder) -> Iterator[Source]:
+    """Best first."""
     for snippet in snippets:
-        if is_context(snippet.path, snippet.text):
-            body = encode.excerpt(snippet.path, snippet.text, max_tokens=MAX_SNIPPET_TOKENS)
-            yield Source(snippet.path, [*headers.file(snippet.path), *body])
+        if token_ids := encode.snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
+            yield Source(snippet.path, token_ids)
 
 
 def take(sources: Iterable[Source], *, max_tokens: int) -> Iterator[Source]:

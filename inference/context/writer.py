@@ -22,7 +22,7 @@ from inference.context.tokens import Tokens
 
 # Ordinary code, to learn how many characters a token of this tokenizer holds.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-_MAX_OUTLINES: Final = 10_000  # of a generation; about 3 KB each
+_MAX_SOURCES: Final = 10_000  # of a generation; about 3 KB each
 _MAX_SCORES: Final = 100_000
 
 
@@ -44,7 +44,7 @@ class PromptWriter:
         self.tokens = tokens
         self.holders = Holders()
         self.lines = LineCache(tokens, clock)
-        self.outlines = BriefMemory[list[int]](clock, max_items=_MAX_OUTLINES)
+        self.sources = BriefMemory[list[int]](clock, max_items=_MAX_SOURCES)
         self.scores = BriefMemory[float](clock, max_items=_MAX_SCORES)
         self.family = (
             family_named(style.family) if style.family else recognise(tokens.token_id, model=model)

@@ -1,0 +1,126 @@
+"""Assembly: how long it takes to write the prompt of a keystroke, without an engine.
+
+The cursor stands in a file of 5,000 lines, 20 others are open; a prompt has 2,000 tokens. Warm: one
+more character was typed. Cold: nothing of all this was ever seen.
+
+    python -m tests.benchmarks.assembly [--keystrokes 500] [--files 40]
+"""
+
+import argparse
+import random
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from caret.contracts.policy import Mode
+from caret.embedded.engine import DEMO_MODEL
+from caret.foundation.clock import SystemClock
+from inference.completion.arrival import DraftFile
+from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.variant import NO_VARIANT
+from inference.context.assemble import assemble
+from inference.context.style import Style
+from inference.context.tokens import Tokens, load_tokens
+from inference.context.writer import PromptWriter
+from tests.benchmarks.figures import Report, percentile, spread
+from tests.benchmarks.installation import new_tenant
+
+NUM_LINES: Final = 5_000
+NUM_NEIGHBOURS: Final = 20
+MAX_MS: Final = 10.0
+MAX_WARM_MS: Final = 3.0
+_MIN_CHARS, _MAX_CHARS = 4_000, 50_000
+_TYPED: Final = "        return self._reader.read_all(path, encoding=self.encoding)\n"
+
+
+class Keystrokes:
+    """Of one editor: the file, its neighbours, and who types."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        texts = _library()
+        lines = [line for text in texts.values() for line in text.splitlines()]
+        start = self._random.randrange(len(lines) - NUM_LINES)
+        self._lines = lines[start : start + NUM_LINES]
+        paths = self._random.sample(sorted(texts), NUM_NEIGHBOURS)
+        self._files = tuple(DraftFile(path, texts[path], 0.0) for path in paths)
+        snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
+        self._principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
+
+    def typed(self) -> Iterator[Admitted]:
+        """A line, character by character."""
+        cursor = self._random.randrange(NUM_LINES)
+        before, after = ("\n".join(part) for part in (self._lines[:cursor], self._lines[cursor:]))
+        request = CompletionRequest(
+            mode=Mode.INLINE,
+            path="lib/current.py",
+            language="python",
+            prefix="",
+            suffix=f"\n{after}",
+            files=self._files,
+            repository="acme/lib",
+            max_tokens=64,
+            stop=(),
+            is_raw=False,
+        )
+        for end in range(1, len(_TYPED)):
+            typed = replace(request, prefix=f"{before}\n{_TYPED[:end]}")
+            yield Admitted(self._principal, typed, pool="", variant=NO_VARIANT)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keystrokes", type=int, default=500, help="warm ones")
+    parser.add_argument("--files", type=int, default=40, help="cold ones")
+    options = parser.parse_args(arguments)
+    tokens = load_tokens(str(DEMO_MODEL))
+    _times(_writer(tokens), Keystrokes(0))  # grammars are loaded, once in a process
+    report = Report("assembly")
+    cold = [
+        _times(_writer(tokens), Keystrokes(seed), most=1)[0] for seed in range(1, options.files + 1)
+    ]
+    warm: list[float] = []
+    seed = 0
+    while len(warm) < options.keystrokes:
+        seed += 1
+        warm += _times(_writer(tokens), Keystrokes(seed))[1:]
+    every = sorted([*cold, *warm])
+    report.target("cold.p99", percentile(cold, 99), "ms", at_most=MAX_MS, **spread(cold))
+    report.target("warm.p99", percentile(warm, 99), "ms", at_most=MAX_WARM_MS, **spread(warm))
+    report.figure("all.p99", percentile(every, 99), "ms", **spread(every))
+    return report.exit_status
+
+
+def _writer(tokens: Tokens) -> PromptWriter:
+    return PromptWriter(
+        tokens,
+        model="demo",
+        max_context_tokens=4_608,
+        clock=SystemClock(),
+        style=Style(heals_words=False),
+    )
+
+
+def _times(writer: PromptWriter, keystrokes: Keystrokes, *, most: int = 1_000) -> list[float]:
+    times: list[float] = []
+    for admitted in keystrokes.typed():
+        if len(times) == most:
+            break
+        began_s = time.perf_counter()
+        assemble(writer, admitted)
+        times.append((time.perf_counter() - began_s) * 1000)
+    return times
+
+
+def _library() -> dict[str, str]:
+    folder = Path(sysconfig.get_path("stdlib"))
+    texts = {path.name: path.read_text(errors="replace") for path in sorted(folder.glob("*.py"))}
+    return {name: text for name, text in texts.items() if _MIN_CHARS < len(text) < _MAX_CHARS}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
