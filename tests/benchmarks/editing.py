@@ -1,0 +1,232 @@
+"""Editing sessions: what somebody did to a file, keystroke by keystroke.
+
+A recording is a file of JSON lines. A line with `path` begins a session:
+
+    {"path": "a.py", "text": "...", "files": [{"path": "b.py", "text": "..."}], "repository": "a/b"}
+
+and each line after it is a change, in the order of time: characters, counted from the beginning of
+the text as it is by then. `cursor` is where the cursor stands afterwards; left out: behind what was
+inserted.
+
+    {"at_ms": 140, "kind": "typing", "at": 310, "delete": 0, "insert": "(", "cursor": 311}
+
+`kind` is typing, correction (backspaces), paste (or a cut), or jump (only the cursor moves). Where
+there is no recording, sessions are made of the repository's own commits and of standard-library
+files, the same ones for the same seed and history. Their typist pauses as people do, errs and
+corrects, jumps between places and pastes longer parts; the editor indents and closes brackets.
+"""
+
+import difflib
+import json
+import random
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from inference.completion.arrival import DraftFile
+
+_REPOSITORY: Final = Path(__file__).resolve().parents[2]
+_NUM_FILES: Final = 6
+_MIN_CHARS, _MAX_CHARS = 3_000, 48_000
+# A typist of some 50 words a minute, and how often and how long he stops to think.
+_KEY_MS: Final = 180
+_THINKS_AFTER_LINE: Final = 0.35
+_THINK_MS: Final = 1_800
+_ERRS: Final = 0.02
+_PASTED_LINES: Final = 14  # a longer hunk is pasted
+_CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    at_ms: float
+    kind: str
+    at: int
+    delete: int = 0
+    insert: str = ""
+    cursor: int | None = None  # None: behind what was inserted
+
+    def applied_to(self, text: str) -> tuple[str, int]:
+        """The text, and where the cursor stands."""
+        after = text[: self.at] + self.insert + text[self.at + self.delete :]
+        return after, self.at + len(self.insert) if self.cursor is None else self.cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    path: str
+    text: str
+    files: tuple[DraftFile, ...]
+    repository: str
+    changes: tuple[Change, ...]
+
+
+def recorded(file: Path) -> list[Session]:
+    sessions: list[Session] = []
+    for line in file.read_text().splitlines():
+        entry = json.loads(line)
+        if "path" in entry:
+            files = tuple(DraftFile(f["path"], f["text"], 0.0) for f in entry.get("files", ()))
+            repository = entry.get("repository", "")
+            sessions.append(Session(entry["path"], entry["text"], files, repository, ()))
+        else:
+            last = sessions[-1]
+            changes = (*last.changes, Change(**entry))
+            sessions[-1] = Session(last.path, last.text, last.files, last.repository, changes)
+    return sessions
+
+
+def made(num_sessions: int, *, seed: int) -> Iterator[Session]:
+    """By turns of a commit and of a standard-library file."""
+    rng = random.Random(seed)
+    commits = list(_commits())
+    for number in range(num_sessions):
+        if number % 2 == 0 and commits:
+            yield _from_commit(*_one_of_size(commits, rng), rng)
+        else:
+            yield _from_library(rng)
+
+
+def typed(before: str, after: str, rng: random.Random) -> Iterator[Change]:
+    """All that somebody does who makes `after` of `before`."""
+    yield from _Typist(rng).types(before, after)
+
+
+def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
+    before, after = (_git("show", f"{each}:{path}") for each in (f"{commit}^", commit))
+    folder = path.rpartition("/")[0]
+    names = _git("ls-tree", "--name-only", commit, f"{folder}/" if folder else ".").splitlines()
+    others = [name for name in names if name.endswith(".py") and name != path]
+    chosen = rng.sample(others, min(_NUM_FILES, len(others)))
+    files = tuple(DraftFile(name, _git("show", f"{commit}:{name}"), 0.0) for name in chosen)
+    return Session(path, before, files, "caret/caret", tuple(typed(before, after, rng)))
+
+
+def _from_library(rng: random.Random) -> Session:
+    """Somebody writes again some blocks that are missing from a file."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    every = sorted(folder.glob("*.py"))
+    paths = [path for path in every if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
+    path, *others = rng.sample(paths, _NUM_FILES + 1)
+    after = path.read_text(errors="replace")
+    lines = after.splitlines(keepends=True)
+    for start in sorted(rng.sample(range(5, len(lines) - 12), 4), reverse=True):
+        del lines[start : start + rng.randint(2, 10)]
+    files = tuple(DraftFile(each.name, each.read_text(errors="replace"), 0.0) for each in others)
+    before = "".join(lines)
+    changes = tuple(typed(before, after, rng))
+    return Session(path.name, before, files, "python/cpython", changes)
+
+
+def _commits() -> Iterator[tuple[str, str]]:
+    """Commits, oldest first, and each file that one has changed."""
+    commit = ""
+    for line in _git(
+        "log", "--reverse", "--diff-filter=M", "--name-only", "--format=:%H", "--", "*.py"
+    ).splitlines():
+        if line.startswith(":"):
+            commit = line[1:]
+        elif line:
+            yield commit, line
+
+
+def _one_of_size(commits: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
+    while True:  # some are: the repository's files have a hundred lines and more
+        commit, path = rng.choice(commits)
+        if _MIN_CHARS < len(_git("show", f"{commit}:{path}")) < _MAX_CHARS:
+            return commit, path
+
+
+def _git(*arguments: str) -> str:
+    command = ("git", "-C", str(_REPOSITORY), *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class _Typist:
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._at_ms = 0.0
+        self._text = ""
+
+    def types(self, before: str, after: str) -> Iterator[Change]:
+        """All that makes `after` of `before`, hunk by hunk."""
+        self._text = before
+        old, new = (text.splitlines(keepends=True) for text in (before, after))
+        offset = 0  # how much longer the text is by now than it was before this place
+        starts = [0]
+        for line in old:
+            starts.append(starts[-1] + len(line))
+        for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+            if tag == "equal":
+                continue
+            at, num_deleted = starts[a] + offset, starts[b] - starts[a]
+            yield self._change("jump", at, pause_ms=_THINK_MS)
+            if num_deleted:
+                yield self._change("paste", at, delete=num_deleted, pause_ms=_THINK_MS)
+            inserted = "".join(new[c:d])
+            yield from self._inserts(at, inserted)
+            offset += len(inserted) - num_deleted
+
+    def _inserts(self, at: int, text: str) -> Iterator[Change]:
+        if text.count("\n") > _PASTED_LINES:
+            yield self._change("paste", at, insert=text, pause_ms=_THINK_MS)
+            return
+        lines = text.splitlines()
+        for number, line in enumerate(lines):
+            indent = line[: len(line) - len(line.lstrip())]
+            # Enter, and the editor indents; the first line's own break is put behind it first.
+            opening = f"{indent}\n" if number == 0 else f"\n{indent}"
+            cursor = at + len(indent) if number == 0 else at + 1 + len(indent)
+            yield self._change("typing", at, insert=opening, cursor=cursor)
+            at = cursor
+            for change in self._line(at, line[len(indent) :]):
+                at = change.at + len(change.insert) if change.cursor is None else change.cursor
+                yield change
+            if self._rng.random() < _THINKS_AFTER_LINE:
+                self._at_ms += self._rng.expovariate(1 / _THINK_MS)
+
+    def _line(self, at: int, line: str) -> Iterator[Change]:
+        closing: list[str] = []  # what the editor has put behind the cursor
+        for character in line:
+            if self._rng.random() < _ERRS:
+                wrong = self._rng.choice("abcdefghijklmnopqrstuvwxyz")
+                yield self._change("typing", at, insert=wrong)
+                yield self._change("correction", at, delete=1, pause_ms=2 * _KEY_MS)
+            if closing and character == closing[-1]:
+                closing.pop()
+                yield self._change("typing", at, delete=1, insert=character)
+            elif character in _CLOSERS:
+                closing.append(_CLOSERS[character])
+                both = character + _CLOSERS[character]
+                yield self._change("typing", at, insert=both, cursor=at + 1)
+            else:
+                yield self._change("typing", at, insert=character)
+            at += 1
+        if closing:  # what the line does not close was not wanted
+            yield self._change("correction", at, delete=len(closing))
+
+    def _change(
+        self,
+        kind: str,
+        at: int,
+        *,
+        delete: int = 0,
+        insert: str = "",
+        cursor: int | None = None,
+        pause_ms: float = _KEY_MS,
+    ) -> Change:
+        self._at_ms += pause_ms * self._rng.lognormvariate(-0.1, 0.5)
+        change = Change(round(self._at_ms, 1), kind, at, delete, insert, cursor)
+        self._text, _ = change.applied_to(self._text)
+        return change
+
+
+def states(session: Session) -> Iterator[tuple[Change, str, str]]:
+    """After each change: the text before the cursor, and after it."""
+    text = session.text
+    for change in session.changes:
+        text, cursor = change.applied_to(text)
+        yield change, text[:cursor], text[cursor:]

@@ -1,0 +1,60 @@
+"""Sessions of editing, as the benchmark `typing` replays them."""
+
+import json
+import random
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.benchmarks.editing import Session, made, recorded, states, typed
+
+# Lines that end in a break, as a file's do; nothing is typed behind the last one.
+LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+@given(LINES, LINES, st.integers())
+def test_what_is_typed_makes_the_one_text_of_the_other(
+    before: list[str], after: list[str], seed: int
+) -> None:
+    changes = tuple(typed(_text(before), _text(after), random.Random(seed)))
+    session = Session("a.py", _text(before), (), "", changes)
+
+    ends = [prefix + suffix for _, prefix, suffix in states(session)]
+
+    assert (ends or [_text(before)])[-1] == _text(after)
+
+
+def test_time_goes_on_and_the_same_seed_makes_the_same_sessions() -> None:
+    one, other = (list(made(3, seed=4)) for _ in range(2))
+
+    assert one == other
+    for session in one:
+        times = [change.at_ms for change in session.changes]
+        assert times == sorted(times)
+        assert {"typing", "jump"} <= {change.kind for change in session.changes}
+
+
+def test_a_recording_is_read_as_its_format_says(tmp_path: Path) -> None:
+    file = tmp_path / "recording.jsonl"
+    lines = [
+        {"path": "a.py", "text": "f\n", "files": [{"path": "b.py", "text": "b\n"}]},
+        {"at_ms": 10, "kind": "typing", "at": 1, "delete": 0, "insert": "()", "cursor": 2},
+        {"at_ms": 90, "kind": "typing", "at": 2, "insert": "x"},
+        {"at_ms": 95, "kind": "correction", "at": 2, "delete": 1},
+        {"path": "c.py", "text": ""},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    first, second = recorded(file)
+
+    assert (first.files[0].path, second.path, second.changes) == ("b.py", "c.py", ())
+    assert [(prefix, suffix) for _, prefix, suffix in states(first)] == [
+        ("f(", ")\n"),
+        ("f(x", ")\n"),
+        ("f(", ")\n"),
+    ]
