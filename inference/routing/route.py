@@ -16,6 +16,7 @@ from inference.errors import Dropped
 from inference.pools.catalog import Pools, Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import Replicas
+from inference.pools.speculation import Speculation
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.affinity import corrected, rank, with_room
@@ -37,12 +38,19 @@ class Router:
     """What routing knows besides the request."""
 
     def __init__(
-        self, *, pools: Pools, namespaces: Namespaces, replicas: Replicas, index: CacheIndex
+        self,
+        *,
+        pools: Pools,
+        namespaces: Namespaces,
+        replicas: Replicas,
+        index: CacheIndex,
+        speculation: Speculation,
     ) -> None:
         self.pools = pools
         self.namespaces = namespaces
         self.replicas = replicas
         self.index = index
+        self.speculation = speculation
 
 
 def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
@@ -76,9 +84,16 @@ def _preferred(
         _key(salt, admitted.request, prompt), router.pools.by_name[admitted.pool].replicas
     )
     well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
-    roomy = with_room(well, router.replicas.num_under_way)
+    roomy = with_room(_suited(router, admitted, well), router.replicas.num_under_way)
     in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))
     return tuple(in_turn)[: 1 + _MAX_RETRIES]
+
+
+def _suited(router: Router, admitted: Admitted, well: list[Replica]) -> list[Replica]:
+    """Without those that speculate, where that does not pay for the language."""
+    if router.speculation.suits(admitted.pool, admitted.request.language):
+        return well
+    return [replica for replica in well if replica.speculation is None] or well
 
 
 def _corrected(

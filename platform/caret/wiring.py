@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -46,6 +46,7 @@ from inference.pools.catalog import Pools, read_catalog
 from inference.pools.http_client import HttpClient
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
+from inference.pools.speculation import Speculation
 from inference.pools.vllm import VllmEngine
 from inference.pools.vllm_health import VllmHealth
 from inference.pools.vllm_metrics import VllmMetrics
@@ -54,6 +55,7 @@ from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.prefix_cache.warm import Warmer
 from inference.recording.admission_gauges import AdmissionGauges
+from inference.recording.background import Background
 from inference.recording.engines import EngineWatch
 from inference.recording.gauges import Gauges
 from inference.recording.journal import FileJournal
@@ -80,6 +82,7 @@ class Links:
 
     redis: Redis
     engines: HttpClient
+    session: aiohttp.ClientSession  # for what is asked beside the requests
     claims: ClaimQueue
 
 
@@ -162,7 +165,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             observers=(metrics, SlowLog(clock), *traces),
         )
         load_all()
-        links = Links(redis, engines, ClaimQueue())
+        links = Links(redis, engines, session, ClaimQueue())
         plane = _plane(config, clock, authority, recorder, links)
         leases = plane.admission.quotas.leases
         shipment = RedisShipment(redis)
@@ -174,6 +177,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             asyncio.create_task(
                 _keep_running("warm-ups", partial(plane.warmer.run, partial(warm, plane)))
             ),
+            asyncio.create_task(_keep_running("speculation", plane.router.speculation.run)),
             asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
             asyncio.create_task(_keep_running("collector", _collector(plane).run)),
             *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
@@ -235,12 +239,14 @@ async def _metrics_served(
         asyncio.create_task(_keep_running("engines", engines.run)),
     ]
     admission = AdmissionGauges(plane.admission.load, plane.admission.quotas)
+    background = Background(plane.warmer, plane.router.speculation)
     families = (
         metrics.families,
         gauges.families,
         admission.families,
         engines.families,
         lag.families,
+        background.families,
     )
     try:
         async with metrics_page(families, host=config.metrics_host, port=config.metrics_port):
@@ -302,6 +308,7 @@ def _plane(
     links: Links,
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
+    speculation = Speculation(pools, VllmMetrics(links.session), clock)
     return DataPlane(
         clock=clock,
         authority=authority,
@@ -323,9 +330,10 @@ def _plane(
             namespaces=Namespaces(config.root_secret),
             replicas=Replicas(clock),
             index=CacheIndex(),
+            speculation=speculation,
         ),
         engine=VllmEngine(links.engines),
-        recorder=recorder,
+        recorder=replace(recorder, observers=(*recorder.observers, speculation)),
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
         public_code=IndexFile(config.public_code_file) if config.public_code_file else None,

@@ -115,13 +115,16 @@ def own_engine(home: Home) -> Iterator[str]:
 
 
 @contextmanager
-def own_gateway(home: Home, *, engine_url: str, replica: str) -> Iterator[Running]:
-    """With a Valkey that holds two tenants; the gateway reaches its engine at `replica`."""
+def own_gateway(
+    home: Home, *, engine_url: str, replica: ReplicaEntry, others: Sequence[ReplicaEntry] = ()
+) -> Iterator[Running]:
+    """With a Valkey that holds two tenants; the gateway reaches its engine at `replica`, and
+    further replicas of its pools."""
     port = free_port()
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        stack.enter_context(started(gateway_part(home, port=port, replicas=[replica])))
+        stack.enter_context(started(gateway_part(home, port=port, replicas=[replica, *others])))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
             engine_url=engine_url,

@@ -15,6 +15,7 @@ from inference.gateway.seats import Seats
 from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import Replicas
+from inference.pools.speculation import Speculation
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.route import Router
@@ -43,12 +44,24 @@ def make_pools(*pools: Pool) -> Pools:
     return Pools(pools or [make_pool(tier=tier) for tier in Tier])
 
 
-def make_router(*pools: Pool, clock: FakeClock | None = None) -> Router:
+class SilentReader:
+    """Of an engine that tells nothing at /metrics."""
+
+    async def read(self, _replica: Replica) -> None:
+        return None
+
+
+def make_router(
+    *pools: Pool, clock: FakeClock | None = None, speculation: Speculation | None = None
+) -> Router:
+    clock = clock or FakeClock()
+    speculation = speculation or Speculation(make_pools(*pools), SilentReader(), clock)
     return Router(
         pools=make_pools(*pools),
         namespaces=Namespaces(ROOT_SECRET),
-        replicas=Replicas(clock or FakeClock()),
+        replicas=Replicas(clock),
         index=CacheIndex(),
+        speculation=speculation,
     )
 
 

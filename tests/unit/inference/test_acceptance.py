@@ -1,0 +1,123 @@
+"""The estimate of acceptance by language, from counters that know no languages."""
+
+import random
+
+import pytest
+
+from inference.pools.acceptance import (
+    HALF_LIFE_S,
+    MIN_TOKENS,
+    Acceptances,
+    Kind,
+    Window,
+)
+
+PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
+# Drafted for each generated token, and the share of it that is accepted.
+TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
+
+
+def _window(generated: dict[Kind, int], noise: random.Random) -> Window:
+    drafted = accepted = 0
+    for kind, tokens in generated.items():
+        rate, share = TRUTH[kind]
+        number = round(tokens * rate * noise.uniform(0.8, 1.2))
+        drafted += number
+        accepted += sum(noise.random() < share for _ in range(number))
+    return Window(generated, drafted, accepted)
+
+
+def _mixed(
+    num_windows: int, *, seed: int = 1, kinds: tuple[Kind, ...] = (PYTHON, HTML)
+) -> Acceptances:
+    noise, acceptances = random.Random(seed), Acceptances()
+    for _ in range(num_windows):
+        generated = {kind: noise.randrange(20, 400) for kind in kinds}
+        acceptances.add(_window(generated, noise))
+    return acceptances
+
+
+def test_languages_that_always_run_together_are_told_apart_by_their_mixture() -> None:
+    estimates = _mixed(120).estimates()
+
+    assert estimates[PYTHON].acceptance == pytest.approx(0.7, abs=0.05)
+    assert estimates[HTML].acceptance == pytest.approx(0.2, abs=0.05)
+
+
+def test_only_what_is_surely_below_half_is_low() -> None:
+    estimates = _mixed(120, kinds=(PYTHON, HTML, RUST)).estimates()
+
+    assert {kind: estimate.is_low for kind, estimate in estimates.items()} == {
+        PYTHON: False,
+        HTML: True,
+        RUST: False,
+    }
+
+
+def test_chance_alone_calls_a_language_that_is_at_half_low_rarely() -> None:
+    is_low = [
+        _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
+    ]
+
+    assert sum(is_low) <= 5  # one in forty is what two standard errors allow
+
+
+def test_languages_in_one_fixed_mixture_cannot_be_told_apart() -> None:
+    noise, acceptances = random.Random(3), Acceptances()
+    for _ in range(60):
+        tokens = noise.randrange(50, 100)
+        acceptances.add(_window({PYTHON: 2 * tokens, HTML: tokens}, noise))
+
+    assert acceptances.estimates() == {}
+
+
+def test_of_few_windows_nothing_is_said() -> None:
+    assert _mixed(8).estimates() == {}
+
+
+def test_of_a_rare_language_nothing_is_said() -> None:
+    noise, acceptances = random.Random(4), Acceptances()
+    for _ in range(60):
+        acceptances.add(_window({PYTHON: noise.randrange(100, 300), HTML: 1}, noise))
+
+    assert set(acceptances.estimates()) == {PYTHON}
+
+
+def test_what_is_not_seen_any_more_fades() -> None:
+    acceptances = _mixed(120)
+    while acceptances.estimates():
+        acceptances.fade(HALF_LIFE_S)
+
+    assert acceptances.estimates() == {}
+
+
+def test_what_has_faded_is_overruled_by_what_is_new() -> None:
+    noise, acceptances = random.Random(5), Acceptances()
+    for _ in range(40):
+        acceptances.add(Window({PYTHON: 200}, drafted=200, accepted=20))
+    was_low = acceptances.estimates()[PYTHON].is_low
+    acceptances.fade(6 * HALF_LIFE_S)
+    for _ in range(40):
+        acceptances.add(_window({PYTHON: 200}, noise))
+
+    assert was_low
+    assert not acceptances.estimates()[PYTHON].is_low
+
+
+def test_what_is_never_drafted_is_not_low() -> None:
+    acceptances = Acceptances()
+    for _ in range(30):
+        acceptances.add(Window({PYTHON: int(MIN_TOKENS)}, drafted=0, accepted=0))
+
+    estimate = acceptances.estimates()[PYTHON]
+    assert (estimate.acceptance, estimate.is_low) == (None, False)
+
+
+def test_many_languages_are_estimated_by_the_most_frequent() -> None:
+    noise, acceptances = random.Random(6), Acceptances()
+    kinds = [Kind(f"language {n}") for n in range(40)]
+    for _ in range(200):
+        generated = {kind: noise.randrange(20, 400) for kind in noise.sample(kinds, 10)}
+        acceptances.add(Window(generated, drafted=100, accepted=60))
+
+    assert 1 <= len(acceptances.estimates()) <= 12

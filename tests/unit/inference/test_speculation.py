@@ -1,0 +1,136 @@
+"""Requests of languages for which speculation does not pay go to replicas without it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from inference.completion.account import Account
+from inference.pools.catalog import Pool, Replica
+from inference.pools.leaks import Speculation as Method
+from inference.pools.speculation import Speculation
+from inference.routing.route import Router, route
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import make_pool, make_pools, make_router
+from tests.fakes.requests import make_account, make_admitted, make_prompt, make_request
+
+PLAIN, DRAFTING = make_pool("http://one:1", "http://two:1").replicas
+DRAFTING = replace(DRAFTING, speculation=Method.NGRAM)
+MIXED = replace(make_pool(), replicas=(PLAIN, DRAFTING))
+PATHS = [f"src/{n}.py" for n in range(60)]
+
+
+class FakeReader:
+    """The counters of one engine."""
+
+    def __init__(self) -> None:
+        self.counters = dict.fromkeys(
+            (
+                "vllm:generation_tokens_total",
+                "vllm:spec_decode_num_draft_tokens_total",
+                "vllm:spec_decode_num_accepted_tokens_total",
+            ),
+            0.0,
+        )
+        self.is_away = False
+
+    async def read(self, _replica: Replica) -> Mapping[str, list[float]] | None:
+        if self.is_away:
+            return None
+        return {name: [value] for name, value in self.counters.items()}
+
+    def generates(self, tokens: int, *, drafted: float, accepted: float) -> None:
+        for name, more in zip(self.counters, (tokens, drafted, accepted), strict=True):
+            self.counters[name] += more
+
+
+def _account(language: str, tokens: int, *, replica: Replica = DRAFTING) -> Account:
+    account = make_account()
+    account.request = make_request(language=language)
+    account.pool, account.replica, account.generated_tokens = MIXED.name, replica.name, tokens
+    return account
+
+
+async def _learnt(*, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED) -> Speculation:
+    """From forty windows: python is accepted, html as told."""
+    reader = FakeReader()
+    speculation = Speculation(make_pools(pool), reader, FakeClock())
+    await speculation.look()
+    for number in range(40):
+        language, taken = ("html", accepted) if number % 2 else ("python", 90)
+        speculation.ended(_account(language, 100))
+        reader.generates(100 + foreign, drafted=100, accepted=taken)
+        await speculation.look()
+    return speculation
+
+
+async def test_a_language_whose_drafts_are_not_accepted_does_not_suit() -> None:
+    speculation = await _learnt()
+
+    assert not speculation.suits(MIXED.name, "html")
+    assert speculation.suits(MIXED.name, "python")
+    assert speculation.suits(MIXED.name, "rust")
+
+
+async def test_one_pools_language_is_not_anothers() -> None:
+    assert (await _learnt()).suits("another", "html")
+
+
+async def test_windows_with_much_of_somebody_elses_say_nothing() -> None:
+    speculation = await _learnt(foreign=100)
+
+    assert speculation.estimates == {}
+
+
+async def test_a_pool_without_another_replica_is_not_looked_at() -> None:
+    speculation = await _learnt(pool=replace(MIXED, replicas=(DRAFTING,)))
+
+    assert speculation.estimates == {}
+
+
+async def test_an_engine_that_was_restarted_counts_from_there() -> None:
+    reader = FakeReader()
+    speculation = Speculation(make_pools(MIXED), reader, FakeClock())
+    await speculation.look()
+    for number in range(40):
+        speculation.ended(_account("html", 100))
+        reader.generates(100, drafted=100, accepted=10)
+        if number == 20:
+            reader.counters = dict.fromkeys(reader.counters, 0.0)
+        await speculation.look()
+
+    assert not speculation.suits(MIXED.name, "html")
+
+
+async def test_an_engine_that_does_not_answer_is_looked_at_later() -> None:
+    reader = FakeReader()
+    speculation = Speculation(make_pools(MIXED), reader, FakeClock())
+    await speculation.look()
+    for number in range(60):
+        speculation.ended(_account("html", 100))
+        reader.generates(100, drafted=100, accepted=10)
+        reader.is_away = number % 2 == 0
+        await speculation.look()
+
+    assert not speculation.suits(MIXED.name, "html")
+
+
+def _replicas_of(router: Router, language: str) -> set[str]:
+    return {
+        route(router, make_admitted(path=path, language=language), make_prompt()).replica.name
+        for path in PATHS
+    }
+
+
+async def test_its_requests_go_to_the_replicas_without_and_the_others_to_all() -> None:
+    router = make_router(MIXED, speculation=await _learnt())
+
+    assert _replicas_of(router, "html") == {PLAIN.name}
+    assert _replicas_of(router, "python") == {PLAIN.name, DRAFTING.name}
+
+
+async def test_when_nobody_else_is_well_the_drafting_replica_is_asked_all_the_same() -> None:
+    router = make_router(MIXED, speculation=await _learnt())
+    for _ in range(3):
+        with router.replicas.attempt(PLAIN) as attempt:
+            attempt.fails()
+
+    assert _replicas_of(router, "html") == {DRAFTING.name}
