@@ -44,9 +44,7 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     settings = replace(
         settings, extra_arguments=(*settings.extra_arguments, *publishing, *arguments)
     )
-    # One process instead of two starts in two thirds of the time.
-    environment = home.environment | {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
-    part = engine_part(settings, paths=home.paths, environment=environment)
+    part = engine_part(settings, paths=home.paths, environment=home.environment)
     part.launch()
     stack.callback(lambda: part.child.stop())  # of the last launch
     return OwnReplica(

@@ -6,7 +6,7 @@ gateway to two and to four, and at random to two and to four: by gateways of one
 which the client takes any. Each run has texts of its own, so none finds another's. Then one of two
 replicas is killed while the users go on, and started again.
 
-    python -m tests.benchmarks.routing [--rounds 6]
+    python -m tests.benchmarks.routing [--rounds 6] [--only rates | loss]
 """
 
 import argparse
@@ -191,7 +191,9 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
 
 
 @contextmanager
-def _gateways(replicas: Sequence[OwnReplica]) -> Iterator[dict[int, list[Running]]]:
+def _gateways(
+    replicas: Sequence[OwnReplica], sizes: Sequence[int]
+) -> Iterator[dict[int, list[Running]]]:
     """By how many replicas each has: one of one for every replica, and one of each size."""
     with ExitStack() as stack:
 
@@ -209,20 +211,24 @@ def _gateways(replicas: Sequence[OwnReplica]) -> Iterator[dict[int, list[Running
 
         yield {
             1: [start([replica]) for replica in replicas],
-            **{size: [start(replicas[:size])] for size in _SIZES},
+            **{size: [start(replicas[:size])] for size in sizes},
         }
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=6, help="lines that each user types")
+    parser.add_argument("--only", choices=("rates", "loss"), help="left out: both")
     options = parser.parse_args(arguments)
     report = Report("routing")
-    with own_replicas(max(_SIZES)) as replicas, _gateways(replicas) as gateways:
+    sizes = _SIZES if options.only != "loss" else _SIZES[:1]
+    with own_replicas(max(sizes)) as replicas, _gateways(replicas, sizes) as gateways:
         pool = read_catalog(gateways[1][0].pools_file).shared(tier_of("fim"))
         code = CodeText(pool, seed=random.getrandbits(64))
-        asyncio.run(_compare(report, code, gateways, options.rounds))
-        asyncio.run(_lose_one(report, code, gateways[2][0], replicas[1]))
+        if options.only != "loss":
+            asyncio.run(_compare(report, code, gateways, options.rounds))
+        if options.only != "rates":
+            asyncio.run(_lose_one(report, code, gateways[2][0], replicas[1]))
     return report.exit_status
 
 

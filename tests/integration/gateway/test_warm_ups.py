@@ -1,0 +1,107 @@
+"""Warm-ups through a real gateway process, at an engine that writes down what it is asked."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+
+_CONTEXT: Frame = {
+    "path": "shop/main.py",
+    "language": "python",
+    "files": [{"path": "shop/other.py", "text": "def area(self):\n    return self.x\n" * 60}],
+    "repository": {"name": "shop"},
+}
+_COMPLETION: Frame = {"mode": "inline", "prefix": "a = ", "suffix": "\n", "max_tokens": 4}
+_USAGE = {"completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}
+
+
+@dataclass
+class Engine:
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(await request.json())
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        choice = {"index": 0, "text": "x", "finish_reason": "length"}
+        for event in ({"choices": [choice], "usage": _USAGE}, {"choices": [], "usage": _USAGE}):
+            await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+    async def waits_for(self, count: int) -> None:
+        async def were_asked() -> bool:
+            return len(self.asked) >= count
+
+        assert await until(were_asked), f"{len(self.asked)} of {count} requests came"
+
+
+@asynccontextmanager
+async def _serving(engine: Engine) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_post("/v1/completions", engine.complete)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+async def site(engine: Engine) -> AsyncIterator[Site]:
+    async with _serving(engine) as url:
+        with own_home() as home:
+            opening = own_site(home, url)
+            # In a thread: the gateway asks this loop's engine how it is while it starts.
+            made = await asyncio.to_thread(opening.__enter__)
+            try:
+                yield made
+            finally:
+                await asyncio.to_thread(opening.__exit__, None, None, None)
+
+
+async def test_what_is_opened_or_asked_for_first_is_warmed_and_not_recorded(
+    site: Site, engine: Engine
+) -> None:
+    async with site.stream() as stream:
+        await stream.send({"type": "open", "text": "a = 1\n", **_CONTEXT})
+        await engine.waits_for(1)
+        _, done = await ask(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
+        await engine.waits_for(3)
+
+    opened, completion, first_of_repository = engine.asked
+    warmed = opened["prompt"]
+    assert warmed == completion["prompt"][: len(warmed)] == first_of_repository["prompt"]
+    assert opened["max_tokens"] == first_of_repository["max_tokens"] == 1
+    assert opened["priority"] == first_of_repository["priority"] > completion["priority"]
+    assert opened["cache_salt"] == completion["cache_salt"]
+    (record,) = await site.records_after(0)
+    assert record.request_id == done["meta"]["request_id"]
+
+
+async def test_the_neighbours_warm_up_is_in_a_namespace_of_its_own(
+    site: Site, engine: Engine
+) -> None:
+    async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
+        for stream in (acme, globex):
+            await stream.send({"type": "open", "text": "a = 1\n", **_CONTEXT})
+        await engine.waits_for(2)
+
+    ours, theirs = engine.asked
+    assert ours["prompt"] == theirs["prompt"]
+    assert ours["cache_salt"] != theirs["cache_salt"]
