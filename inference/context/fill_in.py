@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Final
 
 from caret.contracts.exclusion import is_excluded
-from caret.contracts.policy import Mode
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
 from inference.context.cursor import Surrounding
 from inference.context.encoder import Encoder, Window
+from inference.context.extent import is_single_line
 from inference.context.fim import Order
 from inference.context.layout import Layout, Parts, lay_out, order_of
 from inference.context.prompt import Prompt
@@ -60,7 +60,7 @@ def fill_in_prompt(
     return Prompt(
         token_ids=lay_out(order, writer.markers, _parts(order, context, suffix, window)),
         stop_token_ids=writer.stop_token_ids,
-        is_single_line=_is_single_line(request),
+        is_single_line=is_single_line(request),
         num_files=len(sources.files),
         num_snippets=len(sources.snippets),
         num_stable_tokens=len(writer.markers.begin) + len(context),
@@ -128,12 +128,3 @@ def _parts(order: Order, context: list[int], suffix: list[int], window: Window) 
         prefix=window.flat(0, typed_from),
         typed=window.flat(typed_from),
     )
-
-
-def _is_single_line(request: CompletionRequest) -> bool:
-    """Inline completions end with the line, unless the cursor stands on a fresh one."""
-    if request.mode is not Mode.INLINE:
-        return False
-    line_before = request.prefix.rpartition("\n")[2]
-    line_after = request.suffix.partition("\n")[0]
-    return bool(line_before.strip() or line_after.strip())

@@ -8,7 +8,7 @@ import msgspec
 class Mode(StrEnum):
     """The kinds of request a client may make."""
 
-    INLINE = "inline"  # automatic, short, single line unless the line is fresh
+    INLINE = "inline"  # automatic, short: a line, or a block where one begins
     FIM = "fim"  # explicit fill-in-the-middle, as HTTP clients ask for
     BLOCK = "block"  # a whole block or function body
     DOCSTRING = "docstring"

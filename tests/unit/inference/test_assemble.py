@@ -205,14 +205,15 @@ def test_a_raw_prompt_beyond_the_budget_is_refused() -> None:
     [
         ("a = ", "", True),
         ("x\n    a = ", "\n", True),
-        ("x\n    ", "\ny", False),
+        ("if x:\n    ", "\ny", False),
+        ("x\n    ", "\ny", True),
         ("", "", False),
         ("x\n", "rest", True),
         ("foo(", ")\n", True),
-        ("x\n\t", "  \ny", False),
+        ("if x:\n\t", "  \ny", False),
     ],
 )
-def test_an_inline_completion_ends_with_its_line_unless_the_line_is_fresh(
+def test_an_inline_completion_ends_with_its_line_unless_a_block_begins(
     prefix: str, suffix: str, is_single_line: bool
 ) -> None:
     assert assembled(prefix=prefix, suffix=suffix).is_single_line is is_single_line

@@ -1,0 +1,52 @@
+"""Whether a completion that nobody asked for in particular is a line or a block.
+
+A line, as a rule: it is read at a glance. A block where the cursor stands after what opens one, and
+on a fresh line where a paragraph begins: at the top, after a blank line, a comment or a decorator.
+"""
+
+import re
+from typing import Final
+
+from caret.contracts.policy import Mode
+from caret.foundation.grammars import Grammar, grammar_of
+from inference.completion.request import CompletionRequest
+
+_BRACKET: Final = re.compile(r"(?:[{(\[]|=>|->)\s*$")
+_COLON: Final = re.compile(r"(?:[:{(\[])\s*(?:#.*)?$")
+_RUBY: Final = re.compile(
+    r"(?:\b(?:do|then|else|begin|ensure)(?:\s*\|[^|]*\|)?|[{(\[])\s*$"
+    r"|^\s*(?:def|class|module|if|unless|while|until|case|for|elsif|when|rescue)\b(?!.*\bend\b)"
+)
+_SHELL: Final = re.compile(r"(?:\b(?:do|then|else|in)|[{(])\s*$")
+_TAG: Final = re.compile(r"<[A-Za-z][^<>/]*>\s*$|[{(]\s*$")
+_OPENS: Final = {
+    Grammar.PYTHON: _COLON,
+    Grammar.YAML: _COLON,
+    Grammar.RUBY: _RUBY,
+    Grammar.BASH: _SHELL,
+    Grammar.HTML: _TAG,
+    Grammar.TSX: re.compile(rf"{_BRACKET.pattern}|{_TAG.pattern}"),
+}
+_BEGINS_PARAGRAPH: Final = re.compile(r"\s*(?:#|//|/\*|\*|--|<!--|@|\"\"\"|''')")
+_ENDS_DOCUMENTATION: Final = re.compile(r"(?:\"\"\"|'''|\*/|-->)\s*$")
+
+
+def is_single_line(request: CompletionRequest) -> bool:
+    if request.is_raw or request.mode is not Mode.INLINE:
+        return False
+    above, _, line_before = request.prefix.rpartition("\n")
+    if request.suffix.partition("\n")[0].strip():
+        return True
+    opens = _OPENS.get(grammar_of(request.language, request.path) or Grammar.C, _BRACKET)
+    if line_before.strip():
+        return opens.search(line_before) is None
+    return not _begins_paragraph(above.rpartition("\n")[2], opens)
+
+
+def _begins_paragraph(line_above: str, opens: re.Pattern[str]) -> bool:
+    return (
+        not line_above.strip()
+        or opens.search(line_above) is not None
+        or _BEGINS_PARAGRAPH.match(line_above) is not None
+        or _ENDS_DOCUMENTATION.search(line_above) is not None
+    )
