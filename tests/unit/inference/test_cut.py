@@ -127,6 +127,18 @@ CASES: Final = {
     ),
     "a third line that ends early": Case("", "ab()\nab()\na", "ab()\nab()\na"),
     "a third line at the very end": Case("", "a()\na()\na()", "a()\na()"),
+    "a line that goes round in circles": Case("f(a", ", b_c" * 40, (", b_c" * 40)[:48].rstrip()),
+    "two lines by turns": Case("", "a()\nb()\n" * 4, "a()\nb()\na()\nb()"),
+    # half a character
+    "a character that could not be spelt": Case("", "a = 'b\ufffdc'\nd", "a = 'b"),
+    "half a character at the end": Case("", "a = 'b\ufffd", "a = 'b"),
+    # line ends of Windows
+    "lines that end with a carriage return": Case(
+        "def f():\r\n    ", "a()\r\n    b()\r\nc()\r\n", "a()\r\n    b()"
+    ),
+    "a suffix whose lines end with a carriage return": Case(
+        "def f():\r\n    ", "a()\r\n    b()\r\n", "a()", suffix="\r\n    b()\r\n"
+    ),
     # white space
     "nothing": Case("a = ", "", ""),
     "blank lines": Case("def f():\n    ", "\n\n   \n", ""),

@@ -7,6 +7,7 @@ import pytest
 from tree_sitter import Tree
 
 from caret.foundation.grammars import Grammar
+from inference.filtering.gate import Checks, Gate
 from inference.filtering.syntax import Parse, Syntax, parser_of
 
 
@@ -256,3 +257,18 @@ def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
 
     assert syntax.is_sound(f"[{newline}            a,{newline}        ]")
     assert not syntax.is_sound("[a))")
+
+
+def test_each_line_of_a_good_block_is_parsed_once() -> None:
+    parser = CountingParser(parser_of(Grammar.PYTHON))
+    syntax = Syntax(Grammar.PYTHON, parser, prefix="def f(a):\n    ", suffix="\n")
+    gate = Gate(
+        Checks(is_sound=syntax.is_sound, ends_before=syntax.ends_before), line_before="    "
+    )
+    num_lines = 60
+
+    for letter in "\n    ".join(f"a = a + {number}" for number in range(num_lines)):
+        gate.feed(letter)
+    gate.finish()
+
+    assert parser.num_calls == num_lines

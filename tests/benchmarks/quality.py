@@ -1,0 +1,304 @@
+"""What the filter does to completions: single lines and blocks of files that the demonstration
+model never saw, asked of a real engine with the prompts that the gateway would send.
+
+What the engine writes is counted as it comes, through the filter without its parser, and through
+the whole filter: how much of what is shown leaves the file parseable (by Python's own parser), how
+often it is exactly what stood there, how often nothing is shown. Beside it what the checks cost: in
+CPU time, and by how many tokens the first text comes later.
+
+    python -m tests.benchmarks.quality [--up .caret/up.json] [--lines 200] [--blocks 120]
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from caret.contracts.usage import Finish
+from caret.foundation.clock import SystemClock
+from caret.foundation.grammars import Grammar
+from caret.foundation.ids import CacheSalt
+from inference.completion.account import Account
+from inference.completion.arrival import Arrival, Draft
+from inference.completion.request import Admitted, Principal
+from inference.completion.variant import Variant
+from inference.context.assemble import assemble
+from inference.context.prompt import Prompt
+from inference.context.tokens import load_tokens
+from inference.context.writer import PromptWriter
+from inference.demo_model.corpus import standard_library
+from inference.demo_model.probes import parses
+from inference.filtering.filter import filter
+from inference.filtering.index_public_code import write_index
+from inference.filtering.public_code import IndexFile, Matcher
+from inference.filtering.syntax import Syntax, parser_of
+from inference.gateway.receive import receive
+from inference.pools.catalog import Pool, read_catalog
+from inference.pools.engine import Chunk, EngineRequest, EngineStop
+from inference.pools.http_client import HttpClient
+from inference.pools.vllm import VllmEngine
+from tests.benchmarks.code_text import tier_of
+from tests.benchmarks.figures import Report, percentile, say
+from tests.benchmarks.held_out import Question, questions
+from tests.benchmarks.installation import engine_of, gateway_part, new_tenant, own_home
+
+# A block's bodies are shorter; the engine would go on until it is cut.
+_MAX_TOKENS: Final = {"line": 64, "block": 128}
+MAX_LOST_EXACT: Final = 0.01
+_MAX_STALL_S: Final = 30.0
+_NUM_AT_ONCE: Final = 8
+_WAYS: Final = ("engine", "plain", "syntax")
+_BIG_LINES: Final = 5_000
+_MAX_SOUND_P99_MICROS: Final = 2_000.0
+
+
+Answered = tuple[list[Chunk], Admitted, Prompt]
+
+
+@dataclass(slots=True)
+class Shown:
+    """What one way made of the engine's answers, in the order of the questions."""
+
+    texts: list[str] = field(default_factory=list)
+    has_parsed: list[bool] = field(default_factory=list)  # of those that are not empty
+    is_exact: list[bool] = field(default_factory=list)
+    # Chunks until text went out; None: none did.
+    first_chunks: list[int | None] = field(default_factory=list)
+    cpu_micros: list[float] = field(default_factory=list)
+
+    @property
+    def num_shown(self) -> int:
+        return sum(map(bool, self.texts))
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    report = Report("quality")
+    asked = questions(num_lines=options.lines, num_blocks=options.blocks, seed=options.seed)
+    with own_home() as home, engine_of(options.up, home) as engine_url:
+        gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue
+        asyncio.run(_measure(home.paths.pools, asked, report))
+    asyncio.run(_measure_answers(report, asked))
+    _measure_cpu(report, asked)
+    _measure_public_code(report, asked)
+    return report.exit_status
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--up", type=Path, help="up.json of a running installation")
+    parser.add_argument("--lines", type=int, default=200)
+    parser.add_argument("--blocks", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(arguments)
+
+
+async def _measure(pools_file: Path, asked: Sequence[Question], report: Report) -> None:
+    pools = read_catalog(pools_file)
+    writers = {pool.name: _writer(pool) for pool in pools.by_name.values()}
+    seats = asyncio.Semaphore(_NUM_AT_ONCE)
+    num_answered = 0
+
+    async def answer(question: Question, engine: VllmEngine) -> Answered:
+        nonlocal num_answered
+        pool, admitted = pools.shared(tier_of(question.mode)), _admitted(question)
+        prompt = assemble(writers[pool.name], admitted)
+        async with seats:
+            chunks = await _ask(engine, pool, admitted, prompt)
+        num_answered += 1
+        if num_answered % 20 == 0:
+            say(f"{num_answered} of {len(asked)} answers")
+        return chunks, admitted, prompt
+
+    async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
+        engine = VllmEngine(client)
+        answers = await asyncio.gather(*(answer(question, engine) for question in asked))
+    shown = {(kind, way): Shown() for kind in ("line", "block") for way in _WAYS}
+    for question, answered in zip(asked, answers, strict=True):
+        for way in _WAYS:
+            await _judge(shown[question.kind, way], question, way, answered)
+    for kind in ("line", "block"):
+        _tell(report, kind, {way: shown[kind, way] for way in _WAYS})
+
+
+def _writer(pool: Pool) -> PromptWriter:
+    return PromptWriter(
+        load_tokens(pool.tokenizer),
+        model=pool.model,
+        max_context_tokens=pool.max_context_tokens,
+        clock=SystemClock(),
+        style=pool.style,
+    )
+
+
+def _admitted(question: Question, variant: str = "") -> Admitted:
+    snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
+    draft = Draft(
+        mode=question.mode,
+        prefix=question.prefix,
+        suffix=question.suffix,
+        path=question.path,
+        language="python",
+        max_tokens=_MAX_TOKENS[question.kind],
+    )
+    arrival = Arrival("benchmark", None, draft, received_s=0.0, occurred_at_ms=0)
+    return Admitted(
+        Principal(credential=snapshot.credentials[0], snapshot=snapshot),
+        receive(arrival),
+        pool="",
+        variant=Variant(name=variant, filter=variant or None),
+    )
+
+
+async def _ask(engine: VllmEngine, pool: Pool, admitted: Admitted, prompt: Prompt) -> list[Chunk]:
+    """All that the engine writes, as it was cut into chunks; a single line ends with its line."""
+    request = EngineRequest(
+        pool=pool,
+        replica=pool.replicas[0],
+        token_ids=prompt.token_ids,
+        stop_token_ids=prompt.stop_token_ids,
+        stop=("\n",) if prompt.is_single_line else (),
+        max_tokens=admitted.request.max_tokens,
+        salt=CacheSalt("00"),
+        priority=1,
+    )
+    async with engine.complete(request) as chunks:
+        return [chunk async for chunk in chunks]
+
+
+async def _judge(shown: Shown, question: Question, way: str, answered: Answered) -> None:
+    chunks, admitted, prompt = answered
+    if way == "engine":
+        text = "".join(chunk.text for chunk in chunks).rstrip()
+        _count(shown, question, text.removeprefix(prompt.healed))
+        return
+    variant = Variant(name=way, filter=way)
+    clock = SystemClock()
+    account = Account(
+        arrival=Arrival("benchmark", None, Draft(mode=question.mode, prefix=""), 0.0, 0),
+        clock=clock,
+    )
+    said = _Replay(chunks)
+    subject = Admitted(admitted.principal, admitted.request, pool="", variant=variant)
+    texts: list[str] = []
+    began_ns = time.thread_time_ns()
+    first_chunk: int | None = None
+    async with filter(said.say(), subject, prompt, account) as stream:
+        async for text in stream:
+            first_chunk = first_chunk or said.num_said
+            texts.append(text)
+    shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
+    shown.first_chunks.append(first_chunk)
+    _count(shown, question, "" if account.ending is Finish.FILTERED else "".join(texts))
+
+
+class _Replay:
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = chunks
+        self.num_said = 0
+
+    async def say(self) -> AsyncIterator[Chunk]:
+        for chunk in self._chunks:
+            self.num_said += 1
+            yield chunk
+
+
+def _count(shown: Shown, question: Question, text: str) -> None:
+    shown.texts.append(text)
+    shown.is_exact.append(text == question.answer.rstrip())
+    if text:
+        shown.has_parsed.append(parses(question.prefix + text + question.suffix))
+
+
+def _tell(report: Report, kind: str, ways: dict[str, Shown]) -> None:
+    number = len(ways["engine"].texts)
+    if not number:
+        return
+    for way, shown in ways.items():
+        about = {"n": number, "shown": shown.num_shown}
+        parsed = sum(shown.has_parsed) / max(1, shown.num_shown)
+        report.figure(f"{kind}.{way}.parses", parsed, "share of shown", **about)
+        report.figure(f"{kind}.{way}.exact", sum(shown.is_exact) / number, "share", **about)
+    before, after = ways["engine"], ways["syntax"]
+    lost = (sum(before.is_exact) - sum(after.is_exact)) / number
+    report.target(f"{kind}.exact_lost", lost, "share", at_most=MAX_LOST_EXACT)
+    good = sum(before.has_parsed)
+    kept = sum(after.has_parsed) / max(1, good)
+    report.figure(f"{kind}.parseable_kept", kept, "of what parsed unfiltered", n=good)
+    firsts = zip(after.first_chunks, ways["plain"].first_chunks, strict=True)
+    later = [ours - theirs for ours, theirs in firsts if ours is not None and theirs is not None]
+    report.target(f"{kind}.first_text_later", max(later, default=0), "tokens", at_most=0.0)
+    for way in ("plain", "syntax"):
+        micros = ways[way].cpu_micros
+        p50, p99 = percentile(micros, 50), percentile(micros, 99)
+        report.figure(f"{kind}.{way}.cpu", p50, "us", p99=p99, n=number)
+
+
+async def _measure_answers(report: Report, asked: Sequence[Question]) -> None:
+    """What stood there is right by definition: the parser is to change none of it."""
+    num_changed = 0
+    for question in asked:
+        texts = []
+        for way in ("plain", "syntax"):
+            shown = Shown()
+            chunks = [Chunk(question.answer, 1, None), Chunk("", 1, EngineStop.STOP)]
+            prompt = Prompt([], [], is_single_line=question.kind == "line")
+            await _judge(shown, question, way, (chunks, _admitted(question), prompt))
+            texts += shown.texts
+        num_changed += texts[0] != texts[1]
+    share = num_changed / len(asked)
+    report.target("answers_changed", share, "share", at_most=MAX_LOST_EXACT, n=len(asked))
+
+
+def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
+    """The check alone, with the cursor in the middle of a file of 5,000 lines."""
+    lines = [question for question in asked if question.kind == "line"]
+    filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])
+    head = "\n".join(filler.split("\n")[: _BIG_LINES // 2])
+    micros: dict[bool, list[float]] = {True: [], False: []}
+    for question in lines:
+        for text in (question.answer, f"{question.answer})) ]"):
+            syntax = Syntax(
+                Grammar.PYTHON,
+                parser_of(Grammar.PYTHON),
+                prefix=f"{head}\n{question.prefix}",
+                suffix=f"{question.suffix}\n{head}",
+            )
+            began_ns = time.thread_time_ns()
+            is_sound = syntax.is_sound(text)
+            micros[is_sound].append((time.thread_time_ns() - began_ns) / 1_000)
+    for is_sound, values in micros.items():
+        name = f"syntax_cpu.{'sound' if is_sound else 'broken'}"
+        p50, p99 = percentile(values, 50), percentile(values, 99)
+        more = {"p50": p50, "n": len(values), "lines": _BIG_LINES}
+        if is_sound:
+            report.target(name, p99, "us", at_most=_MAX_SOUND_P99_MICROS, **more)
+        else:
+            report.figure(name, p99, "us", **more)
+
+
+def _measure_public_code(report: Report, asked: Sequence[Question]) -> None:
+    """What it costs to follow a completion of 250 characters through an index; off by default."""
+    blocks = [question for question in asked if question.kind == "block"]
+    with tempfile.TemporaryDirectory() as folder:
+        began_s = time.process_time()
+        write_index(standard_library() / "email", Path(folder, "index"))
+        report.figure("public_code.index", time.process_time() - began_s, "s", of="stdlib email")
+        index = IndexFile(Path(folder, "index"))
+        micros = []
+        for question in blocks:
+            text = (question.answer * 250)[:250]
+            began_ns = time.thread_time_ns()
+            Matcher(index, prefix=question.prefix).is_public(text)
+            micros.append((time.thread_time_ns() - began_ns) / 1_000)
+    p50, p99 = percentile(micros, 50), percentile(micros, 99)
+    report.figure("public_code.cpu", p50, "us", p99=p99, n=len(micros))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
