@@ -68,7 +68,16 @@ class Store(Protocol):
 
 
 class Leases:
-    def __init__(self, store: Store, clock: Clock, *, max_buckets: int = MAX_BUCKETS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        max_buckets: int = MAX_BUCKETS,
+        max_wait_s: float = MAX_WAIT_S,
+    ) -> None:
+        self._max_wait_s = max_wait_s
+        self._max_call_s = max(MAX_CALL_S, max_wait_s)
         self._store = store
         self._clock = clock
         self._max_buckets = max_buckets
@@ -92,7 +101,7 @@ class Leases:
         May wait MAX_WAIT_S for the store. Cancelled there, it has spent nothing.
         """
         pairs = [(self._bucket(want.rule), want.units) for want in wants]
-        deadline_s = self._clock.monotonic_s() + MAX_WAIT_S
+        deadline_s = self._clock.monotonic_s() + self._max_wait_s
         while short := [(bucket, units) for bucket, units in pairs if bucket.left < units]:
             now_s = self._clock.monotonic_s()
             if self.is_alone or now_s >= deadline_s:
@@ -178,7 +187,7 @@ class Leases:
         try:
             self._renew([b for b, units in pairs if b.left - units < b.size // 2])
             waited_for = {bucket.renewal for bucket, _ in short if bucket.renewal is not None}
-            _, pending = await asyncio.wait(waited_for, timeout=MAX_WAIT_S)
+            _, pending = await asyncio.wait(waited_for, timeout=self._max_wait_s)
         finally:
             for bucket, units in short:
                 bucket.wanted -= units
@@ -203,7 +212,7 @@ class Leases:
             for bucket in buckets:
                 bucket.resize(now_s)
             wants = [Want(bucket.rule, bucket.next_lease()) for bucket in buckets]
-            async with asyncio.timeout(MAX_CALL_S):
+            async with asyncio.timeout(self._max_call_s):
                 grants = await self._store.take(wants)
         except (OSError, TimeoutError) as error:
             self._is_away(type(error).__name__)
@@ -233,7 +242,7 @@ class Leases:
     async def _return(self) -> None:
         """A store that is away keeps what it lent: rates come back by themselves."""
         try:
-            async with asyncio.timeout(MAX_CALL_S):
+            async with asyncio.timeout(self._max_call_s):
                 while self._returns:
                     _, wants = self._returns.popitem()
                     for start in range(0, len(wants), _KEYS_PER_CALL):
