@@ -166,6 +166,13 @@ class Courier:
                 return
             del self._awaited[question_id]
             self._outbox.ask_again(awaited.place)
+            self._send_again(awaited.place.scope)
+
+    def _send_again(self, scope: tuple[str, str]) -> None:
+        """Without a worker to answer there was none to index: the files were lost with it."""
+        self._outbox.forget_files(scope)
+        for place in [place for place in self._sent if place.scope == scope]:
+            del self._sent[place]
 
 
 def _clean(text: str) -> str:

@@ -28,6 +28,10 @@ class Place:
     repository: str
     path: str
 
+    @property
+    def scope(self) -> tuple[str, str]:
+        return self.namespace, self.repository
+
 
 @dataclass(slots=True)
 class _Entry:

@@ -69,6 +69,11 @@ class Outbox:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
             due.due_s = self._clock.monotonic_s() + due.pause_s
 
+    def forget_files(self, scope: tuple[str, str]) -> None:
+        """The files of this namespace and repository are due again."""
+        for key in [key for key in self._due if not key[1] and key[0].scope == scope]:
+            del self._due[key]
+
     def _put_off(self, errand: Errand) -> None:
         key = errand.place, errand.is_question
         due = self._due.setdefault(key, _Due())

@@ -193,6 +193,22 @@ async def test_without_an_answer_it_asks_again(
     assert await in_thread(lambda: connect().xlen(QUESTIONS)) == 2
 
 
+async def test_without_an_answer_it_sends_the_files_again(
+    acme: Library, retrieval: Retrieval, clock: FakeClock
+) -> None:
+    request = typing_in(acme)
+    retrieval.of(request)
+    await retrieval.courier.deliver()
+    await in_thread(lambda: connect().delete(FILES, QUESTIONS))  # as time does, with no worker
+    clock.pass_s(MAX_WAIT_S)
+    await retrieval.courier.collect()
+
+    retrieval.of(request)
+    await exchange(acme, retrieval)
+
+    assert await in_thread(acme.paths) == {"invoices.py"}
+
+
 async def test_redis_that_is_away_stops_nothing_and_keeps_nothing(
     acme: Library, clock: FakeClock
 ) -> None:
