@@ -40,7 +40,9 @@ def _quick_engine(quick_site: Site) -> Iterator[None]:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_whatever_comes_is_answered_as_described(case: schemathesis.Case, quick_site: Site) -> None:
+def test_whatever_comes_is_answered_as_described(
+    case: schemathesis.Case[Any], quick_site: Site
+) -> None:
     headers = {"Authorization": f"Bearer {quick_site.acme}"}
 
     response = case.call(base_url=quick_site.url, headers=headers, timeout=DEADLINE_S)
