@@ -1,0 +1,36 @@
+"""`manage.py tenant SLUG --purge-cache`: what was cached is out of reach on the next request."""
+
+import pytest
+
+from tests.benchmarks.code_text import SUFFIX, CodeText
+from tests.functional.gateway.site import Frame, PatientStream, ask, dial, until
+from tests.stack.commands import manage
+from tests.stack.running import Stack, Tenant
+
+pytestmark = pytest.mark.engine
+WITHIN_S = 1.0  # of the command's end, every gateway knows
+
+
+async def test_a_purged_tenants_next_request_finds_nothing_cached(
+    stack: Stack, code: CodeText
+) -> None:
+    acme, globex = stack.tenant("acme"), stack.tenant("globex")
+    prefix = code.sample(mode="fim", num_tokens=200, max_tokens=4).prefix
+    warm = [await _cached_tokens(stack, tenant, prefix) for tenant in (acme, acme, globex, globex)]
+
+    told = manage("tenant", "acme", "--purge-cache", environment=stack.environment)
+
+    async def is_gone() -> bool:
+        return await _cached_tokens(stack, acme, prefix) == 0
+
+    assert told.returncode == 0, told.stderr
+    assert await until(is_gone, patience_s=WITHIN_S)
+    assert warm[1] > 100
+    assert await _cached_tokens(stack, globex, prefix) == warm[3] > 100
+
+
+async def _cached_tokens(stack: Stack, tenant: Tenant, prefix: str) -> int:
+    frame: Frame = {"id": "1", "mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 4}
+    async with dial(stack.gateway_url, {"Authorization": f"Bearer {tenant.api_key}"}) as socket:
+        _, done = await ask(PatientStream(socket), frame)
+    return int(done["meta"]["cached_tokens"])
