@@ -51,8 +51,9 @@ class WatchedLine(WebSocketLine):
         if payload.startswith(b'{"type":"delta"'):
             self._note_text()
         elif payload.startswith((b'{"type":"done"', b'{"type":"error"')):
-            self.seen(self._seen(_decode(payload)))
-            self._end(is_whole=True)
+            seen = self._seen(_decode(payload))
+            self.seen(seen)
+            self._end(seen.finish)
         else:
             super()._on_frame(kind, payload)
 
