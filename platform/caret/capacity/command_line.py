@@ -133,4 +133,4 @@ def _help(name: str, meaning: str) -> str:
     default = _DEFAULTS[name]
     if not isinstance(default, float | int):
         return meaning
-    return f"{meaning} ({default:.3g})"
+    return f"{meaning} ({default:,.6g})"
