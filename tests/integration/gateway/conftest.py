@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from caret.embedded.paths import REPOSITORY
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import UNSHED, own_home
 from tests.functional.gateway.site import Site, own_site
 
 # Not 10 s, as in service: the tests wait for it.
@@ -40,6 +40,11 @@ def fake_engine_url() -> Iterator[str]:
 def quick_site(fake_engine_url: str) -> Iterator[Site]:
     """For tests that leave it as it is; its engine answers at once."""
     with own_home() as home:
-        environment = {**home.environment, "CARET_MAX_ENGINE_STALL_S": str(STALL_S)}
+        # An engine that stalls in one test is no reason to shed in the next.
+        environment = {
+            **home.environment,
+            **UNSHED,
+            "CARET_MAX_ENGINE_STALL_S": str(STALL_S),
+        }
         with own_site(replace(home, environment=environment), fake_engine_url) as made:
             yield made

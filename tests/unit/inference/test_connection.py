@@ -69,16 +69,16 @@ async def test_a_cancelled_completion_lets_go_of_its_text_without_the_collector(
     async with open_editor(_hanging()) as editor:
         gc.disable()
         try:
-            await editor.says("complete", "1", prefix="planted")
+            await editor.says("complete", "1", prefix="planted for this test alone")
             await editor.waits(lambda: bool(editor.text("1")))
             await editor.says("cancel", "1")
             await editor.waits_for_end("1")
             editor.arrivals.clear()
 
-            held = [each for each in gc.get_objects() if isinstance(each, Draft)]
+            held = [each for each in gc.get_objects() if type(each) is Draft]
         finally:
             gc.enable()
-    assert not [draft for draft in held if draft.prefix == "planted"]
+    assert not [draft for draft in held if draft.prefix == "planted for this test alone"]
 
 
 async def test_a_cancel_at_once_is_in_time() -> None:
