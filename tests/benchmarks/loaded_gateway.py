@@ -93,6 +93,7 @@ def loaded_gateway(
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
         replicas=[engine_url],
+        heals_words=model.heals_words,
     )
     write_pools(home.paths.pools, pools)
     program = Program(

@@ -194,6 +194,8 @@ async def _one_round(contender: Contender, direct: Way, seen: Seen) -> None:
         [(contender.way, contender.rate), (direct, _DIRECT_RATE)], seconds=_AT_RATE_S
     )
     seen.count(through)
+    if not (through.first_ms and straight.first_ms):
+        raise SystemExit(f"{contender.name} answered nothing: {dict(seen.failures)}")
     seen.add(cpu_ms=_each_ms(cpu_s(contender.pid) - before_s, through))
     for percent in (50, 99):
         first = percentile(through.first_ms, percent)
