@@ -15,7 +15,6 @@ several experiments a tenant is in the first that names it or everybody.
 """
 
 import hashlib
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -24,6 +23,7 @@ from pathlib import Path
 import msgspec
 
 from caret.foundation.environment import BadSetting
+from caret.foundation.toml_file import read_toml
 from inference.completion.request import Principal
 from inference.completion.variant import NO_VARIANT, Variant
 
@@ -89,12 +89,7 @@ class Experiments:
 
 def read_experiments(path: Path) -> Experiments:
     """Raises BadSetting, by the file's name and the entry's place."""
-    try:
-        parsed = msgspec.convert(tomllib.loads(path.read_text()), _File)
-    except OSError as error:
-        raise BadSetting(f"CARET_EXPERIMENTS: {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeError, msgspec.ValidationError) as error:
-        raise BadSetting(f"CARET_EXPERIMENTS: {path}: {error}.") from error
+    parsed = read_toml(path, _File, setting="CARET_EXPERIMENTS")
     names = [entry.name for entry in parsed.experiments]
     if len(set(names)) < len(names):
         raise BadSetting(f"CARET_EXPERIMENTS: {path}: two experiments of one name.")

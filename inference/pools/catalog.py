@@ -35,7 +35,6 @@ kv_connector     of its --kv-transfer-config: OffloadingConnector or LMCacheMPCo
                  hold the tenant's salt. Any other is refused.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +46,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.environment import BadSetting
+from caret.foundation.toml_file import read_toml
 from inference.context.style import PLAIN_STYLE, Style
 from inference.pools.leaks import Speculation, refuse_leaks
 
@@ -127,12 +127,7 @@ class Pools:
 
 def read_catalog(path: Path) -> Pools:
     """Raises BadSetting, by the file's name and the entry's place."""
-    try:
-        parsed = msgspec.convert(tomllib.loads(path.read_text()), _File)
-    except OSError as error:
-        raise BadSetting(f"CARET_POOLS: {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeError, msgspec.ValidationError) as error:
-        raise BadSetting(f"CARET_POOLS: {path}: {error}.") from error
+    parsed = read_toml(path, _File, setting="CARET_POOLS")
     _check_shares(parsed.pools, path)
     pools = [_pool(entry, path) for entry in parsed.pools]
     _check_replicas(pools, path)
