@@ -21,6 +21,9 @@ pytestmark = [
 ]
 CLIENTS = Path(__file__).parents[1] / "clients"
 DEADLINE_S = 30
+# So much to prefill that the engine is still at it when the request is superseded. One line: the
+# agent sends the last twenty.
+OLDER_STATE = "# " + "an older state, " * 400 + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +44,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def scenario(site: Site, folder: Path, long_frame: Frame) -> dict[str, Any]:
     text = long_frame["prefix"] + long_frame["suffix"]
+    position = len(long_frame["prefix"])
     request = {
         "filepath": "/work/shop/src/main.py",
         "language": "python",
         "text": text,
-        "position": len(long_frame["prefix"]),
+        "position": position,
         "workspace": "/work/shop",
         "git": {
             "root": "/work/shop",
@@ -58,8 +62,12 @@ def scenario(site: Site, folder: Path, long_frame: Frame) -> dict[str, Any]:
         "token": site.acme,
         "folder": str(folder),
         "request": request,
-        "superseded": {**request, "text": "# an older state\n" + text, "position": 17 + len(text)},
-        "pauseMs": 50,
+        "superseded": {
+            **request,
+            "text": OLDER_STATE + text,
+            "position": len(OLDER_STATE) + position,
+        },
+        "pauseMs": 30,
     }
 
 

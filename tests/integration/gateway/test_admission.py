@@ -78,8 +78,8 @@ def _second_gateway(site: Site) -> Iterator[Site]:
 
 async def _is_let_in(site: Site, key: str) -> bool:
     """Whether the gateway has heard of the key."""
-    async with site.http(key) as session, session.get("/v1/completions") as response:
-        return response.status == HTTPStatus.METHOD_NOT_ALLOWED
+    async with site.http(key) as session, session.get("/v1/models") as response:
+        return response.status == HTTPStatus.OK
 
 
 async def _answers(site: Site, key: str, count: int) -> list[tuple[int, str | None]]:
