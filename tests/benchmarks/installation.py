@@ -55,6 +55,7 @@ class Running:
     gateway_url: str
     engine_url: str
     pools_file: Path  # the gateway's
+    gateway_pid: int | None  # None: somebody else started it
     acme_key: str = field(repr=False)
     globex_key: str = field(repr=False)
 
@@ -124,11 +125,13 @@ def own_gateway(
     with ExitStack() as stack:
         stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
-        stack.enter_context(started(gateway_part(home, port=port, replicas=[replica, *others])))
+        part = gateway_part(home, port=port, replicas=[replica, *others])
+        stack.enter_context(started(part))
         yield Running(
             gateway_url=f"http://127.0.0.1:{port}",
             engine_url=engine_url,
             pools_file=home.paths.pools,
+            gateway_pid=part.child.pid,
             acme_key=acme_key,
             globex_key=globex_key,
         )
@@ -245,6 +248,7 @@ def _described(up_file: Path) -> Running:
         gateway_url=entry["gateway_url"],
         engine_url=read_catalog(pools_file).shared(Tier.FAST).replicas[0].url,
         pools_file=pools_file,
+        gateway_pid=None,
         acme_key=acme_key,
         globex_key=globex_key,
     )

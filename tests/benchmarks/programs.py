@@ -73,6 +73,12 @@ def cpu_s(pid: int) -> float:
     return sum(_own_cpu_s(each) for each in _family(pid))
 
 
+def waited_s(pid: int) -> float:
+    """How long the process's first thread, which runs its loop, was ready and found no core free,
+    since it began (proc_pid_schedstat(5))."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
 def memory_mb(pid: int) -> float:
     """Resident, of the process and its children."""
     return sum(_resident_kb(each) for each in _family(pid)) / 1024

@@ -25,7 +25,7 @@ class Relay:
         parts = urlsplit(upstream_url)
         self._upstream = (parts.hostname, parts.port)
         self._server: asyncio.Server | None = None
-        self._relaying: set[asyncio.Task[None]] = set()
+        self._relaying: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         self.ends: asyncio.Queue[StreamEnd] = asyncio.Queue()
 
     @property
@@ -46,9 +46,10 @@ class Relay:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in tuple(self._relaying):
-            task.cancel()
-        await asyncio.gather(*self._relaying, return_exceptions=True)
+        relaying = tuple(self._relaying.values())
+        for to_gateway in tuple(self._relaying):
+            to_gateway.close()  # which ends its task; streams of 3.11 complain of a cancelled one
+        await asyncio.gather(*relaying)
 
     def forget(self) -> None:
         """Leaves out what ended before now."""
@@ -58,27 +59,47 @@ class Relay:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._relaying.add(task)
-        task.add_done_callback(self._relaying.discard)
+        self._relaying[writer] = task
         from_engine, to_engine = await asyncio.open_connection(*self._upstream)
-        back = asyncio.create_task(_pass_on(from_engine, writer, self._look))
+        exchange = _Exchange(self.ends)
+        back = asyncio.create_task(_pass_on(from_engine, writer, exchange.said_by_engine))
         try:
-            await _pass_on(reader, to_engine)
-            self.ends.put_nowait(StreamEnd(time.perf_counter(), by_gateway=True))
+            await _pass_on(reader, to_engine, exchange.said_by_gateway)
+            exchange.gateway_closed()
         finally:
+            del self._relaying[writer]
             back.cancel()
             to_engine.close()
             writer.close()
 
-    def _look(self, data: bytes) -> None:
+
+class _Exchange:
+    """What goes over one connection. Closing it between two requests ends no stream."""
+
+    def __init__(self, ends: asyncio.Queue[StreamEnd]) -> None:
+        self._ends = ends
+        self._is_asked = False
+
+    def said_by_gateway(self, _data: bytes) -> None:
+        self._is_asked = True
+
+    def said_by_engine(self, data: bytes) -> None:
         if _LAST_EVENT in data:
-            self.ends.put_nowait(StreamEnd(time.perf_counter(), by_gateway=False))
+            self._end(by_gateway=False)
+
+    def gateway_closed(self) -> None:
+        if self._is_asked:
+            self._end(by_gateway=True)
+
+    def _end(self, *, by_gateway: bool) -> None:
+        self._is_asked = False
+        self._ends.put_nowait(StreamEnd(time.perf_counter(), by_gateway=by_gateway))
 
 
 async def _pass_on(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    look: Callable[[bytes], None] = lambda _: None,
+    look: Callable[[bytes], None],
 ) -> None:
     """Until the end of what is read, be it a proper one or a reset."""
     try:
