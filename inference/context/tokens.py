@@ -68,7 +68,7 @@ class Tokens:
 
     def _last_piece_start(self, line: str) -> int:
         if self._pre_tokenizer is not None:
-            pieces = self._pre_tokenizer.pre_tokenize_str(line)
+            pieces = self._pre_tokenizer.pre_tokenize_str(_whole(line))
             if len(pieces) > 1:
                 start: int = pieces[-1][1][0]
                 return start

@@ -37,6 +37,10 @@ def test_lines_are_cut_where_the_seam_is(text: str) -> None:
     assert module._lines_after_breaks(text) == module._AFTER_BREAK.split(text)
 
 
+def test_half_of_a_surrogate_pair_is_cut_from_the_word_behind_it() -> None:
+    assert TOKENS.split_word("x = '\ud800' + val") == ("x = '\ud800' +", " val")
+
+
 def test_lines_are_the_text() -> None:
     assert "".join(TOKENS.lines(CODE)) == CODE
 
