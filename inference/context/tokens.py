@@ -10,11 +10,10 @@ from tokenizers import Tokenizer
 
 from caret.foundation.environment import BadSetting
 from inference.context.fim import ALL_MARKERS
+from inference.context.seams import AFTER_BREAK, BEFORE_BREAK, Seam
 
-# Where lines may be cut: some tokenizers join a line break with what stands before it, others with
-# the indentation after it. The first that changes nothing in the sample is taken.
-_AFTER_BREAK: Final = re.compile(r"(?<=\n)(?=[^\r\n])")
-_LINE_SEAMS: Final = (_AFTER_BREAK, re.compile(r"(?<=\S)(?=\n)"))
+# The first that changes nothing in the sample is taken.
+_SEAMS: Final = (AFTER_BREAK, BEFORE_BREAK)
 _LINES_SAMPLE: Final = (
     "import os\n\n\nclass A(B):\n    x = {'a': 1,\n         'b': 2}\n\n    def f(self, n=10):  \n"
     "\t\tif n == 3:\n\t\t\treturn [n,\n                    # ö, 漢字;\n            ]\r\n  \r\n"
@@ -47,9 +46,14 @@ class Tokens:
 
     def lines(self, text: str) -> list[str]:
         """Parts that can be encoded apart, a line each; the whole where there are none."""
-        if self._line_seam is _AFTER_BREAK:
-            return _lines_after_breaks(text)
         return [text] if self._line_seam is None else self._line_seam.split(text)
+
+    def last_line_start(self, text: str) -> int:
+        """Of the last one of its lines."""
+        return 0 if self._line_seam is None else self._line_seam.last_start(text)
+
+    def first_line_end(self, text: str) -> int:
+        return len(text) if self._line_seam is None else self._line_seam.first_end(text)
 
     @property
     def has_line_seams(self) -> bool:
@@ -83,26 +87,13 @@ class Tokens:
         """Like encode, but markers in the text are markers."""
         return _encode(self._with_markers, [text])[0]
 
-    def _find_line_seam(self) -> re.Pattern[str] | None:
+    def _find_line_seam(self) -> Seam | None:
         whole = self.encode(_LINES_SAMPLE)
-        for seam in _LINE_SEAMS:
+        for seam in _SEAMS:
             parts = self.encode_each(seam.split(_LINES_SAMPLE))
             if list(chain.from_iterable(parts)) == whole:
                 return seam
         return None
-
-
-def _lines_after_breaks(text: str) -> list[str]:
-    """The same as _AFTER_BREAK.split, in a quarter of the time: it runs at every keystroke."""
-    first, *rest = text.split("\n")
-    lines = [first]
-    for line in rest:
-        if not line or line[0] == "\r":
-            lines[-1] += f"\n{line}"
-        else:
-            lines[-1] += "\n"
-            lines.append(line)
-    return lines
 
 
 def _with_special_markers(tokenizer_json: str) -> str:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from caret.foundation.environment import BadSetting
-from inference.context import tokens as module
 from inference.context.tokens import Tokens, load_tokens
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
@@ -30,11 +29,6 @@ def test_lines_give_the_same_tokens_as_the_whole() -> None:
 @given(st.text(alphabet="ab1 .:;)\n\t\r'#é", max_size=60))
 def test_lines_of_any_text_give_the_same_tokens(text: str) -> None:
     assert encode_by_line(TOKENS, text) == TOKENS.encode(text)
-
-
-@given(st.text(alphabet="a \n\r", max_size=30))
-def test_lines_are_cut_where_the_seam_is(text: str) -> None:
-    assert module._lines_after_breaks(text) == module._AFTER_BREAK.split(text)
 
 
 def test_half_of_a_surrogate_pair_is_cut_from_the_word_behind_it() -> None:

@@ -1,0 +1,34 @@
+"""Texts are cut into lines where their tokens allow it."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.seams import AFTER_BREAK, BEFORE_BREAK, Seam
+
+EXPRESSIONS = {
+    "after": (AFTER_BREAK, re.compile(r"(?<=\n)(?=[^\r\n])")),
+    "before": (BEFORE_BREAK, re.compile(r"(?<=\S)(?=\n)")),
+}
+TEXTS = st.text(alphabet="a. \n\r\t\x1c\u2028", max_size=30)
+both = pytest.mark.parametrize("name", EXPRESSIONS)
+
+
+@both
+@given(text=TEXTS)
+def test_lines_are_cut_where_the_seam_is(name: str, text: str) -> None:
+    seam, expression = EXPRESSIONS[name]
+
+    assert seam.split(text) == expression.split(text)
+
+
+@both
+@given(text=TEXTS)
+def test_the_first_and_the_last_line_are_found_without_the_others(name: str, text: str) -> None:
+    seam: Seam = EXPRESSIONS[name][0]
+    lines = seam.split(text)
+
+    assert text[: seam.first_end(text)] == lines[0]
+    assert text[seam.last_start(text) :] == lines[-1]
