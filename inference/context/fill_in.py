@@ -9,14 +9,14 @@ from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
 from inference.context.cursor import Surrounding
-from inference.context.encoder import Encoder, Window
+from inference.context.encoder import Encoder
 from inference.context.extent import is_single_line
 from inference.context.fim import Order
 from inference.context.layout import Layout, Parts, lay_out, order_of
+from inference.context.passage import Window
 from inference.context.prompt import Prompt
 from inference.context.sources import Sources, files_of, num_tokens, snippets_of, take
 from inference.context.variants import ranking_of, shares_of
-from inference.context.window import ANCHOR_EVERY, last_anchor
 from inference.context.writer import PromptWriter
 
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
@@ -116,15 +116,10 @@ def _estimate(writer: PromptWriter, text: str) -> int:
 
 
 def _parts(order: Order, context: list[int], suffix: list[int], window: Window) -> Parts:
-    num_lines = len(window.lines)
-    typed_from = num_lines
-    if order is Order.EFIM:
-        # Settled lines only: the one that is being typed has another content each time.
-        last = max(0, num_lines - 1)
-        typed_from = last_anchor(window.lines, max(0, last - ANCHOR_EVERY), last)
+    end = window.typed_from if order is Order.EFIM else len(window.token_ids)
     return Parts(
         context=context,
         suffix=suffix,
-        prefix=window.flat(0, typed_from),
-        typed=window.flat(typed_from),
+        prefix=window.token_ids[:end],
+        typed=window.token_ids[end:],
     )

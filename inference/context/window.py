@@ -48,11 +48,6 @@ def is_anchor(line: str) -> bool:
     return bool(content) and digest % ANCHOR_EVERY == 0
 
 
-def first_anchor(lines: Sequence[str], start: int, end: int) -> int:
-    """The first anchor from `start` on and before `end`; `start` when there is none."""
-    return next((place for place in range(start, end) if is_anchor(lines[place])), start)
-
-
 def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
     """The last anchor before `end`, not before `start`; `start` when there is none."""
     return next((place for place in range(end - 1, start, -1) if is_anchor(lines[place])), start)

@@ -17,6 +17,7 @@ from inference.context.layout import (
     stop_token_ids,
 )
 from inference.context.line_cache import LineCache
+from inference.context.passage import Passage
 from inference.context.style import PLAIN_STYLE, Style
 from inference.context.tokens import Tokens
 
@@ -24,6 +25,7 @@ from inference.context.tokens import Tokens
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
 _MAX_SOURCES: Final = 10_000  # of a generation; about 3 KB each
 _MAX_SCORES: Final = 100_000
+_MAX_PASSAGES: Final = 2_000  # about 12 KB each; two for each file that is being typed in
 
 
 class PromptWriter:
@@ -44,6 +46,7 @@ class PromptWriter:
         self.tokens = tokens
         self.holders = Holders()
         self.lines = LineCache(tokens, clock)
+        self.passages = BriefMemory[Passage](clock, max_items=_MAX_PASSAGES)
         self.sources = BriefMemory[list[int]](clock, max_items=_MAX_SOURCES)
         self.scores = BriefMemory[float](clock, max_items=_MAX_SCORES)
         self.family = (

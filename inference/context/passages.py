@@ -1,0 +1,60 @@
+"""Passages of one holder's texts, made once while they stay as they are.
+
+Between two keystrokes the lines above and below the cursor's are the same: they are found under one
+digest of them all. Where one of them has changed, the others are found in the line cache.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+from detect_secrets.util.filetype import FileType
+
+from inference.context.brief_memory import Digest, Holder, digest
+from inference.context.passage import Passage, passage_of
+from inference.context.writer import PromptWriter
+
+_MIN_STEP_TOKENS: Final = 64
+
+
+class Passages:
+    def __init__(self, writer: PromptWriter, holder: Holder) -> None:
+        self._writer = writer
+        self._holder = holder
+
+    def last(self, text: str, kind: FileType, *, max_tokens: int) -> Passage:
+        """Of the text's end, all lines that may fit."""
+
+        def make() -> Passage:
+            lines = self._writer.tokens.lines(text)[::-1]
+            encoded = self._enough(lines, kind, max_tokens)
+            return passage_of(lines[: len(encoded)][::-1], encoded[::-1])
+
+        return self._writer.passages.one(self._key("last", text, kind, max_tokens), make)
+
+    def first(self, text: str, kind: FileType, *, max_tokens: int) -> Passage:
+        """Of the text's beginning, all lines that may fit."""
+
+        def make() -> Passage:
+            lines = self._writer.tokens.lines(text)
+            encoded = self._enough(lines, kind, max_tokens)
+            return passage_of(lines[: len(encoded)], encoded)
+
+        return self._writer.passages.one(self._key("first", text, kind, max_tokens), make)
+
+    def _key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
+        return digest(text, self._holder, f"{end} {kind.value} {max_tokens}".encode())
+
+    def _enough(self, lines: Sequence[str], kind: FileType, max_tokens: int) -> list[list[int]]:
+        """The tokens of the first lines: of those that fit, and of a few more. In steps, because
+        what is not shown need not be encoded."""
+        ends = list(accumulate(map(len, lines), initial=0))
+        encoded: list[list[int]] = []
+        while max_tokens >= 0 and len(encoded) < len(lines):
+            start = len(encoded)
+            num_chars = max(max_tokens, _MIN_STEP_TOKENS) * self._writer.chars_per_token
+            end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
+            encoded += self._writer.lines.encode(lines[start:end], self._holder, kind)
+            max_tokens -= sum(map(len, encoded[start:]))
+        return encoded

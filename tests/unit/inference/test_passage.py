@@ -1,0 +1,123 @@
+"""Of the lines around the cursor a window takes what fits, and begins where it stays put."""
+
+from collections.abc import Sequence
+
+from detect_secrets.util.filetype import FileType
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.brief_memory import Holder
+from inference.context.passage import Passage, passage_of
+from inference.context.passages import Passages
+from inference.context.window import MAX_GIVEN_UP, is_anchor
+from tests.fakes.prompts import CODE, writer_of
+
+TYPED = st.none() | st.lists(st.just(0), max_size=12)
+LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), max_size=40)
+LIMITS = st.integers(min_value=0, max_value=120)
+ANCHORS = [f"x{number}\n" for number in range(200) if is_anchor(f"x{number}")]
+OTHERS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
+ADAS, GUSS = Holder(b"a" * 32), Holder(b"g" * 32)
+PYTHON = FileType.PYTHON
+WRITER = writer_of()
+
+
+def _passage(lines: Sequence[str]) -> Passage:
+    """Each character is a token."""
+    return passage_of(lines, [[*line.encode()] for line in lines])
+
+
+@given(LINES, TYPED, LIMITS)
+def test_a_window_is_an_end_of_the_text_within_the_limit(
+    lines: list[str], typed: list[int] | None, max_tokens: int
+) -> None:
+    passage = _passage(lines)
+    whole = [*passage.token_ids, *(typed or ())]
+
+    slid = passage.slid(typed, max_tokens=max_tokens)
+    anchored = passage.anchored(typed, max_tokens=max_tokens, is_whole=False)
+
+    assert slid.token_ids == (whole[-max_tokens:] if max_tokens else [])
+    assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
+    assert 0 <= anchored.typed_from <= len(anchored.token_ids)
+
+
+@given(LINES, TYPED, LIMITS)
+def test_an_anchored_window_keeps_most_of_the_lines_that_it_may_have(
+    lines: list[str], typed: list[int] | None, max_tokens: int
+) -> None:
+    passage = _passage(lines)
+
+    window = passage.anchored(typed, max_tokens=max_tokens, is_whole=False)
+
+    longest = max(map(len, lines), default=0)
+    most = min(max_tokens, len(passage.token_ids) + len(typed or ()))
+    assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (most - longest)
+
+
+@given(LINES, TYPED, LIMITS)
+def test_a_beginning_is_whole_lines_within_the_limit(
+    lines: list[str], typed: list[int] | None, max_tokens: int
+) -> None:
+    passage = _passage(lines)
+    whole = [*(typed or ()), *passage.token_ids]
+
+    beginning = passage.beginning(typed or [], max_tokens=max_tokens)
+
+    assert beginning == whole[: len(beginning)]
+    assert len(beginning) <= max_tokens
+    if len(beginning) < min(max_tokens, len(whole)):
+        assert len(beginning) - len(typed or ()) in passage.starts
+
+
+def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
+    passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
+
+    window = passage.anchored([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
+
+    assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]
+
+
+def test_a_text_that_fits_is_shown_from_its_beginning() -> None:
+    passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
+
+    whole = passage.anchored([0], max_tokens=1_000, is_whole=True)
+    cut = passage.anchored([0], max_tokens=1_000, is_whole=False)
+
+    assert whole.token_ids == [*passage.token_ids, 0]
+    assert cut.token_ids == whole.token_ids[len(OTHERS[0]) :]
+
+
+def test_what_is_typed_begins_at_the_last_anchor_of_settled_lines() -> None:
+    passage = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
+    before = len(OTHERS[0]) + len(ANCHORS[0])
+
+    typing = passage.anchored([0], max_tokens=1_000, is_whole=True)
+    finished = passage.anchored(None, max_tokens=1_000, is_whole=True)
+
+    assert typing.typed_from == before
+    assert finished.typed_from == len(OTHERS[0])
+
+
+def test_of_a_long_text_only_what_may_fit_is_encoded() -> None:
+    writer = writer_of()
+    passages = Passages(writer, ADAS)
+
+    last = passages.last(CODE, PYTHON, max_tokens=500)
+    first = passages.first(CODE, PYTHON, max_tokens=500)
+
+    for passage in (last, first):
+        assert 500 < len(passage.token_ids) < 1_000
+    whole = writer.tokens.encode(CODE)
+    assert whole[-len(last.token_ids) :] == last.token_ids
+    assert whole[: len(first.token_ids)] == first.token_ids
+
+
+def test_a_passage_is_made_once_for_its_holder() -> None:
+    passages, neighbours = (Passages(WRITER, holder) for holder in (ADAS, GUSS))
+
+    first, again = (passages.last(CODE, PYTHON, max_tokens=500) for _ in range(2))
+
+    assert again is first
+    assert neighbours.last(CODE, PYTHON, max_tokens=500) is not first
+    assert passages.last(CODE, FileType.INI, max_tokens=500) is not first
