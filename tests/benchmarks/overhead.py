@@ -207,6 +207,8 @@ async def _one_round(contender: Contender, direct: Way, seen: Seen) -> None:
 
 
 async def _saturate(contender: Contender, seen: Seen) -> None:
+    # Before it: admission learns how much the pool takes on, and sheds until it knows.
+    await at_once(contender.way, seconds=_WARM_UP_S)
     before_s = cpu_s(contender.pid)
     tally = await at_once(contender.way, seconds=_AT_ONCE_S)
     seen.count(tally)

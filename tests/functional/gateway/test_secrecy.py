@@ -8,6 +8,7 @@ file below the home is searched, the databases' own among them, and every key of
 import json
 import secrets
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ from tests.stack.running import Stack
 from tests.stack.services import Services
 
 pytestmark = pytest.mark.engine
-_NUM_RECORDS = 6  # of the good requests below
+_NUM_RECORDS = 13  # of the good requests below
 
 
 class Plants:
@@ -63,6 +64,61 @@ class Plants:
             "max_tokens": 8,
             self.new(f"unknown field{kind}"): self.new(f"value of an unknown field{kind}"),
         }
+
+    def opened(self) -> Frame:
+        """A file that an editor has opened."""
+        return {
+            "type": "open",
+            "path": f"{self.new('path of an opened file')}.py",
+            "text": f"# {self.new('an opened file')}\n" * 80,  # as much as is worth warming up
+            "files": [
+                {"path": self.new("path beside it"), "text": f"{self.new('text beside it')} = 1\n"}
+            ],
+            "repository": {"name": self.new("repository of an opened file")},
+        }
+
+    def code(self, place: str) -> str:
+        return f"def {self.new(place)}(self):\n    return "
+
+    def dialects(self) -> list[tuple[str, dict[str, Any]]]:
+        """Of each protocol but OpenAI's completions a path and a body that is answered."""
+        segments = {
+            "prefix": self.code("prefix of Tabby"),
+            "suffix": f"\n{self.new('suffix of Tabby')}\n",
+            "filepath": f"{self.new('path of Tabby')}.py",
+            "git_url": f"git@example.com:acme/{self.new('repository of Tabby')}.git",
+            "declarations": [
+                {"filepath": self.new("declared in"), "body": self.code("declaration")}
+            ],
+        }
+        infill = {
+            "input_prefix": f"# {self.new('input_prefix')}\n",
+            "input_suffix": f"\n# {self.new('input_suffix')}\n",
+            "prompt": f"{self.new('line of the cursor')} = ",
+            "input_extra": [
+                {"filename": self.new("extra's name"), "text": self.code("extra's text")}
+            ],
+            "n_predict": 8,
+        }
+        chat = {
+            "messages": [
+                {"role": "system", "content": self.new("system's message")},
+                {"role": "user", "content": f"What does {self.new('question')} do?"},
+            ],
+            "max_tokens": 8,
+        }
+        mistral = {"prompt": self.code("FIM"), "suffix": f"\n{self.new('suffix of FIM')}\n"}
+        ollama = {"prompt": self.code("Ollama"), "suffix": f"\n{self.new('suffix of Ollama')}\n"}
+        return [
+            ("/v1/completions", {"language": "python", "segments": segments}),
+            ("/infill", infill),
+            ("/infill", {**infill, "prompt": self.new("prompt of a warm-up"), "n_predict": 0}),
+            ("/v1/chat/completions", chat),
+            ("/v1/chat/completions", {**chat, "stream": True}),
+            ("/v1/fim/completions", {**mistral, "max_tokens": 8}),
+            ("/api/generate", {**ollama, "options": {"num_predict": 8}}),
+            ("/api/generate", {**ollama, "stream": False, "options": {"num_predict": 8}}),
+        ]
 
     def body(self, kind: str, **more: Any) -> dict[str, Any]:
         return {
@@ -108,6 +164,7 @@ async def _is_known(stack: Stack, key: str) -> bool:
 
 async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:
     async with open_stream(stack.gateway_url, key) as stream:
+        await stream.send(plants.opened())
         await stream.send(plants.frame("whole"))
         await _end(stream)
         await stream.send(plants.frame("cancelled", " of a cancelled one"))
@@ -123,6 +180,16 @@ async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:
         ):
             async with session.post("/v1/completions", json=body) as response:
                 assert response.status == 200
+                await response.read()
+        for path, body in plants.dialects():
+            located = {
+                "X-Caret-Path": f"{plants.new(f'path header of {path}')}.py",
+                "X-Caret-Repository": plants.new(f"repository header of {path}"),
+                "traceparent": f"00-{plants.new(f'traceparent of {path}')}",
+                "User-Agent": plants.new(f"user agent of {path}"),
+            }
+            async with session.post(path, json=body, headers=located) as response:
+                assert response.status == 200, (path, await response.text())
                 await response.read()
 
 
@@ -152,9 +219,24 @@ async def _ask_badly(stack: Stack, key: str, plants: Plants) -> None:
             (f"/v1/completions?key={key}", {}, plants.new("body without a key")),
             ("/v1/completions", {"Authorization": f"Bearer {plants.new('bad key')}"}, ""),
             ("/v1/completions", {"Authorization": plants.new("bad authorization")}, ""),
+            *_bad_dialects(good, plants),
         ):
             async with session.post(path, headers=headers, data=data) as response:
                 assert response.status in (400, 401, 404, 413)
+
+
+def _bad_dialects(
+    good: dict[str, str], plants: Plants
+) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Every body of the other protocols with a field of the wrong type, and not as JSON at all."""
+    for path, body in plants.dialects():
+        wrong = {**body, next(iter(body)): {"wrong": [plants.new(f"wrong field of {path}")]}}
+        yield path, good, json.dumps(wrong)
+        yield path, good, json.dumps(body)[:-1]
+        yield path, {}, json.dumps(body)
+    event = {"type": plants.new("event's type"), "completion_id": plants.new("event's completion")}
+    yield "/v1/events", good, json.dumps({**event, "elapsed": plants.new("event's elapsed")})
+    yield "/api/show", good, json.dumps({"model": [plants.new("model to show")]})
 
 
 async def _open_badly(stack: Stack, key: str, plants: Plants) -> None:
