@@ -169,7 +169,7 @@ class Connection:
         self._check_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(Finish.SUPERSEDED)
-        arrival = self._arrival(_draft(frame))
+        arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
         exchange = Exchange(frame.id, _purpose(frame), arrival.request_id, self._send)
         exchange.advance(Event.COMPLETE)
         self._under_way[frame.id] = exchange
@@ -203,13 +203,14 @@ class Connection:
             if len(self._ended) > MAX_REMEMBERED:
                 self._ended.popitem(last=False)
 
-    def _arrival(self, draft: Draft) -> Arrival:
+    def _arrival(self, draft: Draft, *, trace_parent: str | None = None) -> Arrival:
         return Arrival(
             protocol="stream",
             key_text=self._caller.key_text,
             draft=draft,
             received_s=self._backend.clock.monotonic_s(),
             occurred_at_ms=self._backend.clock.now_ms(),
+            trace_parent=trace_parent,
         )
 
     def _open(self, frame: OpenFrame) -> None:

@@ -41,6 +41,8 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     repository: RepositoryFrame = RepositoryFrame()
     max_tokens: int | None = None
     trigger: str = "automatic"
+    # Of the client's own trace, a W3C header; what is none starts a trace of its own.
+    traceparent: str | None = None
 
 
 class OpenFrame(msgspec.Struct, frozen=True, tag="open"):

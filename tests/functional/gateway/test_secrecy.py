@@ -62,6 +62,7 @@ class Plants:
                 "imports": [self.new(f"import{kind}")],
             },
             "max_tokens": 8,
+            "traceparent": self.new(f"traceparent{kind}"),
             self.new(f"unknown field{kind}"): self.new(f"value of an unknown field{kind}"),
         }
 

@@ -67,6 +67,16 @@ async def test_an_http_client_s_trace_goes_on(site: Site, collector: Collector) 
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
 
 
+async def test_an_editor_s_trace_goes_on(site: Site, collector: Collector) -> None:
+    async with site.stream() as stream:
+        frame = {"prefix": "x = ", "max_tokens": 4, "id": "1"}
+        await ask(stream, {**frame, "traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"})
+
+    assert await _has_spans(collector, 10)
+
+    assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
+
+
 async def test_what_is_not_sent_yet_is_sent_at_the_end(
     fake_engine_url: str, collector: Collector
 ) -> None:
