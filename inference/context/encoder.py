@@ -104,11 +104,20 @@ class Encoder:
         key = digest(f"{near}\0{file.text}", self._holder, b"similarity")
         return self._writer.scores.one(key, lambda: similarity(file, near))
 
+    def is_whole(self, file: DraftFile) -> bool:
+        """Whether `file` shows all of it, not its outline."""
+        return len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
+
+    def near(self, prefix: str, suffix: str, *, max_tokens: int) -> tuple[str, str]:
+        """Of the texts around the cursor what so many tokens may hold."""
+        max_chars = self._roomy(max_tokens)
+        return prefix[-max_chars:], suffix[:max_chars]
+
     def _file(self, file: DraftFile) -> list[int]:
         if not is_context(file.path, file.text):
             return []
-        is_short = len(file.text) <= MAX_OUTLINE_TOKENS * self._writer.chars_per_token
-        safe = file.text if is_short else outline(file.path, file.text) or head_of(file.text)
+        is_whole = self.is_whole(file)
+        safe = file.text if is_whole else outline(file.path, file.text) or head_of(file.text)
         body = self.excerpt(file.path, safe, max_tokens=MAX_OUTLINE_TOKENS)
         return [*self.header(file.path), *body]
 

@@ -15,7 +15,8 @@ from inference.context.fim import Order
 from inference.context.layout import Layout, Parts, lay_out, order_of
 from inference.context.passage import Window
 from inference.context.prompt import Prompt
-from inference.context.sources import Sources, files_of, num_tokens, snippets_of, take
+from inference.context.repeats import without_repeats
+from inference.context.sources import Source, Sources, files_of, num_tokens, snippets_of, take
 from inference.context.variants import ranking_of, shares_of
 from inference.context.writer import PromptWriter
 
@@ -83,19 +84,40 @@ def _gathered(
     """As much as could be of use, before it is known what fits."""
     request = admitted.request
     nominal, shares = PROMPT_TOKENS[request.tier], shares_of(admitted.variant)
-    files = files_of(request, encode, ranking=ranking_of(admitted.variant))
+    wished = files_of(request, encode, ranking=ranking_of(admitted.variant))
     spare = min(nominal - wanted.prefix - wanted.suffix, int(nominal * _MAX_FILES_SHARE))
-    policy = admitted.principal.snapshot.policy
+    files = list(take(wished, max_tokens=max(spare, int(nominal * shares.files))))
+    allowed = _worth_showing(admitted, snippets, encode, files)
+    return Sources(
+        repository=encode.repository(request.repository),
+        files=files,
+        snippets=list(take(snippets_of(allowed, encode), max_tokens=nominal)),
+        current=encode.header(request.path),
+    )
+
+
+def _worth_showing(
+    admitted: Admitted, snippets: tuple[Snippet, ...], encode: Encoder, files: list[Source]
+) -> list[Snippet]:
+    """Of what was found: what the policy allows, and neither the own file's text nor that of
+    `files` has anyway."""
+    if not snippets:
+        return []
+    request, policy = admitted.request, admitted.principal.snapshot.policy
     allowed = [
         each
         for each in snippets
         if not is_excluded(policy, repository=request.repository, path=each.path)
     ]
-    return Sources(
-        repository=encode.repository(request.repository),
-        files=list(take(files, max_tokens=max(spare, int(nominal * shares.files)))),
-        snippets=list(take(snippets_of(allowed, encode), max_tokens=nominal)),
-        current=encode.header(request.path),
+    in_prompt = {source.path for source in files}
+    whole = [each for each in request.files if each.path in in_prompt and encode.is_whole(each)]
+    near = encode.near(request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier])
+    return list(
+        without_repeats(
+            allowed,
+            shown=(*near, *(each.text for each in whole)),
+            sent={each.path: each.text for each in request.files},
+        )
     )
 
 

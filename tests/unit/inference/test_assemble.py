@@ -244,7 +244,7 @@ def test_the_engine_is_told_to_stop_at_markers() -> None:
 
 def test_the_smaller_the_model_the_more_is_cut_in_the_order_of_worth() -> None:
     files = tuple(DraftFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
-    snippets = (Snippet("s.py", CODE[:2_000], 0.5),)
+    snippets = (Snippet("s.py", CODE[-2_000:].replace("method", "other"), 0.5),)
     kept = []
     for max_context in range(2_064, 264, -100):
         prompt = assembled(

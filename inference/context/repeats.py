@@ -1,0 +1,43 @@
+"""Which of what retrieval has found tells the model something that it is not told anyway. Pure.
+
+An index is some edits behind the editor, and files are renamed and copied: so texts are compared by
+their lines, wherever those stand, and most of a snippet is enough to know it again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from inference.completion.retrieved import Snippet
+
+# Of a snippet's lines. A chunk has 10 to 60 of them: what the last few keystrokes changed is less.
+_MOST: Final = 0.8
+
+
+def without_repeats(
+    snippets: Sequence[Snippet], *, shown: Iterable[str], sent: Mapping[str, str]
+) -> Iterator[Snippet]:
+    """In the same order, without those whose text is among `shown`, and those of a file that was
+    sent and no longer has that text.
+
+    `shown`: what the prompt holds. `sent`: the request's other files as they are now, by path; of
+    long ones the prompt holds an outline at most, so that a part of one may well be worth showing.
+    """
+    if not snippets:
+        return
+    known = frozenset[str]().union(*map(_lines, shown))
+    for snippet in snippets:
+        lines = _lines(snippet.text)
+        now = sent.get(snippet.path)
+        is_outdated = now is not None and not _is_mostly(lines, _lines(now))
+        if not is_outdated and not _is_mostly(lines, known):
+            yield snippet
+
+
+def _is_mostly(lines: frozenset[str], known: frozenset[str]) -> bool:
+    return len(lines & known) >= _MOST * len(lines)
+
+
+def _lines(text: str) -> frozenset[str]:
+    """Without indentation, blank lines and lines of brackets alone, which all code shares."""
+    stripped = (line.strip() for line in text.splitlines())
+    return frozenset(line for line in stripped if any(map(str.isalnum, line)))

@@ -1,0 +1,61 @@
+"""A snippet whose text the prompt holds already is left out."""
+
+from typing import Any
+
+import pytest
+
+from inference.completion.arrival import DraftFile
+from inference.completion.retrieved import Snippet
+from tests.fakes.prompts import assembled, text_of
+
+LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]
+CHUNK = "\n".join(["def total(cart):", *LINES])
+SNIPPET = Snippet("pay.py", CHUNK, 0.9)
+LONG = "".join(f"def other_{n}(self):\n    return self.field_{n}\n\n" for n in range(200))
+
+
+def _num_snippets(snippet: Snippet = SNIPPET, **fields: Any) -> int:
+    asked = {"path": "cart.py", "prefix": "import pay\n", "suffix": "\n"} | fields
+    prompt = assembled(snippets=(snippet,), **asked)
+    assert text_of(prompt).count(LINES[0].strip()) <= 1
+    return prompt.num_snippets
+
+
+def test_what_the_prompt_does_not_hold_is_shown() -> None:
+    assert _num_snippets() == 1
+    assert _num_snippets(prefix=LONG, suffix=LONG) == 1
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix"),
+    [
+        (f"{CHUNK}\n\n\nx = ", "\n"),
+        ("x = ", f"\n\n\n{CHUNK}\n"),
+        ("\n".join(["def total(cart):", *LINES[:5], "    tot"]), "\n".join(["", *LINES[5:]])),
+    ],
+    ids=["before", "after", "around"],
+)
+def test_text_of_the_own_file_is_not_repeated(prefix: str, suffix: str) -> None:
+    """Indexed before the file was renamed, say."""
+    assert _num_snippets(prefix=prefix, suffix=suffix) == 0
+
+
+@pytest.mark.parametrize("path", ["pay.py", "copy_of_pay.py"])
+def test_text_of_another_file_that_is_sent_is_not_repeated(path: str) -> None:
+    assert _num_snippets(files=(DraftFile(path, f"import x\n\n{CHUNK}\n", 0),)) == 0
+
+
+def test_a_part_of_a_file_that_is_shown_by_its_outline_is() -> None:
+    assert _num_snippets(files=(DraftFile("pay.py", f"{LONG}\n{CHUNK}\n", 0),)) == 1
+
+
+def test_what_a_file_that_is_sent_no_longer_has_is_not_shown() -> None:
+    assert _num_snippets(files=(DraftFile("pay.py", LONG, 0),)) == 0
+
+
+def test_a_text_some_edits_old_is_known_again_but_not_one_of_the_same_kind() -> None:
+    edited = Snippet("pay.py", CHUNK.replace("price_3", "cost"), 0.9)
+    similar = Snippet("pay.py", CHUNK.replace("price", "cost"), 0.9)
+
+    assert _num_snippets(edited, prefix=f"{CHUNK}\n\n\nx = ") == 0
+    assert _num_snippets(similar, prefix=f"{CHUNK}\n\n\nx = ") == 1
