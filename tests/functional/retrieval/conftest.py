@@ -1,4 +1,5 @@
-"""vLLM's pooling runner with the model that retrieval serves by default."""
+"""An installation with retrieval, as `up` starts it: an embedding engine, databases, gateway,
+worker and console of its own. Only the engine that completes is the session's."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from caret.embedded.embeddings import DEFAULT_EMBEDDINGS_MODEL, embeddings_part, embeddings_settings
-from caret.embedded.part import await_ready
-from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.embeddings import DEFAULT_EMBEDDINGS_MODEL
+from caret.embedded.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
+from caret.embedded.pools import render_pools
+from caret.embedded.ports import LOOPBACK
 from tests.stack.ports import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.stack.services import Services
+    from tests.functional.conftest import Place
+    from tests.stack.running import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +27,29 @@ class Pooling:
 
 
 @pytest.fixture(scope="module")
-def pooling(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooling]:
-    """The real embedding engine, as `up` starts it."""
-    settings = embeddings_settings(served_name=DEFAULT_EMBEDDINGS_MODEL, port=free_ports(1)[0])
-    paths = EmbeddedPaths(tmp_path_factory.mktemp("pooling"))
-    paths.logs.mkdir()
-    part = embeddings_part(settings, paths=paths, environment={**os.environ, **services.mark})
-    part.launch()
-    try:
-        await_ready(part)
-        yield Pooling(settings.url, settings.served_name)
-    finally:
-        part.child.stop()
+def installation(place: Place, engine: Engine) -> Place:
+    catalogue = place.paths.home.parent / "pools.toml"
+    catalogue.write_text(
+        render_pools(
+            model="demo",
+            tokenizer=str(DEMO_MODEL),
+            max_context_tokens=MAX_CONTEXT_TOKENS,
+            replicas=[engine.url],
+            heals_words=False,
+        )
+    )
+    place.environment.update(
+        CARET_POOLS=os.fspath(catalogue),
+        CARET_RETRIEVAL="True",
+        CARET_EMBEDDINGS_PORT=str(free_ports(1)[0]),
+    )
+    started = place.manage("up", "--detach")
+    assert started.returncode == 0, started.stdout + started.stderr
+    return place
+
+
+@pytest.fixture(scope="module")
+def pooling(installation: Place) -> Pooling:
+    """Its embedding engine: vLLM's pooling runner with the model that serves by default."""
+    port = installation.environment["CARET_EMBEDDINGS_PORT"]
+    return Pooling(f"http://{LOOPBACK}:{port}", DEFAULT_EMBEDDINGS_MODEL)

@@ -1,0 +1,108 @@
+"""A tenant of an installation: an administrator at the REST API, a developer at the gateway; and
+what its databases hold, read past all of it."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import aiohttp
+import psycopg
+
+from caret.client.stream import Stream, open_stream
+from caret.embedded.up_file import TenantEntry
+from tests.functional.conftest import Place
+from tests.functional.gateway.site import Frame, ask, until
+
+_PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    installation: Place
+    slug: str
+
+    async def lets_retrieve(self, *repositories: str) -> None:
+        """A new version of its policy, by the REST API."""
+        async with self._signed_in() as session:
+            async with session.get("/api/v1/policy") as answer:
+                held = (await answer.json())["policy"]
+            asked = {"policy": held | {"retrieval": list(repositories)}, "reason": "a test"}
+            token = _cookie(session, "caret-csrf")
+            headers = {"X-CSRFToken": token}
+            async with session.put("/api/v1/policy", json=asked, headers=headers) as answer:
+                assert answer.status == 200, await answer.text()
+
+    @asynccontextmanager
+    async def stream(self) -> AsyncIterator[Stream]:
+        url = self.installation.entry["gateway_url"]
+        async with open_stream(url, self._entry["api_key"]) as stream:
+            yield stream
+
+    async def num_snippets(self, frame: Frame) -> int:
+        """Asks, and reads what was recorded of it."""
+        async with self.stream() as stream:
+            _, done = await ask(stream, frame)
+        query = "SELECT num_snippets FROM tenants_usage_record WHERE request_id = %s"
+        found: list[Any] = []
+
+        async def is_ingested() -> bool:
+            found[:] = self._rows(query, done["meta"]["request_id"])
+            return bool(found)
+
+        assert await until(is_ingested, patience_s=_PATIENCE_S), "no record was ingested"
+        return cast(int, found[0][0])
+
+    async def keeps(self, num_chunks: int) -> bool:
+        """Whether so many chunks of it are in the index, or come to be."""
+
+        async def is_so() -> bool:
+            return len(self.chunks()) == num_chunks
+
+        return await until(is_so, patience_s=_PATIENCE_S)
+
+    def chunks(self) -> list[bytes]:
+        """Each row of it in the index, as Postgres writes it."""
+        rows = self._rows("SELECT row(c)::text FROM tenants_retrieval_chunk c")
+        return [text.encode() for (text,) in rows]
+
+    @property
+    def _entry(self) -> TenantEntry:
+        tenants = self.installation.entry["tenants"]
+        return next(each for each in tenants if each["slug"] == self.slug)
+
+    @asynccontextmanager
+    async def _signed_in(self) -> AsyncIterator[aiohttp.ClientSession]:
+        url = self.installation.entry["console_url"]
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address without a name
+        async with aiohttp.ClientSession(url, cookie_jar=jar) as session:
+            await session.get("/sign-in")
+            form = {
+                "email": self._entry["admin_email"],
+                "password": self._entry["admin_password"],
+                "csrfmiddlewaretoken": _cookie(session, "caret-csrf"),
+            }
+            async with session.post("/sign-in", data=form) as answer:
+                assert answer.ok, await answer.text()
+            yield session
+
+    def _rows(self, query: str, *arguments: object) -> list[tuple[Any, ...]]:
+        url = self.installation.paths.app_database_url.read_text().strip()
+        with psycopg.connect(url) as session:
+            (tenant_id,) = session.execute(
+                "SELECT id::text FROM tenants_tenant WHERE slug = %s", [self.slug]
+            ).fetchone() or ("",)
+            session.execute("SELECT set_config('caret.tenant', %s, true)", [tenant_id])
+            return session.execute(query, arguments).fetchall()
+
+
+def num_questions_served(installation: Place) -> int:
+    """By the worker, of all tenants, as its log tells."""
+    lines = (installation.paths.logs / "worker.log").read_text().splitlines()
+    told = [json.loads(line) for line in lines if '"retrieval.served"' in line]
+    return sum(each["questions"] for each in told)
+
+
+def _cookie(session: aiohttp.ClientSession, name: str) -> str:
+    return next(each.value for each in session.cookie_jar if each.key == name)

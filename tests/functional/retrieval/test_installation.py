@@ -1,0 +1,137 @@
+"""Retrieval through every real part: from consent at the REST API to the records of completions.
+
+The tests of consent share two tenants and stand in the order of a story.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from tenants.retrieval.embed import EmbeddingEngine
+from tests.fakes.embeddings import serving_embeddings
+from tests.functional.conftest import Place
+from tests.functional.gateway.site import Frame, until
+from tests.functional.retrieval.conftest import Pooling
+from tests.functional.retrieval.customer import Customer, num_questions_served
+from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
+from tests.integration.retrieval.library import Library, make_library
+from tests.stack.services import Services
+
+pytestmark = pytest.mark.engine
+_PATIENCE_S: Final = 20.0
+_ASK_EVERY_S: Final = 0.5
+_KEPT_WITHIN_S: Final = 2.5  # the worker looks each second
+_REPOSITORY: Final = "shop"
+
+
+@pytest.fixture(scope="module")
+def acme(installation: Place) -> Customer:
+    return Customer(installation, "acme")
+
+
+@pytest.fixture(scope="module")
+def globex(installation: Place) -> Customer:
+    """The neighbour, who lets a repository of the same name be kept."""
+    return Customer(installation, "globex")
+
+
+async def test_without_consent_nothing_is_kept(acme: Customer) -> None:
+    assert await acme.num_snippets(_typing_in_pay()) == 0
+
+    await asyncio.sleep(_KEPT_WITHIN_S)
+    assert acme.chunks() == []
+
+
+async def test_a_first_completion_of_a_file_starts_it(acme: Customer, globex: Customer) -> None:
+    await acme.lets_retrieve(_REPOSITORY)
+    await globex.lets_retrieve(_REPOSITORY)
+
+    assert await acme.num_snippets(_typing_in_pay()) == 0
+
+    assert await acme.keeps(2), "nothing was indexed"
+
+
+async def test_what_is_kept_is_sealed(acme: Customer) -> None:
+    rows = b"".join(acme.chunks())
+
+    for plain in (b"total_of", b"read_frame", b"pay.py", _REPOSITORY.encode()):
+        assert plain not in rows
+        assert plain.hex().encode() not in rows
+
+
+async def test_later_ones_carry_what_is_near(acme: Customer) -> None:
+    assert await acme.num_snippets(_typing_in_cart()) == 0
+
+    assert await _comes_to_carry(acme)
+
+
+async def test_the_neighbour_gets_none_of_it(installation: Place, globex: Customer) -> None:
+    before = num_questions_served(installation)
+    assert await globex.num_snippets(_typing_in_cart()) == 0
+
+    async def is_answered() -> bool:
+        return num_questions_served(installation) > before
+
+    assert await until(is_answered, patience_s=_PATIENCE_S), "the question was never answered"
+    await asyncio.sleep(_ASK_EVERY_S)
+    assert await globex.num_snippets(_typing_in_cart()) == 0
+
+
+async def test_consent_that_is_withdrawn_ends_it_at_once(acme: Customer) -> None:
+    assert await acme.num_snippets(_typing_in_cart()) > 0
+
+    await acme.lets_retrieve()
+
+    assert acme.chunks() == []
+    assert await acme.num_snippets(_typing_in_cart()) == 0
+
+
+@pytest.fixture
+def library(services: Services, database: None, pooling: Pooling) -> Library:
+    with serving_embeddings() as unused:
+        made = make_library("initech", unused)
+    engine = EmbeddingEngine(pooling.url, model=pooling.model)
+    return replace(made, desk=replace(made.desk, embedder=engine))
+
+
+def test_what_is_near_in_meaning_is_found_before_what_is_not(library: Library) -> None:
+    for path, text in (("net.py", SOCKETS), ("pay.py", INVOICES), ("image.py", IMAGES)):
+        library.keep(path, text)
+
+    money = library.ask("# how much does the shopping cart cost altogether\ndef cart_cost(")
+    network = library.ask("# send a packet to the server over tcp\ndef send(sock")
+
+    assert money[0].path == "pay.py"
+    assert network[0].path == "net.py"
+
+
+async def _comes_to_carry(customer: Customer) -> bool:
+    async def carries() -> bool:
+        await asyncio.sleep(_ASK_EVERY_S)
+        return await customer.num_snippets(_typing_in_cart()) > 0
+
+    return await until(carries, patience_s=_PATIENCE_S)
+
+
+def _typing_in_pay() -> Frame:
+    """With another file open beside it."""
+    before, after = INVOICES.split("    if invoice.discount")
+    return _frame(
+        path="pay.py",
+        prefix=before,
+        suffix=f"    if invoice.discount{after}",
+        files=[{"path": "net.py", "text": SOCKETS}],
+    )
+
+
+def _typing_in_cart() -> Frame:
+    """With no other file open."""
+    prefix = "# what does the customer have to pay for the invoice, taxes included\ndef cost("
+    return _frame(path="cart.py", prefix=prefix, suffix="\n", files=[])
+
+
+def _frame(**fields: object) -> Frame:
+    shared = {"id": "1", "mode": "fim", "repository": {"name": _REPOSITORY}, "max_tokens": 4}
+    return shared | fields
