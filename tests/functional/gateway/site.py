@@ -80,6 +80,12 @@ class Site:
         self.num_ids += 1
         return f"id-{self.num_ids}"
 
+    async def metrics(self) -> str:
+        """The page that Prometheus reads."""
+        async with aiohttp.ClientSession() as session, session.get(self.metrics_url) as response:
+            assert response.status == 200
+            return await response.text()
+
     async def num_running(self) -> int:
         return await num_running(self.engine_url)
 

@@ -6,7 +6,6 @@ import secrets
 import sys
 from typing import Any, Final
 
-import aiohttp
 import pytest
 
 from caret.capacity.measured import Totals, totals
@@ -18,14 +17,8 @@ pytestmark = pytest.mark.engine
 _NUM_REQUESTS: Final = 4
 
 
-async def scrape(site: Site) -> str:
-    async with aiohttp.ClientSession() as session, session.get(site.metrics_url) as response:
-        assert response.status == 200
-        return await response.text()
-
-
 async def counted(site: Site) -> Totals:
-    return totals([await scrape(site)])
+    return totals([await site.metrics()])
 
 
 def frame_of(site: Site, code: CodeText) -> Frame:
@@ -74,15 +67,15 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
         await stream.send({**outcome, "chars": 4, "after_ms": 10})
 
         async def is_counted() -> bool:
-            page = await scrape(site)
+            page = await site.metrics()
             return 'caret_outcomes_total{event="accepted"}' in page and 'finish="cancelled"' in page
 
         assert await until(is_counted)
-        assert _line(await scrape(site), "caret_clients ") >= 1
+        assert _line(await site.metrics(), "caret_clients ") >= 1
 
 
 async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> None:
-    page = await scrape(site)
+    page = await site.metrics()
 
     assert _line(page, "caret_seats_taken ") == 0
     assert _line(page, "caret_pool_requests{") == 0
@@ -95,7 +88,7 @@ async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> 
 
 
 async def test_each_metric_is_told_once(site: Site) -> None:
-    kinds = [line for line in (await scrape(site)).splitlines() if line.startswith("# TYPE")]
+    kinds = [line for line in (await site.metrics()).splitlines() if line.startswith("# TYPE")]
 
     assert len(kinds) > 20
     assert sorted(set(kinds)) == sorted(kinds)
@@ -120,7 +113,7 @@ async def test_nothing_of_a_customer_s_text_is_among_the_metrics(site: Site) -> 
         await stream.send({"type": "complete", "id": site.new_id(), "mode": plants[4]})
         await stream.receive()
 
-    page = await scrape(site)
+    page = await site.metrics()
 
     assert "caret_completions_total" in page
     assert [plant for plant in plants if plant in page] == []

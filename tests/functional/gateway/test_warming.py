@@ -1,0 +1,116 @@
+"""Warming over the real engine: what stays put of a prompt is cached before somebody types."""
+
+from collections.abc import Awaitable
+from typing import Final
+
+import pytest
+
+from tests.benchmarks.code_text import SUFFIX, CodeText
+from tests.functional.gateway.site import Frame, Site, ask, until
+
+pytestmark = pytest.mark.engine
+_NUM_OTHERS: Final = 3
+# Short enough to stand in a prompt whole: of a longer file it has an outline of 300 tokens at most.
+_OTHER_TOKENS: Final = 180
+_STABLE_TOKENS: Final = 400  # of the prompt's, fewer than these others make
+# Behind the stable part: a part of a block of 32, and what stands around the cursor.
+_MAX_UNCACHED_TOKENS: Final = 32 + 32
+_WARMED: Final = 'caret_warm_ups_total{outcome="warmed"}'
+
+
+class File:
+    """A file in an editor, with others open beside it, in a repository that nobody has seen."""
+
+    def __init__(self, site: Site, code: CodeText) -> None:
+        self._site = site
+        self._name = site.new_id()
+        samples = [
+            code.sample(mode="fim", num_tokens=_OTHER_TOKENS, max_tokens=4).prefix
+            for _ in range(_NUM_OTHERS)
+        ]
+        self.context: Frame = {
+            "path": f"{self._name}/main.py",
+            "language": "python",
+            "files": [
+                {"path": f"{self._name}/{n}.py", "text": text} for n, text in enumerate(samples)
+            ],
+            "repository": {"name": self._name},
+        }
+
+    def opened(self) -> Frame:
+        return {"type": "open", "text": f"first = 1\n{SUFFIX}", **self.context}
+
+    def completion(self, prefix: str = "first = ") -> Frame:
+        frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 4}
+        return {**frame, **self.context, "id": self._site.new_id()}
+
+
+async def test_the_first_completion_of_an_opened_file_finds_its_context_cached(
+    site: Site, code: CodeText
+) -> None:
+    file, num_records = File(site, code), await site.num_records()
+
+    async with site.stream() as stream:
+        await _warms(site, stream.send(file.opened()))
+        _, done = await ask(stream, file.completion())
+
+    assert _is_warm(done["meta"])
+    (record,) = await site.records_after(num_records)
+    assert record.request_id == done["meta"]["request_id"], "a warm-up was recorded"
+
+
+async def test_a_file_that_was_not_opened_is_cold(site: Site, code: CodeText) -> None:
+    async with site.stream() as stream:
+        _, done = await ask(stream, File(site, code).completion())
+
+    assert done["meta"]["prompt_tokens"] > _STABLE_TOKENS
+    assert done["meta"]["cached_tokens"] == 0
+
+
+async def test_the_neighbour_finds_nothing_of_a_warm_up(site: Site, code: CodeText) -> None:
+    file = File(site, code)
+
+    async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
+        await _warms(site, acme.send(file.opened()))
+        _, done = await ask(globex, file.completion())
+
+    assert done["meta"]["cached_tokens"] == 0
+
+
+async def test_the_first_completion_of_a_repository_warms_it_though_it_is_taken_back(
+    site: Site, code: CodeText
+) -> None:
+    file = File(site, code)
+    first = file.completion()
+
+    async def asks_and_takes_it_back() -> None:
+        await stream.send({"type": "complete", **first})
+        await stream.send({"type": "cancel", "id": first["id"]})
+        assert (await stream.receive())["finish"] == "cancelled"
+
+    async with site.stream() as stream:
+        await _warms(site, asks_and_takes_it_back())
+        _, done = await ask(stream, file.completion("second = "))
+
+    assert _is_warm(done["meta"])
+
+
+def _is_warm(meta: Frame) -> bool:
+    num_uncached = meta["prompt_tokens"] - meta["cached_tokens"]
+    return bool(meta["cached_tokens"] > _STABLE_TOKENS and num_uncached < _MAX_UNCACHED_TOKENS)
+
+
+async def _warms(site: Site, action: Awaitable[None]) -> None:
+    """Does it, and waits for the warm-up that follows."""
+    before = await _num_warmed(site)
+    await action
+
+    async def has_warmed() -> bool:
+        return await _num_warmed(site) > before
+
+    assert await until(has_warmed), "nothing was warmed"
+
+
+async def _num_warmed(site: Site) -> float:
+    lines = (await site.metrics()).splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(_WARMED))
