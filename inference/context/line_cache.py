@@ -11,7 +11,7 @@ from detect_secrets.util.filetype import FileType
 
 from caret.foundation.clock import Clock
 from inference.context.brief_memory import BriefMemory, Holder, digest
-from inference.context.redact import redact_line
+from inference.context.redact import redact_lines
 from inference.context.tokens import Tokens
 
 MAX_LINES: Final = 100_000  # of a generation; about 400 bytes each
@@ -30,6 +30,6 @@ class LineCache:
         person = kind.name[:16].encode()
 
         def make(places: list[int]) -> list[list[int]]:
-            return self._tokens.encode_each([redact_line(lines[n], kind) for n in places])
+            return self._tokens.encode_each(redact_lines([lines[n] for n in places], kind))
 
         return self._memory.all_of([digest(line, holder, person) for line in lines], make)

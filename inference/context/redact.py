@@ -8,7 +8,7 @@ What is replaced is what the rule matched; of a private key all lines go.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from detect_secrets.filters import heuristic
@@ -47,6 +47,8 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 from detect_secrets.util.filetype import FileType, determine_file_type
+
+from inference.context.suspicion import suspects
 
 REDACTED: Final = "REDACTED"
 # A longer line is data; some of the expressions need time that grows with its square.
@@ -100,8 +102,16 @@ def redact_line(line: str, kind: FileType) -> str:
     return line
 
 
+def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
+    """The same for each, in a fraction of the time."""
+    redacted = list(lines)
+    for place in suspects(lines):
+        redacted[place] = redact_line(redacted[place], kind)
+    return redacted
+
+
 def redact_text(text: str, kind: FileType) -> str:
-    return "".join(redact_line(line, kind) for line in text.splitlines(keepends=True))
+    return "".join(redact_lines(text.splitlines(keepends=True), kind))
 
 
 def without_private_keys(text: str) -> str:
