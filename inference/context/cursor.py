@@ -18,14 +18,27 @@ class Surrounding:
     def without_closers(self) -> "Surrounding":
         """With the suffix from the next line on, where the cursor's own line says no more than what
         an editor has closed; else as it is."""
-        rest, newline, following = self.suffix.partition("\n")
-        if not _CLOSERS.fullmatch(rest.strip()):
+        rest = line_after(self.suffix)
+        if not rest or not _CLOSERS.fullmatch(rest.strip()):
             return self
-        return Surrounding(self.prefix, newline + following, self.healed)
+        return Surrounding(self.prefix, self.suffix[len(rest) :], self.healed)
 
     def healing(self, split_word: Callable[[str], tuple[str, str]]) -> "Surrounding":
         """Without the word that is being typed."""
-        line = self.prefix.rpartition("\n")[2]
+        line = line_before(self.prefix)
         kept, healed = split_word(line)
+        if not healed:
+            return self
         prefix = self.prefix[: len(self.prefix) - len(line)] + kept
         return Surrounding(prefix, self.suffix, healed)
+
+
+def line_before(prefix: str) -> str:
+    """What stands before the cursor on its line. A text is never divided for it: it may be long."""
+    return prefix[prefix.rfind("\n") + 1 :]
+
+
+def line_after(suffix: str) -> str:
+    """What stands behind the cursor on its line."""
+    end = suffix.find("\n")
+    return suffix if end < 0 else suffix[:end]

@@ -9,6 +9,7 @@ from typing import Final
 from inference.completion.arrival import DraftFile
 from inference.completion.retrieved import Snippet
 from inference.context.brief_memory import Holder, digest
+from inference.context.cursor import line_after
 from inference.context.exclude import is_context
 from inference.context.outline import MAX_OUTLINE_TOKENS, head_of, outline
 from inference.context.passage import Window
@@ -63,7 +64,7 @@ class Encoder:
             safe = rest + newline + redact_text(following, self._kind)
             return self.plain(safe)[: max(0, max_tokens)]
         seen = head(seen, max_chars=max_chars)
-        end = self._tokens.first_line_end(seen) if seen.partition("\n")[0].strip() else 0
+        end = self._tokens.first_line_end(seen) if line_after(seen).strip() else 0
         typed = self.plain(seen[:end]) if end else []
         passage = self._passages.first(seen[end:], self._kind, max_tokens=max_tokens)
         return passage.beginning(typed, max_tokens=max_tokens)

@@ -10,6 +10,7 @@ from typing import Final
 from caret.contracts.policy import Mode
 from caret.foundation.grammars import Grammar, grammar_of
 from inference.completion.request import CompletionRequest
+from inference.context.cursor import line_after, line_before
 
 _BRACKET: Final = re.compile(r"(?:[{(\[]|=>|->)\s*$")
 _COLON: Final = re.compile(r"(?:[:{(\[])\s*(?:#.*)?$")
@@ -34,13 +35,18 @@ _ENDS_DOCUMENTATION: Final = re.compile(r"(?:\"\"\"|'''|\*/|-->)\s*$")
 def is_single_line(request: CompletionRequest) -> bool:
     if request.is_raw or request.mode is not Mode.INLINE:
         return False
-    above, _, line_before = request.prefix.rpartition("\n")
-    if request.suffix.partition("\n")[0].strip():
+    before = line_before(request.prefix)
+    if line_after(request.suffix).strip():
         return True
     opens = _OPENS.get(grammar_of(request.language, request.path) or Grammar.C, _BRACKET)
-    if line_before.strip():
-        return opens.search(line_before) is None
-    return not _begins_paragraph(above.rpartition("\n")[2], opens)
+    if before.strip():
+        return opens.search(before) is None
+    return not _begins_paragraph(_line_above(request.prefix), opens)
+
+
+def _line_above(prefix: str) -> str:
+    end = prefix.rfind("\n")
+    return prefix[prefix.rfind("\n", 0, max(0, end)) + 1 : max(0, end)]
 
 
 def _begins_paragraph(line_above: str, opens: re.Pattern[str]) -> bool:

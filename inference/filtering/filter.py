@@ -15,6 +15,7 @@ from caret.foundation.ids import TenantId
 from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.variant import Variant
+from inference.context.cursor import line_before
 from inference.context.prompt import Prompt
 from inference.context.redact import file_type
 from inference.filtering.credentials import has_credential, held_from
@@ -61,8 +62,8 @@ async def filter(
         around = surroundings_of(request, is_single_line=prompt.is_single_line)
         syntax = _syntax(request, admitted.variant)
         cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
-        line_before = request.prefix.rpartition("\n")[2]
-        gate = Gate(_checks(admitted, syntax, public_code), line_before=line_before)
+        checks = _checks(admitted, syntax, public_code)
+        gate = Gate(checks, line_before=line_before(request.prefix))
         texts = _filtered(chunks, Healer(prompt.healed), cutter, gate, account)
     async with aclosing(texts):
         yield texts

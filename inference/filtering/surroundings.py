@@ -5,30 +5,31 @@ from typing import Final
 
 from caret.contracts.policy import Mode
 from inference.completion.request import CompletionRequest
+from inference.context.cursor import line_after, line_before
 from inference.filtering.cut import Surroundings
 
 _TEXT: Final = re.compile(r"\S")
 
 
 def surroundings_of(request: CompletionRequest, *, is_single_line: bool) -> Surroundings:
-    line_before = request.prefix.rpartition("\n")[2]
-    line_after, _, after = request.suffix.partition("\n")
-    is_fresh_line = not line_before.strip()
+    before, rest = line_before(request.prefix), line_after(request.suffix)
+    is_fresh_line = not before.strip()
     return Surroundings(
         is_single_line=is_single_line,
         is_fresh_line=is_fresh_line,
-        min_indent=_min_indent(request.mode, line_before, is_fresh_line=is_fresh_line),
+        min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
         ends_at_blank_line=request.mode is Mode.INLINE,
-        rest_of_line=line_after.strip(),
-        next_line=_first_line_of_text(after),
+        rest_of_line=rest.strip(),
+        next_line=_first_line_of_text(request.suffix, len(rest) + 1),
     )
 
 
-def _first_line_of_text(text: str) -> str:
-    found = _TEXT.search(text)
+def _first_line_of_text(text: str, start: int) -> str:
+    """Of the lines from `start` on."""
+    found = _TEXT.search(text, start)
     if found is None:
         return ""
-    start = text.rfind("\n", 0, found.start()) + 1
+    start = max(start, text.rfind("\n", 0, found.start()) + 1)
     end = text.find("\n", found.start())
     return text[start : end if end >= 0 else len(text)].rstrip()
 
