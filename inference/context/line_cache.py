@@ -30,6 +30,6 @@ class LineCache:
         person = kind.name[:16].encode()
 
         def make(places: list[int]) -> list[list[int]]:
-            return self._tokens.encode_each(redact_lines([lines[n] for n in places], kind))
+            return self._tokens.encode_lines(redact_lines([lines[n] for n in places], kind))
 
         return self._memory.all_of([digest(line, holder, person) for line in lines], make)

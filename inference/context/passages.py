@@ -27,9 +27,9 @@ class Passages:
         """Of the text's end, all lines that may fit."""
 
         def make() -> Passage:
-            lines = self._writer.tokens.lines(text)[::-1]
-            encoded = self._enough(lines, kind, max_tokens)
-            return passage_of(lines[: len(encoded)][::-1], encoded[::-1])
+            lines = self._writer.tokens.lines(text)
+            encoded = self._enough(lines, kind, max_tokens, step=-1)
+            return passage_of(lines[len(lines) - len(encoded) :], encoded)
 
         return self._writer.passages.one(self._key("last", text, kind, max_tokens), make)
 
@@ -38,7 +38,7 @@ class Passages:
 
         def make() -> Passage:
             lines = self._writer.tokens.lines(text)
-            encoded = self._enough(lines, kind, max_tokens)
+            encoded = self._enough(lines, kind, max_tokens, step=1)
             return passage_of(lines[: len(encoded)], encoded)
 
         return self._writer.passages.one(self._key("first", text, kind, max_tokens), make)
@@ -46,15 +46,19 @@ class Passages:
     def _key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
         return digest(text, self._holder, f"{end} {kind.value} {max_tokens}".encode())
 
-    def _enough(self, lines: Sequence[str], kind: FileType, max_tokens: int) -> list[list[int]]:
-        """The tokens of the first lines: of those that fit, and of a few more. In steps, because
-        what is not shown need not be encoded."""
-        ends = list(accumulate(map(len, lines), initial=0))
+    def _enough(
+        self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
+    ) -> list[list[int]]:
+        """The tokens of the first lines (`step` -1: the last), of those that fit and of a few more.
+        Not of all at once, because what is not shown need not be encoded."""
+        ordered = lines[::step]
+        ends = list(accumulate(map(len, ordered), initial=0))
         encoded: list[list[int]] = []
         while max_tokens >= 0 and len(encoded) < len(lines):
             start = len(encoded)
             num_chars = max(max_tokens, _MIN_STEP_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
-            encoded += self._writer.lines.encode(lines[start:end], self._holder, kind)
+            part = ordered[start:end][::step]  # as they stand in the text
+            encoded += self._writer.lines.encode(part, self._holder, kind)[::step]
             max_tokens -= sum(map(len, encoded[start:]))
-        return encoded
+        return encoded[::step]

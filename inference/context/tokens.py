@@ -2,7 +2,8 @@
 
 import json
 import re
-from itertools import chain
+from bisect import bisect_left
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,7 @@ class Tokens:
             each.no_truncation()
             each.no_padding()
         self._line_seam = self._find_line_seam()
+        self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
 
     def token_id(self, token: str) -> int | None:
@@ -83,6 +85,25 @@ class Tokens:
         """Several texts at once, on several cores where that helps."""
         return _encode(self._plain, texts)
 
+    def encode_lines(self, lines: list[str]) -> list[list[int]]:
+        """The same as encode_each; in two thirds of the time where the lines are those of an ASCII
+        text, which is then encoded in one piece."""
+        text = "".join(lines)
+        if not text.isascii() or self.lines(text) != lines:
+            return self.encode_each(lines)
+        token_ids = self.encode(text)
+        # How many bytes they stand for, up to each of them.
+        ends = list(accumulate(map(self._num_bytes.__getitem__, token_ids), initial=0))
+        encoded, start, num_bytes = [], 0, 0
+        for line in lines:
+            num_bytes += len(line)
+            end = bisect_left(ends, num_bytes, start)
+            if end == len(ends) or ends[end] != num_bytes:
+                return self.encode_each(lines)
+            encoded.append(token_ids[start:end])
+            start = end
+        return encoded
+
     def encode_raw(self, text: str) -> list[int]:
         """Like encode, but markers in the text are markers."""
         return _encode(self._with_markers, [text])[0]
@@ -94,6 +115,12 @@ class Tokens:
             if list(chain.from_iterable(parts)) == whole:
                 return seam
         return None
+
+
+def _bytes_by_id(tokenizer: Tokenizer) -> dict[int, int]:
+    """Of how many bytes of ASCII text each token is made; wrong where it is not made of bytes, so
+    to be checked by what the tokens of a text add up to."""
+    return {identifier: len(token) for token, identifier in tokenizer.get_vocab().items()}
 
 
 def _with_special_markers(tokenizer_json: str) -> str:

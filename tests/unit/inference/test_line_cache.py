@@ -23,13 +23,13 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tokens: Tokens = load_tokens(str(WEIGHTS))
         self.num_lines = 0
-        encode_each = self.tokens.encode_each
+        encode_lines = self.tokens.encode_lines
 
-        def counting(texts: list[str]) -> list[list[int]]:
-            self.num_lines += len(texts)
-            return encode_each(texts)
+        def counting(lines: list[str]) -> list[list[int]]:
+            self.num_lines += len(lines)
+            return encode_lines(lines)
 
-        monkeypatch.setattr(self.tokens, "encode_each", counting)
+        monkeypatch.setattr(self.tokens, "encode_lines", counting)
 
 
 @pytest.fixture

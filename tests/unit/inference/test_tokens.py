@@ -71,11 +71,44 @@ def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() ->
     assert encode_by_line(tokens, CODE) == tokens.encode(CODE)
 
 
-def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -> None:
+def unseamed() -> Tokens:
     words = Tokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "word": 2}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    return Tokens(words)
 
-    assert Tokens(words).lines("word\nword\n") == ["word\nword\n"]
+
+def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -> None:
+    assert unseamed().lines("word\nword\n") == ["word\nword\n"]
+
+
+KINDS = {"before": TOKENS, "after": Tokens(byte_level(_QWEN)), "unseamed": unseamed()}
+ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_lines_encoded_together_have_the_tokens_of_each(kind: str, data: st.DataObject) -> None:
+    tokens = KINDS[kind]
+    lines = tokens.lines(data.draw(st.text(data.draw(ALPHABETS), max_size=60)))
+    some = data.draw(st.lists(st.sampled_from(lines), max_size=6))  # in any order, some twice
+
+    assert tokens.encode_lines(lines) == tokens.encode_each(lines)
+    assert tokens.encode_lines(some) == tokens.encode_each(some)
+
+
+def test_a_texts_lines_are_encoded_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[str] = []
+    encode_each = TOKENS.encode_each
+
+    def noting(texts: list[str]) -> list[list[int]]:
+        pieces.extend(texts)
+        return encode_each(texts)
+
+    monkeypatch.setattr(TOKENS, "encode_each", noting)
+
+    TOKENS.encode_lines(TOKENS.lines(CODE))
+
+    assert pieces == [CODE]
 
 
 def test_a_folder_without_a_tokenizer_is_named() -> None:
