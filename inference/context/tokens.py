@@ -89,7 +89,7 @@ class Tokens:
         """The same as encode_each; in two thirds of the time where the lines are those of an ASCII
         text, which is then encoded in one piece."""
         text = "".join(lines)
-        if not text.isascii() or self.lines(text) != lines:
+        if not text.isascii() or self.lines(text) != lines or not self.has_line_seams:
             return self.encode_each(lines)
         token_ids = self.encode(text)
         # How many bytes they stand for, up to each of them.
@@ -98,7 +98,7 @@ class Tokens:
         for line in lines:
             num_bytes += len(line)
             end = bisect_left(ends, num_bytes, start)
-            if end == len(ends) or ends[end] != num_bytes:
+            if ends[-1] != len(text) or ends[end] != num_bytes:
                 return self.encode_each(lines)
             encoded.append(token_ids[start:end])
             start = end
