@@ -6,12 +6,12 @@ from django.conf import settings
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.logs import configure_logging
 from caret.foundation.web.paced_closing import PacedWebSocket
-from caret.wiring import data_plane_config
+from caret.wiring.config import data_plane_config
 from inference.consumers.generation import MAX_BODY_BYTES
 from inference.gateway.frames import MAX_FRAME_CHARS
 
 
-def main(application: str = "caret.wiring:gateway_application") -> int:
+def main(application: str = "caret.wiring.application:gateway_application") -> int:
     """Runs until SIGTERM or SIGINT. Raises BadSetting before anything is started.
 
     `application`: module and factory, for whoever wants to look at the process from inside.

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from caret.gateway_process import main
-from caret.wiring import gateway_application
+from caret.wiring.application import gateway_application
 from inference.consumers.base import Receive, Scope, SendMessage
 
 PATH: Final = "/benchmark/stalls"

@@ -6,7 +6,7 @@ import pytest
 
 from caret.embedded.paths import home_from_environment
 from caret.foundation.home import home_folder
-from caret.wiring import data_plane_config
+from caret.wiring.config import data_plane_config
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -1,27 +1,20 @@
-"""The composition root: reads the environment and puts the data plane together."""
+"""The data plane, put together and kept running for as long as it is open."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import aiohttp
-import structlog
 from redis.asyncio import Redis
 
-from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
 from caret.foundation.collector import Collector, collector_replaced
-from caret.foundation.crypto import parse_root_secret
-from caret.foundation.environment import env_bool, env_int, env_list, env_secret, env_text
 from caret.foundation.grammars import load_all
-from caret.foundation.home import home_folder
-from caret.foundation.logs import describe
+from caret.wiring.background import Run, kept_running
+from caret.wiring.metrics import Sources, metrics_served
 from inference.config import DataPlaneConfig
-from inference.consumers.application import GatewayApplication
 from inference.context.chat_template import load_chat_template
 from inference.context.snippets import NoSnippets, Snippets
 from inference.context.tokens import load_tokens
@@ -54,14 +47,8 @@ from inference.prefix_cache.feed import KvEventFeed, Publication
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.prefix_cache.warm import Warmer
-from inference.recording.admission_gauges import AdmissionGauges
-from inference.recording.background import Background
-from inference.recording.engines import EngineWatch
-from inference.recording.gauges import Gauges
 from inference.recording.journal import FileJournal
-from inference.recording.lag import LoopLag
 from inference.recording.metrics import CountedJournal, Metrics
-from inference.recording.metrics_page import metrics_page
 from inference.recording.record import Observer, Recorder
 from inference.recording.redis_shipment import RedisShipment
 from inference.recording.slow import SlowLog
@@ -70,10 +57,6 @@ from inference.routing.route import Router
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
-_AFTER_DEFECT_S: Final = 1.0
-_COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_TRACE_SHARE: Final = 0.1  # a span costs 10 us, a completion has ten
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,64 +67,6 @@ class Links:
     engines: HttpClient
     session: aiohttp.ClientSession  # for what is asked beside the requests
     claims: ClaimQueue
-
-
-def data_plane_config() -> DataPlaneConfig:
-    """From the environment. Raises BadSetting."""
-    home = home_folder()
-    return DataPlaneConfig(
-        root_secret=parse_root_secret(
-            env_secret("CARET_ROOT_SECRET", default_file=home / "secrets" / "root")
-        ),
-        redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
-        pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
-        journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
-        allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
-        experiments_file=_optional_path("CARET_EXPERIMENTS"),
-        public_code_file=_optional_path("CARET_PUBLIC_CODE"),
-        has_retrieval=env_bool("CARET_RETRIEVAL", False),
-        max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
-        max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
-        first_token_targets_ms=_first_token_targets_ms(),
-        max_connections_per_key=env_int(
-            "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
-        ),
-        max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
-        max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
-        metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
-        metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),
-        metrics_tenants=env_int("CARET_METRICS_TENANTS", 0, low=0, high=1_000),
-        exports_traces=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
-        trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
-    )
-
-
-def _first_token_targets_ms() -> dict[Mode, float]:
-    """80% of what users are promised, so that shedding begins before it is broken."""
-    inline, fim, block, chat = (
-        env_int(f"CARET_SHED_{name}_MS", default, low=1, high=600_000)
-        for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))
-    )
-    return {
-        Mode.INLINE: inline,
-        Mode.FIM: fim,
-        Mode.BLOCK: block,
-        Mode.DOCSTRING: block,
-        Mode.CHAT: chat,
-    }
-
-
-def _optional_path(name: str) -> Path | None:
-    text = env_text(name, "")
-    return Path(text) if text else None
-
-
-def gateway_application() -> GatewayApplication:
-    """The factory that the ASGI server calls."""
-    config = data_plane_config()
-    return GatewayApplication(
-        lambda: open_data_plane(config), allowed_origins=config.allowed_origins
-    )
 
 
 @asynccontextmanager
@@ -167,36 +92,46 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         load_all()
         links = Links(redis, engines, session, ClaimQueue())
         plane = _plane(config, clock, authority, recorder, links)
-        leases = plane.admission.quotas.leases
-        shipment = RedisShipment(redis)
-        tasks = [
-            asyncio.create_task(_keep_running("snapshots", SnapshotFeed(redis, authority).run)),
-            asyncio.create_task(_keep_running("journal", partial(journal.run, shipment))),
-            asyncio.create_task(_keep_running("leases", leases.run)),
-            asyncio.create_task(_keep_running("newest", _newest_feed(plane, links).run)),
-            asyncio.create_task(
-                _keep_running("warm-ups", partial(plane.warmer.run, partial(warm, plane)))
-            ),
-            asyncio.create_task(_keep_running("speculation", plane.router.speculation.run)),
-            asyncio.create_task(_keep_running("health", _prober(plane, session).run)),
-            asyncio.create_task(_keep_running("collector", _collector(plane).run)),
-            *(asyncio.create_task(_keep_running("kv_events", feed.run)) for feed in _feeds(plane)),
-            *(asyncio.create_task(_keep_running("retrieval", run)) for run in _couriers(plane)),
-        ]
-        try:
-            async with _metrics_served(config, plane, metrics, _Sources(journal, session)):
-                with collector_replaced():
-                    yield plane
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await leases.close()
-            await journal.close(shipment)
+        async with (
+            _delivered(journal, RedisShipment(redis)) as shipping,
+            _given_back(plane.admission.quotas.leases) as renewing,
+            kept_running((("journal", shipping), ("leases", renewing), *_work(plane, links))),
+            metrics_served(config, plane, metrics, Sources(journal, session)),
+        ):
+            with collector_replaced():
+                yield plane
 
 
-def _newest_feed(plane: DataPlane, links: Links) -> NewestFeed:
-    return NewestFeed(links.redis, links.claims, plane.admission.newest)
+@asynccontextmanager
+async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
+    """Yields what ships the journal meanwhile; what is left at the end is shipped then."""
+    try:
+        yield partial(journal.run, shipment)
+    finally:
+        await journal.close(shipment)
+
+
+@asynccontextmanager
+async def _given_back(leases: Leases) -> AsyncIterator[Run]:
+    """Yields what renews them meanwhile."""
+    try:
+        yield leases.run
+    finally:
+        await leases.close()
+
+
+def _work(plane: DataPlane, links: Links) -> Iterator[tuple[str, Run]]:
+    """What runs beside the requests, by name."""
+    yield "snapshots", SnapshotFeed(links.redis, plane.authority).run
+    yield "newest", NewestFeed(links.redis, links.claims, plane.admission.newest).run
+    yield "warm-ups", partial(plane.warmer.run, partial(warm, plane))
+    yield "speculation", plane.router.speculation.run
+    yield "health", _prober(plane, links.session).run
+    yield "collector", _collector(plane).run
+    for feed in _feeds(plane):
+        yield "kv_events", feed.run
+    if isinstance(plane.snippets, Retrieval):
+        yield "retrieval", plane.snippets.courier.run
 
 
 @asynccontextmanager
@@ -209,52 +144,6 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Observer, ...]
 
     async with exported_traces(share=config.trace_share) as traces:
         yield (traces,)
-
-
-class _Sources(NamedTuple):
-    """What metrics tell of besides the plane."""
-
-    journal: FileJournal
-    session: aiohttp.ClientSession
-
-
-@asynccontextmanager
-async def _metrics_served(
-    config: DataPlaneConfig, plane: DataPlane, metrics: Metrics, sources: _Sources
-) -> AsyncIterator[None]:
-    if not config.metrics_port:
-        yield
-        return
-    lag = LoopLag(plane.clock)
-    engines = EngineWatch(VllmMetrics(sources.session), plane.router.pools.replicas())
-    gauges = Gauges(
-        seats=plane.admission.seats,
-        authority=plane.authority,
-        pools=plane.router.pools,
-        replicas=plane.router.replicas,
-        journal=sources.journal,
-    )
-    tasks = [
-        asyncio.create_task(_keep_running("lag", lag.run)),
-        asyncio.create_task(_keep_running("engines", engines.run)),
-    ]
-    admission = AdmissionGauges(plane.admission.load, plane.admission.quotas)
-    background = Background(plane.warmer, plane.router.speculation)
-    families = (
-        metrics.families,
-        gauges.families,
-        admission.families,
-        engines.families,
-        lag.families,
-        background.families,
-    )
-    try:
-        async with metrics_page(families, host=config.metrics_host, port=config.metrics_port):
-            yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
@@ -280,24 +169,8 @@ def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> Snip
     return Retrieval(redis, root_secret=config.root_secret, clock=clock)
 
 
-def _couriers(plane: DataPlane) -> list[Callable[[], Awaitable[None]]]:
-    snippets = plane.snippets
-    return [snippets.courier.run] if isinstance(snippets, Retrieval) else []
-
-
 def _collector(plane: DataPlane) -> Collector:
     return Collector(plane.clock, is_quiet=lambda: plane.admission.seats.num_taken == 0)
-
-
-async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
-    """A defect in the background is logged and does not end the work: without it revocations or
-    records would stop in silence."""
-    while True:
-        try:
-            await run()
-        except Exception as defect:  # noqa: BLE001  # the edge of a background task
-            log.error("background.defect", task=name, **describe(defect))
-            await asyncio.sleep(_AFTER_DEFECT_S)
 
 
 def _plane(

@@ -1,0 +1,1 @@
+"""The composition root: reads the environment and puts the data plane together."""

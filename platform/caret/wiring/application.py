@@ -1,0 +1,12 @@
+"""The factory that the ASGI server calls."""
+
+from caret.wiring.config import data_plane_config
+from caret.wiring.plane import open_data_plane
+from inference.consumers.application import GatewayApplication
+
+
+def gateway_application() -> GatewayApplication:
+    config = data_plane_config()
+    return GatewayApplication(
+        lambda: open_data_plane(config), allowed_origins=config.allowed_origins
+    )

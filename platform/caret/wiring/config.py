@@ -1,0 +1,63 @@
+"""The data plane's settings, read from the environment once."""
+
+from pathlib import Path
+from typing import Final
+
+from caret.contracts.policy import Mode
+from caret.foundation.crypto import parse_root_secret
+from caret.foundation.environment import env_bool, env_int, env_list, env_secret, env_text
+from caret.foundation.home import home_folder
+from inference.config import DataPlaneConfig
+
+_COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_TRACE_SHARE: Final = 0.1  # a span costs 10 us, a completion has ten
+
+
+def data_plane_config() -> DataPlaneConfig:
+    """From the environment. Raises BadSetting."""
+    home = home_folder()
+    return DataPlaneConfig(
+        root_secret=parse_root_secret(
+            env_secret("CARET_ROOT_SECRET", default_file=home / "secrets" / "root")
+        ),
+        redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
+        pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
+        journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
+        allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
+        experiments_file=_optional_path("CARET_EXPERIMENTS"),
+        public_code_file=_optional_path("CARET_PUBLIC_CODE"),
+        has_retrieval=env_bool("CARET_RETRIEVAL", False),
+        max_completions=env_int("CARET_MAX_COMPLETIONS", 512, low=1, high=100_000),
+        max_tenant_share_percent=env_int("CARET_MAX_TENANT_SHARE", 25, low=1, high=100),
+        first_token_targets_ms=_first_token_targets_ms(),
+        max_connections_per_key=env_int(
+            "CARET_MAX_CONNECTIONS_PER_KEY", 1_000, low=1, high=1_000_000
+        ),
+        max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
+        max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
+        metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
+        metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),
+        metrics_tenants=env_int("CARET_METRICS_TENANTS", 0, low=0, high=1_000),
+        exports_traces=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
+        trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
+    )
+
+
+def _first_token_targets_ms() -> dict[Mode, float]:
+    """80% of what users are promised, so that shedding begins before it is broken."""
+    inline, fim, block, chat = (
+        env_int(f"CARET_SHED_{name}_MS", default, low=1, high=600_000)
+        for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))
+    )
+    return {
+        Mode.INLINE: inline,
+        Mode.FIM: fim,
+        Mode.BLOCK: block,
+        Mode.DOCSTRING: block,
+        Mode.CHAT: chat,
+    }
+
+
+def _optional_path(name: str) -> Path | None:
+    text = env_text(name, "")
+    return Path(text) if text else None
