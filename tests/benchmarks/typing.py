@@ -5,6 +5,10 @@ layout asks for one token of its own prompt, in random order and in a namespace 
 none finds what another has left; the engine tells how many of the prompt's tokens it had. A request
 counts as superseded when the next change comes before its first token would have been there.
 
+`gateway` is the whole way of the default layout: an editor's frames over WebSocket to a gateway
+before the same engine, as many tokens as an inline completion takes, and what its numbers say.
+Where the filter ends a completion before the engine does, the engine does not tell what was cached.
+
     python -m tests.benchmarks.typing [--up .caret/up.json] [--recording FILE] [--keystrokes 300]
 """
 
@@ -15,6 +19,7 @@ import random
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -23,6 +28,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from caret.client.stream import Stream, open_stream
 from caret.contracts.policy import Mode
 from caret.embedded.engine import MAX_CONTEXT_TOKENS, Model, engine_from_environment
 from caret.foundation.clock import SystemClock
@@ -34,7 +40,7 @@ from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from tests.benchmarks.editing import Change, Session, made, recorded, states
 from tests.benchmarks.figures import Report, median, percentile, rounded, say, spread
-from tests.benchmarks.installation import engine_of, new_tenant, own_home
+from tests.benchmarks.installation import engine_of, new_tenant, own_gateway, own_home
 
 LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
 OURS: Final = "stable"
@@ -99,11 +105,42 @@ class Engine:
         return len(token_ids), cached_tokens, (first_s - began_s) * 1000
 
 
+@dataclass(slots=True)
+class Gateway:
+    """An editor's way of asking, and how it went."""
+
+    stream: Stream
+    asked: list[Asked] = field(default_factory=list)  # of typing, where the engine told
+    finishes: Counter[str] = field(default_factory=Counter)
+    num_asked: int = 0
+
+    async def ask(self, change: Change, request: CompletionRequest, pause_ms: float | None) -> None:
+        """`pause_ms` before the next change; None: there is none."""
+        self.num_asked += 1
+        await self.stream.send({"type": "complete", "id": str(self.num_asked), **_frame(request)})
+        while (answer := await self.stream.receive())["type"] == "delta":
+            pass
+        if answer["type"] == "error":
+            raise RuntimeError(f"the gateway refused: {answer['code']}")
+        meta = answer["meta"]
+        self.finishes[answer["finish"]] += 1
+        first_ms = meta["first_token_ms"] or meta["total_ms"]
+        is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
+        if meta["cached_tokens"] is not None and change.kind == "typing":
+            told = (meta["prompt_tokens"], meta["cached_tokens"], first_ms)
+            self.asked.append(Asked(change.kind, *told, is_superseded))
+
+
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("typing")
-    with own_home() as home, engine_of(options.up, home) as engine_url:
-        asyncio.run(_measure(engine_url, options, report))
+    with (
+        own_home() as home,
+        engine_of(options.up, home) as engine_url,
+        own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
+    ):
+        way = (running.gateway_url, running.acme_key)
+        asyncio.run(_measure(engine_url, way, options, report))
     return report.exit_status
 
 
@@ -116,7 +153,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-async def _measure(engine_url: str, options: argparse.Namespace, report: Report) -> None:
+async def _measure(
+    engine_url: str, way: tuple[str, str], options: argparse.Namespace, report: Report
+) -> None:
     model = engine_from_environment(0).model
     tokens = load_tokens(model.path)
     layouts = [
@@ -132,14 +171,16 @@ async def _measure(engine_url: str, options: argparse.Namespace, report: Report)
         )
         for name in LAYOUTS
     ]
-    async with aiohttp.ClientSession() as session:
-        engine = Engine(engine_url, model, session)
+    async with aiohttp.ClientSession() as session, open_stream(*way) as stream:
+        engine, gateway = Engine(engine_url, model, session), Gateway(stream)
         for number, each in enumerate(_sessions(options)):
             say(f"session {number + 1}: {each.path}, {len(layouts[0].of('typing'))} keystrokes yet")
-            await _replay(engine, layouts, each)
+            await _replay(engine, layouts, gateway, each)
             if len(layouts[0].of("typing")) >= options.keystrokes:
                 break
     _tell(report, {layout.name: layout for layout in layouts})
+    _tell_asked(report, "gateway", gateway.asked)
+    report.figure("gateway.asked", gateway.num_asked, "requests", finishes=gateway.finishes)
 
 
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
@@ -148,19 +189,23 @@ def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     return made(options.keystrokes, seed=options.seed)
 
 
-async def _replay(engine: Engine, layouts: Sequence[Layout], session: Session) -> None:
+async def _replay(
+    engine: Engine, layouts: Sequence[Layout], gateway: Gateway, session: Session
+) -> None:
     snapshot, _ = new_tenant("benchmark", root_secret=bytes(32))
     principal = Principal(credential=snapshot.credentials[0], snapshot=snapshot)
     asks = list(islice(_asks(session), _MAX_CHANGES))
     opened = _request(session, "", session.text)
     for layout in layouts:
         await engine.first_token(layout, _admitted(principal, opened))
+    await gateway.ask(Change(0.0, "jump", 0), opened, None)
     for (change, request), (following, _) in pairwise([*asks, asks[-1]]):
         pause_ms = following.at_ms - change.at_ms
         for layout in random.sample(layouts, len(layouts)):
             told = await engine.first_token(layout, _admitted(principal, request))
             is_superseded = following is not change and pause_ms < DEBOUNCE_MS + told[-1]
             layout.asked.append(Asked(change.kind, *told, is_superseded))
+        await gateway.ask(change, request, None if following is change else pause_ms)
 
 
 def _asks(session: Session) -> Iterator[tuple[Change, CompletionRequest]]:
@@ -182,6 +227,21 @@ def _request(session: Session, prefix: str, suffix: str) -> CompletionRequest:
         stop=(),
         is_raw=False,
     )
+
+
+def _frame(request: CompletionRequest) -> dict[str, Any]:
+    return {
+        "mode": request.mode.value,
+        "path": request.path,
+        "prefix": request.prefix,
+        "suffix": request.suffix,
+        "files": [
+            {"path": file.path, "text": file.text, "edited_at": file.edited_at}
+            for file in request.files
+        ],
+        "repository": {"name": request.repository},
+        "max_tokens": request.max_tokens,
+    }
 
 
 def _admitted(principal: Principal, request: CompletionRequest) -> Admitted:
@@ -207,12 +267,13 @@ def _tell(report: Report, layouts: dict[str, Layout]) -> None:
 
 
 def _tell_layout(report: Report, name: str, typed: list[Asked], every: list[Asked]) -> None:
+    _tell_asked(report, name, typed, of_all_changes=rounded(_cached_percent(every)))
+
+
+def _tell_asked(report: Report, name: str, typed: list[Asked], **more: Any) -> None:
     cached = _cached_percent(typed)
-    more = {
-        "prompt_tokens": rounded(median([each.prompt_tokens for each in typed])),
-        "of_all_changes": rounded(_cached_percent(every)),
-    }
-    if name == OURS:
+    more["prompt_tokens"] = rounded(median([each.prompt_tokens for each in typed]))
+    if name in (OURS, "gateway"):
         target = f"at least {MIN_CACHED_PERCENT:g}"
         passed = cached >= MIN_CACHED_PERCENT
         report.judged(f"{name}.cached", cached, "%", passed=passed, target=target, **more)
