@@ -1,9 +1,10 @@
 """Programs that a benchmark measures: started on cores of their own, and what they cost."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +12,11 @@ from caret.embedded.http_health import answers_ok
 from caret.embedded.part import ProgramPart
 from caret.embedded.paths import REPOSITORY
 from caret.embedded.process import ChildSpec, dying_with_parent
+from tests.benchmarks.figures import Report, say
 from tests.benchmarks.installation import Home, started
 
 Cores = frozenset[int]
+MAX_NEIGHBOURS: Final = 0.1  # cores, on average: what a machine does when nobody uses it
 _READY_TIMEOUT_S: Final = 60.0
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
@@ -79,6 +82,29 @@ def waited_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
+@dataclass(slots=True)
+class Neighbours:
+    """What everybody but this process and its children does with the cores, from now on."""
+
+    _began_s: float = field(default_factory=time.monotonic)
+    _others_s: float = field(default_factory=lambda: _others_cpu_s())
+
+    def tell(self, report: Report, name: str) -> None:
+        """So that one knows which of the figures taken meanwhile are the machine's, not ours."""
+        num_cores = (_others_cpu_s() - self._others_s) / (time.monotonic() - self._began_s)
+        is_quiet = num_cores <= MAX_NEIGHBOURS
+        if not is_quiet:
+            say(f"Others used {num_cores:.1f} cores meanwhile: do not trust these figures.")
+        report.figure(name, num_cores, "cores of others", is_quiet=is_quiet)
+
+
+def _others_cpu_s() -> float:
+    """Also what a hypervisor gave to other machines."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    idle, waiting = fields[3:5]
+    return (sum(fields) - idle - waiting) / _TICKS_PER_S - cpu_s(os.getpid())
+
+
 def memory_mb(pid: int) -> float:
     """Resident, of the process and its children."""
     return sum(_resident_kb(each) for each in _family(pid)) / 1024
@@ -86,14 +112,19 @@ def memory_mb(pid: int) -> float:
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    for child in children:
-        yield from _family(int(child))
+    with suppress(FileNotFoundError):  # it or a thread of it has just ended
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                yield from _family(int(child))
 
 
 def _own_cpu_s(pid: int) -> float:
     # The name, in brackets, may hold blanks.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:  # it has just ended
+        return 0.0
+    fields = text.rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])
     return (user + system) / _TICKS_PER_S
 

@@ -14,6 +14,7 @@ from typing import Final
 PREFIX_CHARS: Final = 4_800
 SUFFIX_CHARS: Final = 2_400
 _MAX_NAME_CHARS: Final = 24
+_WORD_CHARS: Final = 6  # a longer run of letters that make no word might be a secret
 _MAX_FILE_CHARS: Final = 400_000  # tables of data, beyond that
 
 
@@ -27,19 +28,25 @@ class Place:
 
 @dataclass(slots=True)
 class Typist:
-    """Asks after each character. Every request differs from the one before by one character."""
+    """Asks after each character. Every request differs from the one before by one character, and
+    nothing is asked twice for a long time: an engine would find all of it cached."""
 
     number: int
     place: Place
     name: str = ""
+    num_names: int = 0  # that were given up for another one
 
     def type(self) -> tuple[str, str]:
         """The texts before and after the cursor, one character later."""
         if len(self.name) >= _MAX_NAME_CHARS:
-            self.name = ""
-        letters = string.ascii_lowercase
-        self.name += letters[(self.number + 7 * len(self.name)) % len(letters)]
+            self.name, self.num_names = "", self.num_names + 1
+        is_between = len(self.name) % _WORD_CHARS == _WORD_CHARS - 1
+        self.name += "_" if is_between else self._letter()
         return self.place.prefix + self.name, self.place.suffix
+
+    def _letter(self) -> str:
+        letters = string.ascii_lowercase
+        return letters[(self.number + 7 * len(self.name) + 3 * self.num_names) % len(letters)]
 
 
 def typists(num: int) -> list[Typist]:

@@ -31,7 +31,8 @@ class Seen:
     finish: str  # "error" with any code
     end_ms: float  # as the client sees it
     first_ms: float | None  # the first text, as the client sees it; None: it had none
-    gateway_first_ms: float | None  # the engine's first token, as the gateway tells; None: none
+    # Until the engine's first token was at the gateway, as it tells; None: there was none.
+    gateway_first_ms: float | None
     gateway_total_ms: float | None  # as the gateway tells
 
     @property
@@ -39,9 +40,8 @@ class Seen:
         return self.finish == "shed"
 
     @property
-    def edge_ms(self) -> float | None:
-        """How long the first token took at the gateway's edge."""
-        return self.first_ms if self.first_ms is not None else self.gateway_first_ms
+    def ended_s(self) -> float:
+        return self.asked_s + self.end_ms / 1000
 
 
 class WatchedLine(WebSocketLine):
@@ -74,9 +74,9 @@ class WatchedLine(WebSocketLine):
 class Editors:
     """Each with a connection of its own and in a file of its own; one request at a time."""
 
-    url: str
     keys: Sequence[str]
     num: int
+    url: str = ""  # of the gateway, by the time that they open their connections
     typing: list[Typist] = field(default_factory=list)
     lines: list[WatchedLine] = field(default_factory=list)
     free: deque[int] = field(default_factory=deque)
@@ -102,8 +102,7 @@ class Editors:
         began_s = now_s = due_s = time.perf_counter()
         while now_s - began_s < seconds:
             due_s += random.expovariate(rate)
-            if (wait_s := due_s - time.perf_counter()) > 0:
-                await asyncio.sleep(wait_s)
+            await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
             if self.free:
                 self._ask(self.free.popleft(), self.free.append)
             else:
@@ -154,6 +153,7 @@ class Editors:
                 "mode": "inline",
                 "path": f"src/module_{number}.py",
                 "language": "python",
+                # As many plug-ins do: a window that slides, so that little of it is cached.
                 "prefix": prefix[-_PREFIX_CHARS:],
                 "suffix": suffix[:_SUFFIX_CHARS],
                 "repository": {"name": "burst"},
