@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Final
 
 # Lines kept on either side, and characters looked through for what opens and closes blocks.
-SIZES: Final = ((12, 8), (60, 40))
-_MAX_CHARS: Final = (6_000, 12_000)
+SIZES: Final = ((8, 6), (40, 25))
+_MAX_CHARS: Final = (4_000, 8_000)
 _MAX_JOINED_LINES: Final = 20  # between `if (a) {` and the `} else {` that is kept because of it
 # Lines of a block that go on with one of their own indentation.
 _GOES_ON: Final = re.compile(
@@ -55,6 +55,8 @@ def excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
     lines = tail.split("\n")
     if len(tail) < len(prefix) and len(lines) > 1:
         del lines[0]  # the end of a line
+    elif len(lines) > 1 and _num_closed(lines[0]) > 0:
+        del lines[0]  # as well: the text begins within it
     indent = _indent(lines[-1]) if lines[-1].strip() else len(lines[-1])
     after = head.split("\n")
     if len(head) < len(suffix) and len(after) > 1:
@@ -69,7 +71,7 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
     start = _whole_from(lines, num_kept)
     indent = next((_indent(line) for line in lines[start:] if line.strip()), 0)
     kept = lines[start:][::-1]
-    position = start
+    position = top = start  # what is kept begins at `top`
     while position > 0:
         position -= 1
         line = lines[position]
@@ -79,10 +81,11 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
             indent = _indent(line)
             if (begun := _begun(line)) is not None:
                 kept += [line, begun]
+                top = position
                 continue
             first = _opening(lines, position)
-            kept += lines[first : _end_of_head(lines, position)][::-1]
-            position = first
+            kept += lines[first : min(top, _end_of_head(lines, position))][::-1]
+            position = top = first
         if indent == 0 and not _GOES_ON.match(kept[-1].lstrip()):
             break
     return kept[::-1]
@@ -171,16 +174,19 @@ def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     end = _whole_to(lines, num_kept)
     kept = lines[:end]
     last = next((_indent(line) for line in kept[:0:-1] if line.strip()), indent)
+    depth = 0  # brackets that lines left out have opened
     for line in lines[end:]:
-        if not line.strip():
-            continue
         here = _indent(line)
-        is_closing = _CLOSES.match(line.lstrip()) is not None
-        if here < last or (here == last and is_closing):
+        if here > last or not line.strip():
+            continue
+        is_theirs = depth > 0
+        depth = max(0, depth - _num_closed(line))
+        is_closing = _CLOSES.match(line, here) is not None and not is_theirs
+        if is_closing or here < last:
             last = here
-            if is_closing:
-                kept.append(line.rstrip().rstrip(","))  # what came after it is left out
-        if here == 0:
+        if is_closing:
+            kept.append(line.rstrip().rstrip(","))  # what came after it is left out
+        if here == 0 and not is_theirs:
             break
     return kept
 

@@ -2,18 +2,20 @@
 
 "Before" is the file without the line that is being written: where that parses, the completed line
 has to parse, too, or to be something that can be finished (an open bracket, a block without its
-body). Where it does not, or the line says that it goes on, the completion may be as broken as the
-half-written line was. When in doubt it is sound: the filter withholds only what it is sure of.
+body). Where it does not, the completion may be as broken as the file is without the line; there,
+and where the line says that it goes on, as broken as the half-written line was. When in doubt it is
+sound: the filter withholds only what it is sure of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final
 
 from tree_sitter import Node, Parser, Tree
 
 from caret.foundation.grammars import Grammar, load
-from inference.filtering.excerpt import SIZES, Excerpt, excerpt
+from inference.filtering.excerpt import Excerpt, excerpt
 from inference.filtering.unfinished import finishes, is_within_text
 
 Parse = Callable[[bytes], Tree]  # the port to the parser
@@ -32,37 +34,56 @@ def parser_of(grammar: Grammar) -> Parse:
     return Parser(load(grammar)).parse
 
 
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """What was asked about last, as it is or finished."""
+
+    completion: str
+    within: Excerpt
+    tree: Tree
+
+
 class Syntax:
-    """The syntax around one cursor. Parses when it is asked, at most eight times a question."""
+    """The syntax around one cursor. Parses when it is asked: once where nothing is broken, twice
+    where nothing is more broken than it was, else up to ten times."""
 
     def __init__(self, grammar: Grammar, parse: Parse, *, prefix: str, suffix: str) -> None:
         self._grammar = grammar
         self._parse_bytes = parse
         self._prefix = prefix
         self._suffix = suffix
-        self._whole: tuple[str, Tree] | None = None  # the completion asked about last, finished
+        self._parsed: _Parsed | None = None
         self._near: Excerpt = excerpt(prefix, suffix, 0)
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_sound(self, completion: str) -> bool:
         """Whether the file is no more broken with the completion than it was before."""
-        self._whole = (completion, self._parse_with(completion))
-        if not self._damage_of(self._whole[1]) or self._is_prose:
+        tree = self._parse(self._near.before + completion + self._near.after)
+        self._parsed = _Parsed(completion, self._near, tree)
+        damage = self._damage_of(tree)
+        if not damage or self._is_prose or damage <= self._settled_nearby:
             return True
-        settled = self._settled
-        allowed = settled
-        if settled or not self._is_whole(completion):
-            allowed = max(settled, self._unwritten)
-        near = self._near
-        rest, newline, below = near.after.partition("\n")
-        written = near.before + completion
-        line = near.line_before + completion + rest
-        for finish in ("", *finishes(self._grammar, line)):
-            tree = self._parse(f"{written}{rest}{finish}{newline}{below}")
-            if self._damage_of(tree) <= allowed:
-                self._whole = (completion, tree)
+        for finished in self._finished(completion, tree):
+            if self._is_allowed(self._damage_of(finished), completion):
+                self._parsed = _Parsed(completion, self._wide, finished)
                 return True
         return False
+
+    def _finished(self, completion: str, nearby: Tree) -> Iterator[Tree]:
+        """The text with the completion as it is (`nearby`: in the smaller excerpt), and with what
+        it may have begun finished."""
+        wide = self._wide
+        rest, newline, below = wide.after.partition("\n")
+        written = wide.before + completion + rest
+        yield nearby if wide is self._near else self._parse(f"{written}{newline}{below}")
+        for finish in finishes(self._grammar, wide.line_before + completion + rest):
+            yield self._parse(f"{written}{finish}{newline}{below}")
+
+    def _is_allowed(self, damage: int, completion: str) -> bool:
+        if damage <= self._settled:
+            return True
+        may_go_on = self._settled or not self._is_whole(completion)
+        return bool(may_go_on) and damage <= self._unwritten
 
     @cached_property
     def _is_prose(self) -> bool:
@@ -73,20 +94,23 @@ class Syntax:
         return has_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
 
     @cached_property
+    def _settled_nearby(self) -> int:
+        """The damage without the line being written."""
+        return self._damage(self._near.settled)
+
+    @cached_property
+    def _wide(self) -> Excerpt:
+        """Where the smaller excerpt is damaged, a larger one may show that it is the excerpt's."""
+        return excerpt(self._prefix, self._suffix, 1) if self._settled_nearby else self._near
+
+    @cached_property
     def _settled(self) -> int:
-        """The damage without the line being written. Where there is some, a larger excerpt may show
-        that it is the excerpt's; from now on that is what is looked at."""
-        settled = self._damage(self._near.settled)
-        for size in range(1, len(SIZES)):
-            if settled:
-                self._near = excerpt(self._prefix, self._suffix, size)
-                settled = self._damage(self._near.settled)
-        return settled
+        return self._damage(self._wide.settled) if self._settled_nearby else 0
 
     @cached_property
     def _unwritten(self) -> int:
         """The damage with the half-written line as it stands."""
-        return self._damage(self._near.before + self._near.after)
+        return self._damage(self._wide.before + self._wide.after)
 
     def _is_whole(self, completion: str) -> bool:
         if self._grammar in _LENIENT:
@@ -99,13 +123,14 @@ class Syntax:
         indentation does not tell: at the top of a file, after the first definition (or anything
         else of several lines). To be asked after `is_sound`; not over where the text is not whole.
         """
-        if self._whole is None or self._whole[0] != completion:
+        parsed = self._parsed
+        if parsed is None or parsed.completion != completion:
             return False
-        tree, line = self._whole[1], completion[line_start:]
+        tree, line = parsed.tree, completion[line_start:]
         is_top = not self._near.line_before and line[:1].strip()
         if not is_top or tree.root_node.has_error:
             return False
-        cursor = self._offset(self._near.before)
+        cursor = self._offset(parsed.within.before)
         first = cursor + _num_bytes(completion) - _num_bytes(completion.lstrip())
         return _is_over(
             tree.root_node, first=first, line=cursor + _num_bytes(completion[:line_start])
@@ -127,9 +152,6 @@ class Syntax:
         if self._has_tag and _PHP_TAG not in text:
             text = f"{_PHP_TAG} {text}"
         return self._parse_bytes(text.encode("utf-8", "replace"))
-
-    def _parse_with(self, completion: str) -> Tree:
-        return self._parse(self._near.before + completion + self._near.after)
 
     def _offset(self, before: str) -> int:
         """In the bytes that were parsed, of the end of `before`."""

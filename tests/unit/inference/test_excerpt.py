@@ -30,6 +30,26 @@ def test_a_head_on_several_lines_is_kept_whole() -> None:
     assert excerpt(prefix, "", 0).before.startswith("def f(\n    a,\n    b,\n):\n")
 
 
+def test_a_line_within_which_the_text_begins_opens_nothing() -> None:
+    torn = f"rue, 0.1))\n    def f(self):\n{FILLER}        b = "
+
+    assert excerpt(torn, "", 0).before.startswith("    def f(self):\n        a9")
+
+
+def test_a_head_that_reaches_the_nearest_lines_is_kept_once() -> None:
+    prefix = "from a import (\n    b,\n    c,\n    d,\n)\n\n\ne = [\n    'b',\n    'c',\n    'd"
+
+    assert excerpt(prefix, "", 0).before == prefix
+
+
+def test_what_closes_brackets_that_are_left_out_is_left_out() -> None:
+    suffix = f"\n{FILLER}\n    def g(\n        self,\n    ):\n        pass\n"
+
+    kept = excerpt("class A:\n    def f(self):\n        b = ", suffix, 0).after
+
+    assert ")" not in kept
+
+
 def test_a_branch_is_kept_with_a_beginning_of_its_own() -> None:
     prefix = f"def f(a):\n    if a:\n{FILLER}    else:\n{FILLER}        c = "
 

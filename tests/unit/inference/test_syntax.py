@@ -210,8 +210,28 @@ def test_a_broken_line_costs_a_few_parses() -> None:
     is_sound, parser = _in_big("b = a) + 1")
 
     assert not is_sound
-    assert parser.num_calls <= 8
-    assert parser.num_bytes < 20_000
+    assert parser.num_calls == 2
+    assert parser.num_bytes < 2_000
+
+
+def test_what_is_no_more_broken_than_it_was_is_parsed_twice() -> None:
+    parser = CountingParser(parser_of(Grammar.PYTHON))
+    prefix = f"{METHOD}\ndef f(:\n    pass\n\n\ndef g(a):\n    return "
+    syntax = Syntax(Grammar.PYTHON, parser, prefix=prefix, suffix="\n")
+
+    assert syntax.is_sound("a")
+    assert parser.num_calls == 2
+
+
+def test_what_only_the_excerpt_has_broken_is_looked_at_in_a_larger_one() -> None:
+    words = "    Some words.\n" * 24
+    suffix = f'\n    b: int,\n    c: int,\n) -> int:\n    """\n{words}    """\n    return b\n'
+    syntax = Syntax(
+        Grammar.PYTHON, parser_of(Grammar.PYTHON), prefix="def f(\n    a", suffix=suffix
+    )
+
+    assert syntax.is_sound(": int,")
+    assert not syntax.is_sound(": int,]")
 
 
 def test_a_file_that_was_broken_may_stay_so() -> None:
