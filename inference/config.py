@@ -27,6 +27,7 @@ class DataPlaneConfig:
     # might have been missed. Long enough for a Redis fail-over.
     max_snapshot_age_s: float
     max_engine_stall_s: float  # without a byte from an engine
+    engine_look_s: float  # between two looks at what engines count
     metrics_host: str
     metrics_port: int  # 0: no metrics are served
     metrics_tenants: int  # so many have a label of their own in the metrics; 0: none
@@ -40,6 +41,7 @@ class DataPlaneConfig:
             "max_connections_per_key",
             "max_snapshot_age_s",
             "max_engine_stall_s",
+            "engine_look_s",
         ):
             if getattr(self, name) <= 0:
                 raise BadSetting(f"{name} must be more than 0.")

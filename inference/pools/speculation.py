@@ -17,7 +17,6 @@ from inference.completion.account import Account
 from inference.pools.acceptance import Acceptances, Estimate, Kind, Window
 from inference.pools.catalog import Pools, Replica
 
-LOOK_EVERY_S: Final = 10.0
 MAX_LOOK_S: Final = 2.0
 MIN_WINDOW_TOKENS: Final = 50  # else the window stays open
 MAX_FOREIGN: Final = 0.2  # of what the engine has generated
@@ -79,16 +78,28 @@ class Speculation:
         estimate = self._estimates.get(_kind(pool, language))
         return estimate is None or not estimate.is_low
 
-    def ended(self, account: Account) -> None:
-        watched = self._watched.get(account.replica)
-        if watched is not None and account.request is not None and account.generated_tokens:
-            kind = _kind(account.pool, account.request.language)
-            watched.generated[kind] += account.generated_tokens
+    def began(self, account: Account) -> None:
+        if self._watched:
+            self._under_way[id(account)] = _Followed(account)
 
-    async def run(self) -> None:
+    def ended(self, account: Account) -> None:
+        followed = self._under_way.pop(id(account), None)
+        if followed is not None:
+            self._count(followed)
+
+    def _count(self, followed: _Followed) -> None:
+        """What it has generated since it was last counted."""
+        account = followed.account
+        watched = self._watched.get(account.replica)
+        more = account.generated_tokens - followed.counted
+        if watched is not None and account.request is not None and more:
+            watched.generated[_kind(account.pool, account.request.language)] += more
+            followed.counted = account.generated_tokens
+
+    async def run(self, *, every_s: float) -> None:
         """Until it is cancelled; where nothing is to be watched, without looking."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(every_s)
             await self.look()
 
     async def look(self) -> None:

@@ -8,7 +8,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from inference.pools.catalog import Replica
 
-READ_EVERY_S: Final = 10.0
 MAX_READ_S: Final = 2.0
 Values = dict[str, list[float]]
 
@@ -32,10 +31,10 @@ class EngineWatch:
         self._replicas = tuple(replicas)
         self._told: dict[str, Values | None] = {}  # by the replica's name
 
-    async def run(self) -> None:
+    async def run(self, *, every_s: float) -> None:
         while True:
             await self.round()
-            await asyncio.sleep(READ_EVERY_S)
+            await asyncio.sleep(every_s)
 
     async def round(self) -> None:
         async with asyncio.TaskGroup() as group:

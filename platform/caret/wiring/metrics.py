@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 import aiohttp
@@ -54,5 +55,6 @@ async def metrics_served(
         background.families,
     )
     page = metrics_page(families, host=config.metrics_host, port=config.metrics_port)
-    async with kept_running((("lag", lag.run), ("engines", engines.run))), page:
+    watching = partial(engines.run, every_s=config.engine_look_s)
+    async with kept_running((("lag", lag.run), ("engines", watching))), page:
         yield

@@ -95,7 +95,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
             _given_back(plane.admission.quotas.leases) as renewing,
-            kept_running((("journal", shipping), ("leases", renewing), *_work(plane, links))),
+            kept_running(
+                (("journal", shipping), ("leases", renewing), *_work(config, plane, links))
+            ),
             metrics_served(config, plane, metrics, Sources(journal, session)),
         ):
             with collector_replaced():
@@ -120,12 +122,12 @@ async def _given_back(leases: Leases) -> AsyncIterator[Run]:
         await leases.close()
 
 
-def _work(plane: DataPlane, links: Links) -> Iterator[tuple[str, Run]]:
+def _work(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Iterator[tuple[str, Run]]:
     """What runs beside the requests, by name."""
     yield "snapshots", SnapshotFeed(links.redis, plane.authority).run
     yield "newest", NewestFeed(links.redis, links.claims, plane.admission.newest).run
     yield "warm-ups", partial(plane.warmer.run, partial(warm, plane))
-    yield "speculation", plane.router.speculation.run
+    yield "speculation", partial(plane.router.speculation.run, every_s=config.engine_look_s)
     yield "health", _prober(plane, links.session).run
     yield "collector", _collector(plane).run
     for feed in _feeds(plane):
