@@ -1,9 +1,9 @@
 """Which languages a pool's speculating replicas are good for.
 
 Looks at the engines' counters again and again, lays beside them what this gateway's own completions
-have generated there, and leaves the rest to `acceptance`. A window in which the engine has
-generated much that is not ours (another gateway's, or of completions that were cancelled) says
-nothing.
+have generated there by then, those under way included, and leaves the rest to `acceptance`. A
+window in which the engine has generated much that is not ours (another gateway's, or of completions
+that were cancelled) says nothing.
 """
 
 import asyncio
@@ -52,6 +52,14 @@ class _Watched:
     generated: Counter[Kind] = field(default_factory=Counter)  # ours, since then
 
 
+@dataclass(slots=True)
+class _Followed:
+    """A completion that is under way."""
+
+    account: Account
+    counted: int = 0  # of its tokens
+
+
 class Speculation:
     """Of replicas that speculate, in pools that have others: elsewhere nothing could follow."""
 
@@ -64,6 +72,7 @@ class Speculation:
             replica.name: _Watched(replica, self._groups.setdefault(names, Acceptances()))
             for replica, names in _speculating(pools).items()
         }
+        self._under_way: dict[int, _Followed] = {}  # by the account's identity
         self._estimates: dict[Kind, Estimate] = {}
 
     @property
@@ -124,6 +133,10 @@ class Speculation:
             return
         if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
             counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
+            # Not when they end: a completion may be as long as a window, and would be in the wrong
+            # one, on both sides too much to say anything.
+            for followed in self._under_way.values():
+                self._count(followed)
             _close_window(watched, _Counters(*counters))
 
 

@@ -23,11 +23,17 @@ class Observer(Protocol):
         """Takes note of a completion that has ended, whoever asked; in microseconds."""
 
 
+class Follower(Observer, Protocol):
+    def began(self, account: Account) -> None:
+        """A completion has begun, and its account may be looked at until it ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recorder:
     journal: Journal
     clock: Clock
     observers: tuple[Observer, ...] = ()  # load, metrics, traces
+    followers: tuple[Follower, ...] = ()  # speculation
 
 
 @contextmanager
@@ -37,6 +43,8 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
     Requests that never were a tenant's (no valid key, no valid request) leave no record.
     """
     account = Account(arrival=arrival, clock=recorder.clock)
+    for follower in recorder.followers:
+        follower.began(account)
     try:
         yield account
     except Exception:
@@ -46,7 +54,7 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
         account.finish(Finish.CANCELLED)
         if account.principal is not None and account.request is not None:
             recorder.journal.append(_record_of(account, account.principal, account.request))
-        for observer in recorder.observers:
+        for observer in (*recorder.observers, *recorder.followers):
             observer.ended(account)
 
 

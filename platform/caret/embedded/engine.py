@@ -55,15 +55,17 @@ class EngineSettings:
     @property
     def entry(self) -> ReplicaEntry:
         """In the catalogue of pools."""
-        if self.stated.speculation is None:
-            return self.url
-        entry: dict[str, str | int] = {
-            "url": self.url,
-            "speculation": self.stated.speculation.value,
-        }
+        return self.url if self.stated.speculation is None else self.table
+
+    @property
+    def table(self) -> dict[str, str | int]:
+        """The entry's longer form."""
+        table: dict[str, str | int] = {"url": self.url}
+        if self.stated.speculation is not None:
+            table["speculation"] = self.stated.speculation.value
         if self.stated.max_cached_requests is not None:
-            entry["suffix_decoding_max_cached_requests"] = self.stated.max_cached_requests
-        return entry
+            table["suffix_decoding_max_cached_requests"] = self.stated.max_cached_requests
+        return table
 
 
 def engine_from_environment(port: int) -> EngineSettings:

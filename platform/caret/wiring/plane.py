@@ -208,7 +208,7 @@ def _plane(
             speculation=speculation,
         ),
         engine=VllmEngine(links.engines),
-        recorder=replace(recorder, observers=(*recorder.observers, speculation)),
+        recorder=replace(recorder, followers=(speculation,)),
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
         public_code=IndexFile(config.public_code_file) if config.public_code_file else None,

@@ -49,6 +49,11 @@ def _account(language: str, tokens: int, *, replica: Replica = DRAFTING) -> Acco
     return account
 
 
+def _serves(speculation: Speculation, account: Account) -> None:
+    speculation.began(account)
+    speculation.ended(account)
+
+
 async def _learnt(*, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED) -> Speculation:
     """From forty windows: python is accepted, html as told."""
     reader = FakeReader()
@@ -56,7 +61,7 @@ async def _learnt(*, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED)
     await speculation.look()
     for number in range(40):
         language, taken = ("html", accepted) if number % 2 else ("python", 90)
-        speculation.ended(_account(language, 100))
+        _serves(speculation, _account(language, 100))
         reader.generates(100 + foreign, drafted=100, accepted=taken)
         await speculation.look()
     return speculation
@@ -91,7 +96,7 @@ async def test_an_engine_that_was_restarted_counts_from_there() -> None:
     speculation = Speculation(make_pools(MIXED), reader, FakeClock())
     await speculation.look()
     for number in range(40):
-        speculation.ended(_account("html", 100))
+        _serves(speculation, _account("html", 100))
         reader.generates(100, drafted=100, accepted=10)
         if number == 20:
             reader.counters = dict.fromkeys(reader.counters, 0.0)
@@ -105,12 +110,37 @@ async def test_an_engine_that_does_not_answer_is_looked_at_later() -> None:
     speculation = Speculation(make_pools(MIXED), reader, FakeClock())
     await speculation.look()
     for number in range(60):
-        speculation.ended(_account("html", 100))
+        _serves(speculation, _account("html", 100))
         reader.generates(100, drafted=100, accepted=10)
         reader.is_away = number % 2 == 0
         await speculation.look()
 
     assert not speculation.suits(MIXED.name, "html")
+
+
+async def test_completions_longer_than_a_window_are_counted_where_they_generate() -> None:
+    reader = FakeReader()
+    speculation = Speculation(make_pools(MIXED), reader, FakeClock())
+    await speculation.look()
+    account = _account("html", 0)
+    for number in range(60):
+        if number % 5 == 0:  # one ends, the next begins
+            speculation.ended(account)
+            account = _account("html", 0)
+            speculation.began(account)
+        account.generated_tokens += 100
+        reader.generates(100, drafted=100, accepted=10)
+        await speculation.look()
+
+    assert not speculation.suits(MIXED.name, "html")
+
+
+async def test_nothing_is_held_of_completions_that_have_ended() -> None:
+    speculation = Speculation(make_pools(MIXED), FakeReader(), FakeClock())
+
+    _serves(speculation, _account("html", 100))
+
+    assert not speculation._under_way
 
 
 def _replicas_of(router: Router, language: str) -> set[str]:
