@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from caret.embedded.engine import engine_from_environment, engine_part
+from caret.embedded.engine_arguments import check_arguments
 from caret.embedded.part import Part, await_ready
 from caret.embedded.pools import ReplicaEntry
 from tests.benchmarks.figures import say
@@ -26,10 +27,17 @@ class OwnReplica:
 
 
 @contextmanager
-def own_replicas(count: int, *, arguments: tuple[str, ...] = ()) -> Iterator[list[OwnReplica]]:
-    """They start side by side: most of a start is waiting for one core."""
+def own_replicas(count: int) -> Iterator[list[OwnReplica]]:
+    with own_replicas_of(*([()] * count)) as replicas:
+        yield replicas
+
+
+@contextmanager
+def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
+    """One for each of these arguments. They start side by side: most of a start is waiting for
+    one core."""
     with ExitStack() as stack:
-        replicas = [_launched(stack, arguments) for _ in range(count)]
+        replicas = [_launched(stack, each) for each in arguments]
         for replica in replicas:
             say(f"{replica.name} starts")
             await_ready(replica.part)
@@ -42,7 +50,9 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     settings = engine_from_environment(port)
     publishing = _publishing(f"tcp://127.0.0.1:{events}", f"tcp://127.0.0.1:{replay}")
     settings = replace(
-        settings, extra_arguments=(*settings.extra_arguments, *publishing, *arguments)
+        settings,
+        extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
+        stated=check_arguments(arguments, {}),
     )
     part = engine_part(settings, paths=home.paths, environment=home.environment)
     part.launch()
@@ -51,7 +61,7 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
         url=settings.url,
         name=settings.url.removeprefix("http://"),
         entry={
-            "url": settings.url,
+            **settings.table,
             "kv_events": f"tcp://127.0.0.1:{events}",
             "kv_replay": f"tcp://127.0.0.1:{replay}",
         },

@@ -1,17 +1,28 @@
+import json
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.code_text import CodeText, tier_of
 from tests.benchmarks.installation import own_home
-from tests.benchmarks.replicas import OwnReplica, own_replicas
+from tests.benchmarks.replicas import OwnReplica, own_replicas_of
 from tests.functional.gateway.site import Site, own_site
+
+_NGRAM: Final = {
+    "method": "ngram",
+    "num_speculative_tokens": 2,
+    "prompt_lookup_min": 2,
+    "prompt_lookup_max": 3,
+}
+_LOOK_S: Final = 1  # at what engines count
 
 
 @pytest.fixture(scope="module")
 def replicas() -> Iterator[list[OwnReplica]]:
-    with own_replicas(2) as started:
+    """The second one speculates: what is tried of both is so with either."""
+    with own_replicas_of((), ("--speculative-config", json.dumps(_NGRAM))) as started:
         yield started
 
 
@@ -19,8 +30,10 @@ def replicas() -> Iterator[list[OwnReplica]]:
 def site(replicas: list[OwnReplica]) -> Iterator[Site]:
     """A gateway whose pools have both."""
     entries = [replica.entry for replica in replicas]
-    with own_home() as home, own_site(home, replicas[0].url, replicas=entries) as made:
-        yield made
+    with own_home() as home:
+        home.environment["CARET_ENGINE_LOOK_S"] = str(_LOOK_S)
+        with own_site(home, replicas[0].url, replicas=entries) as made:
+            yield made
 
 
 @pytest.fixture(scope="module")

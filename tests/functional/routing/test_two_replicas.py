@@ -1,17 +1,24 @@
-"""Two real replicas of one pool: where requests go, and what becomes of them when one dies."""
+"""Two real replicas of one pool, of which one speculates: where requests go, what becomes of them
+when one dies, and of languages for which speculation does not pay."""
 
+import re
 from dataclasses import dataclass
 
 import pytest
 
+from inference.pools.acceptance import MIN_ACCEPTANCE
 from inference.routing.affinity import CLEARLY_MORE
 from tests.benchmarks.code_text import SUFFIX, CodeText
 from tests.benchmarks.replicas import OwnReplica
 from tests.functional.gateway.site import Frame, Site, ask, until
+from tests.functional.routing.languages import assignments, files_at, numbers
 
 pytestmark = pytest.mark.engine
 _NUM_FILES = 8
 _PREFIX_TOKENS = CLEARLY_MORE + 150
+# Twelve windows of a second or of 50 tokens at the least; on a busy core three times that.
+_LEARNING_S = 75.0
+_TURN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +105,28 @@ async def test_a_dead_replicas_files_move_and_come_back_but_for_what_is_held_els
     assert came_back, "the files' share did not come back with their replica"
     assert all(held[path].replica == alive.name for path in of_dead)
     assert all(answer.cached_tokens > CLEARLY_MORE for answer in held.values())
+
+
+async def test_a_language_of_which_too_little_is_accepted_goes_to_the_one_that_does_not_speculate(
+    site: Site, replicas: list[OwnReplica]
+) -> None:
+    plain, speculating = replicas
+    copied = await files_at(speculating, site, "python", assignments)
+    guessed = await files_at(speculating, site, "csv", numbers)
+
+    async def has_learnt() -> bool:
+        # One after the other: of languages in the same mixture each time nothing could be told.
+        await copied.ask_for(_TURN_S)
+        return await guessed.ask_for(_TURN_S) == {plain.name}
+
+    assert await until(has_learnt, patience_s=_LEARNING_S), "nothing was learnt of speculation"
+    assert await copied.ask_for(0) == {speculating.name}
+    acceptance = _acceptance(await site.metrics())
+    assert acceptance["demo-fast", "python"] >= MIN_ACCEPTANCE > acceptance["demo-fast", "csv"]
+
+
+def _acceptance(page: str) -> dict[tuple[str, str], float]:
+    """By pool and language."""
+    lines = re.findall(r"caret_speculation_acceptance\{(.*)\} (\S+)", page)
+    named = ((dict(re.findall(r'(\w+)="([^"]*)"', labels)), value) for labels, value in lines)
+    return {(labels["pool"], labels["language"]): float(value) for labels, value in named}

@@ -1,0 +1,81 @@
+"""Files of languages, and somebody who has them completed at one replica."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tests.benchmarks.replicas import OwnReplica
+from tests.functional.gateway.site import Frame, Site, ask
+
+_NUM_FILES: Final = 4  # of each language, asked in at once
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass
+class Language:
+    """Files of a language, and somebody who asks in them."""
+
+    site: Site
+    name: str
+    write: Callable[[random.Random], str]  # what stands before the cursor
+    random: random.Random
+    paths: list[str]
+
+    async def ask(self, path: str, *, max_tokens: int = 64) -> str:
+        """The replica that has answered."""
+        frame: Frame = {
+            "mode": "fim",
+            "path": path,
+            "language": self.name,
+            "trigger": "manual",
+            "prefix": self.write(self.random),
+            "suffix": "\n",
+            "max_tokens": max_tokens,
+        }
+        async with self.site.stream() as stream:
+            _, done = await ask(stream, frame | {"id": self.site.new_id()})
+        return str(done["meta"]["replica"])
+
+    async def ask_for(self, seconds: float) -> set[str]:
+        """The replicas that have answered last."""
+        end_s = time.monotonic() + seconds
+        while True:
+            replicas = set(await asyncio.gather(*map(self.ask, self.paths)))
+            if time.monotonic() > end_s:
+                return replicas
+
+
+async def files_at(
+    replica: OwnReplica, site: Site, name: str, write: Callable[[random.Random], str]
+) -> Language:
+    """Of files whose home is the replica."""
+    language = Language(site, name, write, random.Random(20261121), [])
+    for number in range(16 * _NUM_FILES):
+        path = f"{name}/{number}"
+        if await language.ask(path, max_tokens=1) == replica.name:
+            language.paths.append(path)
+        if len(language.paths) == _NUM_FILES:
+            return language
+    raise AssertionError("no file has its home there")
+
+
+def assignments(chance: random.Random) -> str:
+    """The model goes on as it stands above: what an n-gram finds is right."""
+    names = [_word(chance) for _ in range(8)]
+    lines = "".join(f"        self.{name} = {name}\n" for name in names)
+    head = f"class {_word(chance).title()}:\n    def __init__(self, {', '.join(names)}):\n{lines}\n"
+    again = f"    def reset(self, {', '.join(names)}):\n        self.{names[0]} = {names[0]}\n"
+    return f"{head}{again}        self."
+
+
+def numbers(chance: random.Random) -> str:
+    """No number tells of the next, though some look alike."""
+    rows = [[str(chance.randrange(10_000)) for _ in range(8)] for _ in range(20)]
+    return "".join(f"{','.join(row)}\n" for row in rows)
+
+
+def _word(chance: random.Random) -> str:
+    return "".join(chance.choice(_LETTERS) for _ in range(6))
