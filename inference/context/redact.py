@@ -78,7 +78,7 @@ _ENTROPY: Final[tuple[HighEntropyStringsPlugin, ...]] = (
 _BASIC_AUTH: Final = tuple(BasicAuthDetector.denylist)
 _PRIVATE_KEY: Final = tuple(PrivateKeyDetector.denylist)
 # Every name in the library's list holds one of these; a test says so.
-_NAME_HINTS: Final = ("key", "pass", "pwd", "secret", "contrase")
+NAME_HINTS: Final = ("key", "pass", "pwd", "secret", "contrase")
 _NAMES: Final = re.compile("|".join(DENYLIST), re.IGNORECASE)
 # A group shorter than this is a part of the token's shape, not the token.
 _MIN_GROUP_CHARS: Final = 16
@@ -112,6 +112,12 @@ def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
 
 def redact_text(text: str, kind: FileType) -> str:
     return "".join(redact_lines(text.splitlines(keepends=True), kind))
+
+
+def has_name_hint(line: str) -> bool:
+    """Whether a name of the library's list may stand in it: a tenth of the time of their search."""
+    lowered = line.lower()
+    return any(hint in lowered for hint in NAME_HINTS)
 
 
 def without_private_keys(text: str) -> str:
@@ -155,8 +161,7 @@ def _spans(line: str, kind: FileType) -> list[tuple[int, int]]:
         spans += _entropy_spans(line)
         if longest >= LONG_RUN_CHARS:
             spans += _token_spans(line, LONG_TOKENS)
-    lowered = line.lower()
-    if any(hint in lowered for hint in _NAME_HINTS) and _NAMES.search(line):
+    if has_name_hint(line) and _NAMES.search(line):
         spans += _named_spans(line, kind)
     return _merged(spans)
 

@@ -10,7 +10,12 @@ from detect_secrets.plugins.keyword import DENYLIST
 from detect_secrets.plugins.private_key import PrivateKeyDetector
 from detect_secrets.util.filetype import FileType
 
-from inference.context.redact import LONG_RUN_CHARS, SHORT_RUN_CHARS, redact_line
+from inference.context.redact import (
+    LONG_RUN_CHARS,
+    SHORT_RUN_CHARS,
+    has_name_hint,
+    redact_line,
+)
 
 _KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
 # What a name such as `password` is given, as soon as it is given anything.
@@ -30,7 +35,8 @@ def has_credential(line: str, kind: FileType) -> bool:
 
 def held_from(line: str, kind: FileType) -> int | None:
     """Which end of a line that is still growing is a credential, or may turn out to be one."""
-    places = [named.end()] if (named := _NAMED.search(line)) is not None else []
+    named = _NAMED.search(line) if has_name_hint(line) else None
+    places = [named.end()] if named is not None else []
     tokens = list(_TOKEN.finditer(line))
     if tokens and has_credential(line, kind):
         places.append(tokens[0].start())

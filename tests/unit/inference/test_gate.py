@@ -191,3 +191,16 @@ def test_each_line_is_judged_once(text: str) -> None:
     _pass(_gate(is_sound=is_sound), *text)
 
     assert num_asked == text.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "line", ["password = '", "db.PassWord: ", "x = api_key(", "self.client_key='", "CONTRASEÑA = "]
+)
+def test_what_a_name_of_a_credential_is_given_is_held_from_its_beginning(line: str) -> None:
+    assert held_from(line, FileType.PYTHON) == len(line)
+    assert held_from(f"{line}ab", FileType.PYTHON) == len(line)
+
+
+@pytest.mark.parametrize("line", ["monkey = 1", "x = f(keys, passes)", "    return items"])
+def test_what_names_no_credential_is_not_held(line: str) -> None:
+    assert held_from(line, FileType.PYTHON) is None
