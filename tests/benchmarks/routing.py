@@ -7,6 +7,8 @@ which the client takes any. Each run has texts of its own, so none finds another
 replicas is killed while the users go on, and started again.
 
     python -m tests.benchmarks.routing [--rounds 6] [--only rates | loss]
+
+A smoke test: `--only loss`, or `--rounds 2`.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from tests.benchmarks.replicas import OwnReplica, own_replicas
 
 NUM_USERS: Final = 40
 MAX_SHORT_POINTS: Final = 3.0
+MIN_SHARE: Final = 0.25  # half is due; fewer than ten of forty come by chance 3 times in 10,000
 # An attempt and its one retry, each with the engine's stall limit; beyond it something hangs.
 MAX_REQUEST_S: Final = 20.0
 _SIZES: Final = (2, 4)
@@ -161,9 +164,12 @@ async def _compare(
 
 
 async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: OwnReplica) -> None:
-    """The last round before the death, the last during it, and the last after the return."""
+    """The last round before the death, the last during it, and the last after the return. Files
+    opened after it show that the returned one has its share again: those from before stay where
+    their prefixes are by then."""
     num_before, num_during, num_after = _ROUNDS_OF_DEATH
     typing = Typing(code, name="loss", num_rounds=sum(_ROUNDS_OF_DEATH))
+    opening, opened = Typing(code, name="opened", num_rounds=1), Tally()
     tallies: list[Tally] = []
     async with _workers([gateway]) as workers:
         for number in range(sum(_ROUNDS_OF_DEATH)):
@@ -175,6 +181,7 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
                 await asyncio.to_thread(victim.restart)
             tallies.append(Tally())
             await _round(typing, number, workers, tallies[-1])
+        await _round(opening, 0, workers, opened)
     names = ["before"] * num_before + ["without"] * num_during + ["after"] * num_after
     for number, (name, tally) in enumerate(zip(names, tallies, strict=True)):
         report.figure(f"loss.hit_rate.{number}.{name}", tally.hit_percent, "%", **tally.more())
@@ -185,6 +192,16 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
         "points",
         at_most=MAX_SHORT_POINTS,
     )
+    share = opened.by_replica[victim.name] / NUM_USERS
+    report.judged(
+        "loss.share_after_return",
+        share,
+        "of new files",
+        passed=share >= MIN_SHARE,
+        target=f"at least {MIN_SHARE:g}",
+        **opened.more(),
+    )
+    tallies.append(opened)
     report.target("loss.failed", sum(tally.num_failed for tally in tallies), "requests", at_most=0)
     longest_s = max(tally.longest_s for tally in tallies)
     report.target("loss.longest", longest_s, "s", at_most=MAX_REQUEST_S)

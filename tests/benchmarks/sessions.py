@@ -5,6 +5,8 @@ cut at once and come back at once, while the load goes on over the others. A pro
 process tells how late its event loop was; the engine is the synthetic one.
 
     python -m tests.benchmarks.sessions [--connections 10000] [--seconds 20]
+
+A smoke test: `--connections 300 --seconds 3`.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from tests.benchmarks.light_client import Line, WebSocketLine
 from tests.benchmarks.load import Tally, Way, at_rate
 from tests.benchmarks.loaded_gateway import Gateway, frame_of, loaded_gateway, new_company
 from tests.benchmarks.probed_gateway import PATH, Stalls
-from tests.benchmarks.programs import Cores, divided_cores, memory_mb, pinned_to
+from tests.benchmarks.programs import Cores, Neighbours, divided_cores, memory_mb, pinned_to
 from tests.benchmarks.synthetic_engine import synthetic_engine
 from tests.benchmarks.typed_code import typists
 
@@ -195,9 +197,10 @@ async def _load(
     say(f"{sum(way.num_lines for way, _ in ways)} connections, {_RATE:g} requests a second")
     await at_rate(ways, seconds=_WARM_UP_S)
     await editors.stalls()
-    tally = Tally()
+    tally, neighbours = Tally(), Neighbours()
     for each in await at_rate(ways, seconds=seconds):
         tally.add(each)
+    neighbours.tell(report, f"{name}.neighbours")
     _tell(tally, f"{name}.", report)
     _tell_stalls(await editors.stalls(), f"{name}.", report)
     return tally

@@ -6,6 +6,8 @@ warm-up is being prefilled, against the same with the engine idle; it may wait f
 chunk, which is measured in the same run.
 
     python -m tests.benchmarks.warming [--up .caret/up.json] [--files 30]
+
+A smoke test: `--files 2`.
 """
 
 import argparse
