@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import random
 import sys
+import sysconfig
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,29 +23,32 @@ from pathlib import Path
 from typing import Any, Final
 
 from caret.client.stream import Stream, open_stream
-from inference.pools.catalog import read_catalog
-from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
+from tests.benchmarks.code_text import SUFFIX
 from tests.benchmarks.figures import Report, median, percentile, say, spread
 from tests.benchmarks.installation import Running, installation
 
 CHUNK_TOKENS: Final = 128  # --long-prefill-token-threshold of the engine that we start
-_CONTEXT_TOKENS: Final = 600
+# Enough of them to fill most of a prompt.
+_OTHERS: Final = ("argparse.py", "ast.py", "inspect.py", "shutil.py", "tarfile.py", "zipfile.py")
+_MAX_CHARS: Final = 16_000
 _SETTLED_S: Final = 1.5  # a warm-up of these tokens has ended long before
 _STARTED_S: Final = (0.01, 0.08)  # a warm-up is under way
 
 
-@dataclass(slots=True)
 class Files:
-    """Files that nobody has opened before, each with another one beside it."""
+    """Files that nobody has opened before, each with others beside it, of which a prompt shows the
+    outlines. The others' paths are new each time, and stand before what does not change."""
 
-    code: CodeText
-    num_made: int = 0
+    def __init__(self) -> None:
+        folder = Path(sysconfig.get_path("stdlib"))
+        self._texts = {
+            name: (folder / name).read_text()[:_MAX_CHARS].rpartition("\n")[0] for name in _OTHERS
+        }
 
     def make(self) -> dict[str, Any]:
-        self.num_made += 1
-        name = f"warming-{random.getrandbits(48):x}"
-        text = self.code.sample(mode="fim", num_tokens=_CONTEXT_TOKENS, max_tokens=1).prefix
-        return {"path": f"{name}/main.py", "files": [{"path": f"{name}/other.py", "text": text}]}
+        folder = f"warming-{random.getrandbits(48):x}"
+        others = [{"path": f"{folder}/{name}", "text": text} for name, text in self._texts.items()]
+        return {"path": f"{folder}/main.py", "files": others}
 
 
 @dataclass(slots=True)
@@ -89,10 +93,7 @@ async def _loss(stream: Stream, files: Files, cached: dict[str, Any], samples: S
 
 
 async def _measure(running: Running, num_files: int, report: Report) -> None:
-    code = CodeText(
-        read_catalog(running.pools_file).shared(tier_of("fim")), seed=random.getrandbits(64)
-    )
-    files, samples = Files(code), Samples()
+    files, samples = Files(), Samples()
     async with open_stream(running.gateway_url, running.acme_key) as stream:
         cached = files.make()
         for _ in range(3):
