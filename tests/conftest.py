@@ -12,6 +12,7 @@ from pathlib import Path
 
 import django
 import pytest
+from hypothesis import settings
 
 from caret.embedded.credentials import write_credentials
 from caret.embedded.paths import EmbeddedPaths
@@ -33,6 +34,11 @@ def _make_home() -> EmbeddedPaths:
 HOME = _make_home()
 
 pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.running"]
+
+
+# Speed is measured in tests/benchmarks; a busy machine fails no example here.
+settings.register_profile("caret", deadline=None)
+settings.load_profile("caret")
 
 
 def pytest_configure() -> None:

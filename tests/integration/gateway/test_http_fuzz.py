@@ -35,7 +35,6 @@ def _quick_engine(quick_site: Site) -> Iterator[None]:
 @schema.parametrize()
 @settings(
     max_examples=5,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),

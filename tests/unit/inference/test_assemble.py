@@ -144,7 +144,7 @@ TEXTS = st.text(max_size=3_000) | st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(sorted(LAYOUTS)),
     TEXTS,
@@ -164,7 +164,7 @@ def test_no_text_ever_exceeds_the_budget_and_the_same_makes_the_same(
     assert one == other
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
 def test_prompt_and_completion_fit_the_models_context(text: str, max_context: int) -> None:
     prompt = assembled(writer_of(max_context), prefix=text, suffix=text, max_tokens=512)

@@ -47,7 +47,7 @@ whole = st.builds(
 texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, whole).map(json.dumps))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(texts, max_size=12), st.booleans())
 async def test_no_frames_end_the_connection_or_are_repeated(
     sent: list[str | None], hangs: bool

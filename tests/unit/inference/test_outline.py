@@ -362,7 +362,7 @@ def test_a_long_table_is_named_by_its_first_line() -> None:
     assert outline("a.py", f"{table}{table}") == "TABLE = {\nTABLE = {\n"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=400), st.sampled_from(sorted(FILES)))
 def test_any_text_has_an_outline_or_none(text: str, path: str) -> None:
     assert isinstance(outline(path, text), str)

@@ -16,7 +16,7 @@ from inference.context.suspicion import suspects
 
 PLUGINS = (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
 TOKENS = [*(regex for plugin in PLUGINS for regex in plugin.denylist), *redact._BASIC_AUTH]
-slowly = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+slowly = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 HEX, BASE64 = (
     "0123456789abcdefABCDEF",
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/\\_=-",
