@@ -19,9 +19,11 @@ _WARMED: Final = 'caret_warm_ups_total{outcome="warmed"}'
 
 
 class File:
-    """A file in an editor, with others open beside it, in a repository that nobody has seen."""
+    """A file in an editor, with others open beside it."""
 
-    def __init__(self, site: Site, code: CodeText) -> None:
+    def __init__(self, site: Site, code: CodeText, *, has_repository: bool = False) -> None:
+        """`has_repository`: in one that nobody has seen. Its first completion has a warm-up follow,
+        which the next test would take for its own."""
         self._site = site
         self._name = site.new_id()
         samples = [
@@ -34,7 +36,7 @@ class File:
             "files": [
                 {"path": f"{self._name}/{n}.py", "text": text} for n, text in enumerate(samples)
             ],
-            "repository": {"name": self._name},
+            "repository": {"name": self._name if has_repository else ""},
         }
 
     def opened(self) -> Frame:
@@ -80,7 +82,7 @@ async def test_the_neighbour_finds_nothing_of_a_warm_up(site: Site, code: CodeTe
 async def test_the_first_completion_of_a_repository_warms_it_though_it_is_taken_back(
     site: Site, code: CodeText
 ) -> None:
-    file = File(site, code)
+    file = File(site, code, has_repository=True)
     first = file.completion()
 
     async def asks_and_takes_it_back() -> None:
