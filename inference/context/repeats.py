@@ -11,6 +11,8 @@ from inference.completion.retrieved import Snippet
 
 # Of a snippet's lines. A chunk has 10 to 60 of them: what the last few keystrokes changed is less.
 _MOST: Final = 0.8
+# A shorter line is blank or brackets, which all code shares.
+_TELLING_CHARS: Final = 4
 
 
 def without_repeats(
@@ -34,10 +36,10 @@ def without_repeats(
 
 
 def _is_mostly(lines: frozenset[str], known: frozenset[str]) -> bool:
-    return len(lines & known) >= _MOST * len(lines)
+    telling = [line for line in lines if len(line) >= _TELLING_CHARS]
+    return sum(line in known for line in telling) >= _MOST * len(telling)
 
 
 def _lines(text: str) -> frozenset[str]:
-    """Without indentation, blank lines and lines of brackets alone, which all code shares."""
-    stripped = (line.strip() for line in text.splitlines())
-    return frozenset(line for line in stripped if any(map(str.isalnum, line)))
+    """Without indentation: what was moved into another block is still the same."""
+    return frozenset(map(str.strip, text.splitlines()))
