@@ -42,7 +42,12 @@ class Line(asyncio.Protocol):
         self._tell: Callable[[Line, Answer], None] | None = None
         self._asked_s = 0.0
         self._first_ms: float | None = None
-        self.is_lost = False
+        self._is_lost = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Also when that was not told yet."""
+        return self._is_lost or self._transport.is_closing()
 
     @classmethod
     async def open(cls, url: str, *, headers: str = "", source: str | None = None) -> Self:
@@ -70,7 +75,7 @@ class Line(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's own kind is none
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.is_lost = True
+        self._is_lost = True
         if not self._opened.done():
             self._opened.set_exception(error or ConnectionResetError())
         self._end("lost")

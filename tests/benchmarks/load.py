@@ -89,7 +89,7 @@ async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[
         if (wait_s := due_s - time.perf_counter()) > 0:
             await asyncio.sleep(wait_s)
         (chosen,) = random.choices(range(len(ways)), weights=rates)
-        _ask_free(ways[chosen][0], tallies[chosen])
+        await _ask_free(ways[chosen][0], tallies[chosen])
         now_s = time.perf_counter()
     for tally in tallies:
         tally.took_s = now_s - began_s
@@ -97,15 +97,19 @@ async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[
     return tallies
 
 
-def _ask_free(way: Way, tally: Tally) -> None:
-    if way.free:
-        tally.ask(way, way.free.popleft(), way.free.append)
-    else:
+async def _ask_free(way: Way, tally: Tally) -> None:
+    if not way.free:
         tally.num_withheld += 1
+        return
+    number = way.free.popleft()
+    if way.lines[number].is_lost:  # at a low rate it was idle for longer than servers allow
+        way.lines[number] = await way.opening(number)
+    tally.ask(way, number, way.free.append)
 
 
 async def at_once(way: Way, *, seconds: float) -> Tally:
     """Every line asks again as soon as it is answered; counted is what was answered in time."""
+    await way.open()
     tally = Tally()
     ends_s = time.perf_counter() + seconds
 
