@@ -53,7 +53,6 @@ class Syntax:
         self._prefix = prefix
         self._suffix = suffix
         self._parsed: _Parsed | None = None
-        self._near: Excerpt = excerpt(prefix, suffix, 0)
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_sound(self, completion: str) -> bool:
@@ -92,6 +91,11 @@ class Syntax:
             return any(self._prefix.count(quotes) % 2 for quotes in ('"""', "'''"))
         has_comments = is_within_text(self._grammar, "/*")
         return has_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
+
+    @cached_property
+    def _near(self) -> Excerpt:
+        """Not before the first line is whole: the first token does not wait for it."""
+        return excerpt(self._prefix, self._suffix, 0)
 
     @cached_property
     def _settled_nearby(self) -> int:
