@@ -5,7 +5,8 @@ sockets that holds the loop for most of a second. So it is switched off, what st
 out of its sight, and a task collects in its place:
 
     young    what came since the last look, in each tick that left something
-    middle   what ten of these left behind
+    middle   what ten of these left behind, or fewer when they had much to look at: it costs about
+             what they did, and a crowd of new connections must not hold the loop
     full     all; its cost grows with what is alive, so it waits for a quiet moment, and comes
              uncalled once memory has grown by MAX_GROWN_BLOCKS
 
@@ -28,6 +29,7 @@ from caret.foundation.clock import Clock
 TICK_S: Final = 0.1
 MIN_YOUNG: Final = 700  # the interpreter's own threshold
 YOUNG_PER_MIDDLE: Final = 10
+MAX_YOUNG_COST_S: Final = 0.005  # of those since a generation older than the young one
 # In blocks of the interpreter's allocator, about 80 bytes each: 40 MB, and 640 MB. 10,000
 # connections hold fewer than half as many.
 MIN_GROWN_BLOCKS: Final = 500_000
@@ -63,6 +65,7 @@ class Schedule:
     def __init__(self, *, num_blocks: int) -> None:
         self._least_blocks = num_blocks  # since the last full collection
         self._num_collections = 0  # since a generation older than the young one
+        self._young_cost_s = 0.0  # of these
         self._quiet_since_s: float | None = None
         self._quiet_enough_s = QUIET_S
 
@@ -73,8 +76,13 @@ class Schedule:
         if moment.num_young < MIN_YOUNG:
             return None
         self._num_collections += 1
-        is_middle = self._num_collections % YOUNG_PER_MIDDLE == 0
-        return Generation.MIDDLE if is_middle else Generation.YOUNG
+        if self._num_collections < YOUNG_PER_MIDDLE and self._young_cost_s < MAX_YOUNG_COST_S:
+            return Generation.YOUNG
+        self._num_collections, self._young_cost_s = 0, 0.0
+        return Generation.MIDDLE
+
+    def has_collected_young(self, *, cost_s: float) -> None:
+        self._young_cost_s += cost_s
 
     def has_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
         self._least_blocks = num_blocks
@@ -124,6 +132,8 @@ class Collector:
             num_found = gc.collect(generation)
             if generation is Generation.FULL:
                 self._note_full(moment, num_found)
+            elif generation is Generation.YOUNG:
+                self._schedule.has_collected_young(cost_s=self._clock.monotonic_s() - now_s)
         return generation
 
     def _count(self, now_s: float) -> None:

@@ -10,6 +10,7 @@ import pytest
 from caret.foundation.collector import (
     COUNT_EVERY_S,
     MAX_GROWN_BLOCKS,
+    MAX_YOUNG_COST_S,
     MIN_GROWN_BLOCKS,
     MIN_YOUNG,
     QUIET_S,
@@ -64,6 +65,16 @@ def test_each_tenth_collection_takes_in_what_the_others_left(schedule: Schedule)
     dues = [schedule.due(_moment(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
 
     assert dues == 2 * ([YOUNG] * (YOUNG_PER_MIDDLE - 1) + [Generation.MIDDLE])
+
+
+def test_what_young_collections_had_much_to_look_at_is_taken_in_sooner(schedule: Schedule) -> None:
+    dues = []
+    for _ in range(6):
+        dues.append(schedule.due(_moment(young=MIN_YOUNG)))
+        if dues[-1] is YOUNG:
+            schedule.has_collected_young(cost_s=MAX_YOUNG_COST_S / 2)
+
+    assert dues == 2 * [YOUNG, YOUNG, Generation.MIDDLE]
 
 
 def test_silence_is_used_to_look_at_everything(schedule: Schedule) -> None:
