@@ -5,9 +5,14 @@ Which are which is found out (see `tokens`); here is how each is cut. By hand: r
 with a look behind take four times as long, and a new window is cut whenever a line was finished.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+_SETTLED_BREAK: Final = re.compile(r"\n(?=[^\r\n])")
+_BREAK_AFTER_TEXT: Final = re.compile(r"\S\n")
+_END_CHARS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,62 +24,61 @@ class Seam:
 
 def _split_after_break(text: str) -> list[str]:
     """Cut behind a line break that no other one follows."""
-    first, *rest = text.split("\n")
-    lines = [first]
-    for line in rest:
-        if not line or line[0] == "\r":
-            lines[-1] += f"\n{line}"
+    lines: list[str] = []
+    held: list[str] = []  # what the line under way has between its breaks
+    for part in text.split("\n"):
+        if held and part and part[0] != "\r":
+            lines.append("\n".join((*held, "")))
+            held = [part]
         else:
-            lines[-1] += "\n"
-            lines.append(line)
-    return lines
+            held.append(part)
+    return [*lines, "\n".join(held)]
 
 
 def _last_start_after_break(text: str) -> int:
-    end = len(text)
-    while (found := text.rfind("\n", 0, end)) >= 0:
-        if text[found + 1 : found + 2] not in ("", "\r", "\n"):
-            return found + 1
-        end = found
-    return 0
+    found = _last(_SETTLED_BREAK, text)
+    return found.end() if found else 0
 
 
 def _first_end_after_break(text: str) -> int:
-    found = -1
-    while (found := text.find("\n", found + 1)) >= 0:
-        if text[found + 1 : found + 2] not in ("", "\r", "\n"):
-            return found + 1
-    return len(text)
+    found = _SETTLED_BREAK.search(text)
+    return found.end() if found else len(text)
 
 
 def _split_before_break(text: str) -> list[str]:
     """Cut before a line break that no white space precedes."""
     first, *rest = text.split("\n")
-    lines = [first]
-    for line in rest:
-        last = lines[-1]
-        if not last or last[-1].isspace():
-            lines[-1] = f"{last}\n{line}"
+    lines: list[str] = []
+    held = [first]
+    for part in rest:
+        if not held[-1] or held[-1][-1].isspace():
+            held.append(part)
         else:
-            lines.append(f"\n{line}")
-    return lines
+            lines.append("\n".join(held))
+            held = ["", part]
+    return [*lines, "\n".join(held)]
 
 
 def _last_start_before_break(text: str) -> int:
-    end = len(text)
-    while (found := text.rfind("\n", 0, end)) > 0:
-        if not text[found - 1].isspace():
-            return found
-        end = found
-    return 0
+    found = _last(_BREAK_AFTER_TEXT, text)
+    return found.end() - 1 if found else 0
 
 
 def _first_end_before_break(text: str) -> int:
-    found = 0
-    while (found := text.find("\n", found + 1)) >= 0:
-        if not text[found - 1].isspace():
-            return found
-    return len(text)
+    found = _BREAK_AFTER_TEXT.search(text)
+    return found.end() - 1 if found else len(text)
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Of all matches. The text's end is looked at first: there it is found but in odd texts, which
+    may be half a million line breaks."""
+    size = _END_CHARS
+    while True:
+        start = max(0, len(text) - size)
+        *_, last = (None, *pattern.finditer(text, start))
+        if last is not None or start == 0:
+            return last
+        size *= 16
 
 
 AFTER_BREAK: Final = Seam(_split_after_break, _last_start_after_break, _first_end_after_break)
