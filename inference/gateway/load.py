@@ -66,7 +66,8 @@ class _Waiting:
 
 
 class PoolLoad:
-    """One pool's. All times are monotonic seconds, since the request was received."""
+    """One pool's. All times are monotonic seconds; who waits has waited since it was admitted: how
+    long its client took to send it says nothing about the pool."""
 
     def __init__(self, *, num_replicas: int, targets_s: Mapping[Mode, float]) -> None:
         self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
@@ -222,7 +223,7 @@ class Load:
 
 
 def _waited_s(waiting: _Waiting, now_s: float) -> float:
-    """Until its first token, or until now."""
+    """From its admission until its first token, or until now."""
     account = waiting.account
     until_s = now_s if account.engine_first_s is None else account.engine_first_s
-    return until_s - account.arrival.received_s
+    return until_s - waiting.admitted_s

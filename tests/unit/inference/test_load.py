@@ -131,6 +131,25 @@ def test_who_is_overdue_is_seen_before_it_is_answered(gateway: Gateway) -> None:
     assert gateway.limit < min(before, 20)
 
 
+def test_clients_that_send_slowly_tell_nothing_of_the_pool(gateway: Gateway) -> None:
+    gateway.serves(10.0, times=20)
+    before = gateway.limit
+    accounts = [make_account(gateway.clock) for _ in range(20)]
+    gateway.clock.pass_s(TARGET_MS * 10 / 1000)
+
+    with ExitStack() as together:
+        for account in accounts:
+            together.enter_context(gateway.one(account))
+        gateway.clock.pass_s(0.01)
+        for account in accounts:
+            account.heard(generated_tokens=1, cached_tokens=None)
+
+    assert gateway.limit >= before
+    p99_ms = gateway.load.pressure(POOL, Mode.INLINE).first_token_p99_ms
+    assert p99_ms is not None
+    assert p99_ms < 12
+
+
 def test_who_leaves_in_time_says_nothing(gateway: Gateway) -> None:
     gateway.serves(10.0, times=20)
     before = gateway.limit
