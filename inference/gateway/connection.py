@@ -35,6 +35,7 @@ from inference.gateway.frames import (
 )
 from inference.gateway.newest import is_superseding
 from inference.gateway.protocol import Event, State, advance
+from inference.gateway.receive import MAX_NAME_CHARS
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
@@ -83,6 +84,9 @@ class Purpose:
         return is_same and is_superseding(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
         )
+
+
+_NO_PURPOSE: Final = Purpose(path="", is_chat=False, is_prefetch=False)
 
 
 @dataclass(slots=True)
@@ -196,8 +200,10 @@ class Connection:
         try:
             await self._backend.serve(arrival, exchange)
         finally:
-            # A cancelled task keeps its frames, and they the customer's text: let go of it here.
+            # A cancelled task keeps its frames, and they the customer's text: let go of it here,
+            # and of its path, which an outcome has no use for.
             exchange.task = None
+            exchange.purpose = _NO_PURPOSE
             del self._under_way[exchange.id]
             self._ended[exchange.id] = exchange
             if len(self._ended) > MAX_REMEMBERED:
@@ -248,7 +254,8 @@ class Connection:
 
 def _purpose(frame: CompleteFrame) -> Purpose:
     return Purpose(
-        path=frame.path,
+        # One that is longer is refused by `receive`, and is not worth keeping until then.
+        path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
         is_chat=frame.mode == Mode.CHAT,
         is_prefetch=frame.trigger == Trigger.PREFETCH,
     )

@@ -12,8 +12,10 @@ from inference.completion.client import ClientGone
 from inference.gateway.connection import (
     MAX_REMEMBERED,
     MAX_UNDER_WAY,
+    Purpose,
 )
 from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame
+from inference.gateway.receive import MAX_NAME_CHARS
 from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.tenants import ACME, ADA
@@ -79,6 +81,24 @@ async def test_a_cancelled_completion_lets_go_of_its_text_without_the_collector(
         finally:
             gc.enable()
     assert not [draft for draft in held if draft.prefix == "planted for this test alone"]
+
+
+@pytest.mark.parametrize("path", ["planted_for_this_test_alone.py", "planted" * 100_000])
+async def test_what_has_ended_keeps_no_path(path: str) -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1", path=path)
+        await editor.waits_for_end("1")
+
+        kept = [each.path for each in gc.get_objects() if type(each) is Purpose]
+    assert path not in kept
+
+
+async def test_a_path_that_is_too_long_is_not_kept_while_its_refusal_waits() -> None:
+    async with open_editor(_hanging()) as editor:
+        await editor.says("complete", "1", path="planted" * 100_000)
+
+        kept = [each.path for each in gc.get_objects() if type(each) is Purpose]
+    assert max(map(len, kept)) <= MAX_NAME_CHARS
 
 
 async def test_a_cancel_at_once_is_in_time() -> None:
