@@ -1,0 +1,25 @@
+"""The text around the cursor, as a layout wants it."""
+
+import pytest
+
+from inference.context.cursor import Surrounding
+from tests.fakes.cpu import cpu_guard
+
+
+@pytest.mark.parametrize("rest", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])
+def test_what_an_editor_has_closed_is_no_suffix(rest: str) -> None:
+    assert Surrounding("f(", f"{rest}\nb").without_closers() == Surrounding("f(", "\nb")
+
+
+@pytest.mark.parametrize("rest", [") x", "a)", ");;", ") ]", "; )"])
+def test_a_line_that_says_more_stays(rest: str) -> None:
+    around = Surrounding("f(", f"{rest}\nb")
+
+    assert around.without_closers() is around
+
+
+def test_a_line_of_blanks_without_end_is_looked_at_once() -> None:
+    around = Surrounding("f(", ")" + " " * 500_000 + "y")
+
+    with cpu_guard():
+        assert around.without_closers() is around
