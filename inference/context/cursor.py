@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-# Closing brackets and quotes, then what may end a statement's head. Nothing is given back: where two
-# runs of blanks may share one, a long line would take time that grows with its square.
+# Closing brackets and quotes, then what may end a statement's head. Nothing is given back: where
+# two runs of blanks may share one, a long line would take time that grows with its square.
 _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 
 

@@ -1,4 +1,4 @@
-"""A guard around what would block the event loop: work that must end, on an input made to be slow."""
+"""A guard around work that would block the event loop on an input made for that."""
 
 import signal
 from collections.abc import Iterator
