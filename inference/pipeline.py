@@ -24,6 +24,7 @@ from inference.gateway.authority import Authority
 from inference.gateway.receive import receive
 from inference.gateway.stream import stream
 from inference.gateway.suggestions import Suggestions
+from inference.gateway.uploads import Uploads
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
 from inference.prefix_cache.warm import Warmer, stable_part
@@ -45,6 +46,7 @@ class DataPlane:
     recorder: Recorder
     suggestions: Suggestions
     warmer: Warmer
+    uploads: Uploads
     public_code: PublicCode | None = None  # None: no index was given
 
 

@@ -25,12 +25,16 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         self.scope, self.base_send = scope, send
         try:
+            self.opened()
             while True:
                 await self.dispatch(await receive())
         except StopConsumer:
             return
         finally:
             await self.release()
+
+    def opened(self) -> None:
+        """Called once, when the scope is known and no message has come yet."""
 
     async def release(self) -> None:
         """Ends all that the exchange still holds. Called once, however the exchange ended."""

@@ -60,6 +60,12 @@ class GenerationConsumer(HttpConsumer):
         key_text = presented_key(self.scope)
         self._principal = authenticate(self._plane.authority, key_text, now_ms=now_ms)
 
+    def keeps(self, num_bytes: int) -> None:
+        self._plane.uploads.grow(self._principal, num_bytes)
+
+    def lets_go(self, num_bytes: int) -> None:
+        self._plane.uploads.shrink(self._principal, num_bytes)
+
     async def answer(self, body: bytes) -> None:
         question = self._dialect.understand(body)
         arrival = Arrival(

@@ -46,6 +46,13 @@ class HttpConsumer(DataPlaneConsumer):
     def check(self) -> None:
         """Called when only the headers are here; raises CompletionError to read no more."""
 
+    def keeps(self, num_bytes: int) -> None:
+        """Called before so many more bytes of the body are kept; raises CompletionError to read no
+        more."""
+
+    def lets_go(self, num_bytes: int) -> None:
+        """Called when so many that were kept are not on their way any more."""
+
     async def answer(self, body: bytes) -> None:
         """Sends the whole response. Cancelled when the client leaves; raises CompletionError as
         long as nothing was sent."""
@@ -76,20 +83,20 @@ class HttpConsumer(DataPlaneConsumer):
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
+    def opened(self) -> None:
+        """A body that never comes is too late as well, and strangers need not send any."""
+        self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_too_late)
+        self._refuse_strangers()
+
     async def http_request(self, message: Message) -> None:
         if self._answering is not None:
             return  # already refused; what still comes of the body is dropped
-        if self._too_late is None:
-            self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_too_late)
-            self._refuse_strangers()
-        self._body += message.get("body", b"")
-        if len(self._body) > self.max_body_bytes:
-            self._refuse_with(
-                BadRequest(
-                    "too_large", f"A body may have {self.max_body_bytes} bytes.", http_status=413
-                )
-            )
-        elif not message.get("more_body", False):
+        try:
+            self._keep(message.get("body", b""))
+        except CompletionError as error:
+            self._refuse_with(error)
+            return
+        if not message.get("more_body", False):
             self._begin(self.answer(bytes(self._body)))
 
     async def http_disconnect(self, _message: Message) -> None:
@@ -98,6 +105,7 @@ class HttpConsumer(DataPlaneConsumer):
     async def release(self) -> None:
         if self._too_late is not None:
             self._too_late.cancel()
+        self._drop_body()
         if self._answering is not None:
             self._answering.cancel()
             await asyncio.gather(self._answering, return_exceptions=True)
@@ -124,6 +132,19 @@ class HttpConsumer(DataPlaneConsumer):
         await self.start(status, described)
         await self.send_part(body, is_last=True)
 
+    def _keep(self, part: bytes) -> None:
+        """Raises CompletionError; nothing more is kept then."""
+        if len(self._body) + len(part) > self.max_body_bytes:
+            message = f"A body may have {self.max_body_bytes} bytes."
+            raise BadRequest("too_large", message, http_status=413)
+        self.keeps(len(part))
+        self._body += part
+
+    def _drop_body(self) -> None:
+        if self._body:
+            self.lets_go(len(self._body))
+            self._body.clear()
+
     def _refuse_strangers(self) -> None:
         try:
             self._check_method()
@@ -148,7 +169,7 @@ class HttpConsumer(DataPlaneConsumer):
         if self._answering is not None:
             answer.close()
             return
-        self._body.clear()
+        self._drop_body()
         self._answering = asyncio.create_task(self._answer(answer))
 
     async def _answer(self, answer: Coroutine[None, None, None]) -> None:

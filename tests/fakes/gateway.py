@@ -12,6 +12,7 @@ from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.gateway.authority import Authority
 from inference.gateway.suggestions import Suggestions
+from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane
 from inference.prefix_cache.warm import Warmer
 from inference.recording.record import Recorder
@@ -56,6 +57,7 @@ class FakeGateway:
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
+            uploads=Uploads(),
         )
 
     @property

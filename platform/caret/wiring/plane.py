@@ -34,6 +34,7 @@ from inference.gateway.redis_leases import RedisLeases
 from inference.gateway.seats import Seats
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.gateway.suggestions import Suggestions
+from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane, warm
 from inference.pools.catalog import Pools, read_catalog
 from inference.pools.http_client import HttpClient
@@ -211,6 +212,7 @@ def _plane(
         recorder=replace(recorder, followers=(speculation,)),
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
+        uploads=Uploads(),
         public_code=IndexFile(config.public_code_file) if config.public_code_file else None,
     )
 

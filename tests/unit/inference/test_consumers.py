@@ -5,16 +5,18 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from caret.contracts.usage import Finish
-from inference.consumers import openai
+from inference.consumers import http, openai
 from inference.consumers.generation import MAX_BODY_BYTES, GenerationConsumer
 from inference.consumers.health import HealthConsumer
 from inference.consumers.stream import StreamConsumer
 from inference.errors import Busy
+from inference.gateway.uploads import MAX_OF_KEY_BYTES
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
-from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
 from tests.fakes.tenants import make_credential, make_snapshot
 from tests.fakes.waiting import until
 
@@ -58,6 +60,77 @@ async def test_a_body_that_grows_too_large_is_refused_while_it_comes() -> None:
     await run_openai(FakeGateway(), server)
 
     assert (server.status, server.code) == (413, "too_large")
+
+
+async def test_a_stranger_is_refused_though_no_body_ever_comes() -> None:
+    server = FakeServer(http_scope(PATH))
+
+    await run_openai(FakeGateway(), server)
+
+    assert (server.status, server.code) == (401, "missing_key")
+
+
+async def test_a_body_that_never_comes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_RECEIVE_S", 0.01)  # the pause itself, not our code
+    server = FakeServer(http_scope(PATH, key=KEY.text))
+
+    await run_openai(FakeGateway(), server)
+
+    assert (server.status, server.code) == (408, "too_slow")
+
+
+async def _half_sent(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
+    """So many bodies of 7 MB each, of which the rest does not come; those that were refused."""
+    servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
+    for server in servers:
+        server.sends("http.request", body=b"x" * 7 * 1024 * 1024, more_body=True)
+    exchanges = [asyncio.create_task(run_openai(gateway, server)) for server in servers]
+    await asyncio.sleep(0.05)
+    refused = [server for server in servers if server.messages]
+    for server in servers:
+        server.sends("http.disconnect")
+    await asyncio.gather(*exchanges, return_exceptions=True)
+    return refused
+
+
+async def test_one_keys_half_sent_bodies_are_bounded() -> None:
+    gateway = FakeGateway()
+
+    refused = await _half_sent(gateway, KEY.text, 40)
+
+    assert len(refused) == 40 - MAX_OF_KEY_BYTES // (7 * 1024 * 1024)
+    assert {(server.status, server.code) for server in refused} == {(429, "too_many_requests")}
+
+
+async def test_a_neighbours_bodies_come_while_a_key_has_sent_all_that_it_may() -> None:
+    gateway = FakeGateway()
+
+    one, other = await asyncio.gather(
+        _half_sent(gateway, KEY.text, 40), _half_sent(gateway, NEIGHBOURS_KEY.text, 1)
+    )
+
+    assert (bool(one), other) == (True, [])
+
+
+async def test_bodies_that_were_given_up_count_no_more() -> None:
+    gateway = FakeGateway()
+
+    await _half_sent(gateway, KEY.text, 40)
+
+    assert gateway.plane.uploads.num_bytes == 0
+    assert not await _half_sent(gateway, KEY.text, 1)
+
+
+async def test_a_body_that_is_whole_is_not_on_its_way() -> None:
+    gateway, server = FakeGateway(engine=hanging()), FakeServer(http_scope(PATH, key=KEY.text))
+    server.sends("http.request", body=BODY[:9], more_body=True)
+    server.sends("http.request", body=BODY[9:])
+    exchange = asyncio.create_task(run_openai(gateway, server))
+    await until(lambda: gateway.engine.num_open == 1)
+
+    assert gateway.plane.uploads.num_bytes == 0
+    server.sends("http.disconnect")
+    await exchange
 
 
 async def test_what_has_no_use_for_a_body_takes_none() -> None:

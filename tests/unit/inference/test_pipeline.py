@@ -19,6 +19,7 @@ from inference.errors import EngineFailed
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.gateway.suggestions import Suggestions
+from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane, complete, serve
 from inference.prefix_cache.warm import Warmer
 from inference.recording.record import Recorder
@@ -66,6 +67,7 @@ class Gateway:
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
+            uploads=Uploads(),
         )
 
     async def serves(
