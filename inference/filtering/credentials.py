@@ -4,6 +4,7 @@ By the rules that keep credentials out of prompts (`inference.context.redact`).
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from detect_secrets.plugins.keyword import DENYLIST
@@ -18,14 +19,22 @@ from inference.context.redact import (
 )
 
 _KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
-# What a name such as `password` is given, as soon as it is given anything.
-_NAMED: Final = re.compile(rf"(?:{'|'.join(DENYLIST)})\w*\W{{0,6}}?[=:(>][^)\]\w]*", re.IGNORECASE)
-# What may be a token: with a digit a short one, else a long one, so that no name is held back for
-# being long. Or a URL that has come to its password, or a key's header.
-_TOKEN: Final = re.compile(
-    rf"(?=[A-Za-z_+/=.-]*\d)[\w+/=.-]{{{SHORT_RUN_CHARS},}}|[A-Za-z0-9+/=]{{{LONG_RUN_CHARS},}}"
-    r"|://[^\s/:]+:[^\s/@]*|-----BEGIN[A-Z ]*"
+# What a name such as `password` is given, as soon as it is given anything. Of a word its first name
+# is enough: what follows the word is the same for all of them.
+_NAMED: Final = re.compile(
+    rf"(?<!\w)(?>\w*?(?:{'|'.join(DENYLIST)}))\w*+\W{{0,6}}?[=:(>][^)\]\w]*+", re.IGNORECASE
 )
+# What may be a token: with a digit a short one, else a long one, so that no name is held back for
+# being long. Or a URL that has come to its password, or a key's header. A run is taken whole and
+# looked at for its digit afterwards: to look ahead for one from each of its characters takes time
+# that grows with its square.
+_HEADER: Final = "-----BEGIN"
+_PLACE: Final = re.compile(
+    rf"(?:(?!{_HEADER})[\w+/=.-]){{{SHORT_RUN_CHARS},}}+|://[^\s/:]++:[^\s/@]*+|{_HEADER}[A-Z ]*+"
+)
+_NOT_OF_RUNS: Final = (":", _HEADER)
+_LONG_RUN: Final = re.compile(rf"[A-Za-z0-9+/=]{{{LONG_RUN_CHARS},}}+")
+_DIGIT: Final = re.compile(r"\d")
 
 
 def has_credential(line: str, kind: FileType) -> bool:
@@ -37,9 +46,17 @@ def held_from(line: str, kind: FileType) -> int | None:
     """Which end of a line that is still growing is a credential, or may turn out to be one."""
     named = _NAMED.search(line) if has_name_hint(line) else None
     places = [named.end()] if named is not None else []
-    tokens = list(_TOKEN.finditer(line))
+    tokens = list(_tokens(line))
     if tokens and has_credential(line, kind):
-        places.append(tokens[0].start())
-    elif tokens and tokens[-1].end() == len(line):
-        places.append(tokens[-1].start())
+        places.append(tokens[0][0])
+    elif tokens and tokens[-1][1] == len(line):
+        places.append(tokens[-1][0])
     return min(places, default=None)
+
+
+def _tokens(line: str) -> Iterator[tuple[int, int]]:
+    for found in _PLACE.finditer(line):
+        if found[0].startswith(_NOT_OF_RUNS) or _DIGIT.search(found[0]):
+            yield found.span()
+        else:
+            yield from (run.span() for run in _LONG_RUN.finditer(line, *found.span()))

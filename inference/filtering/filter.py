@@ -29,6 +29,9 @@ from inference.filtering.syntax import Syntax, parser_of
 from inference.pools.engine import Chunk, EngineStop
 
 log = structlog.get_logger(__name__)
+# Of the cursor's line: what a credential that the completion goes on with may have begun with. The
+# gate asks its checks about it with each piece of the first line.
+_LINE_BEFORE_CHARS: Final = 200
 FILTERS: Final = ("syntax", "plain")  # what an experiment may name; plain: without the parser
 
 
@@ -63,7 +66,7 @@ async def filter(
         syntax = _syntax(request, admitted.variant)
         cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
         checks = _checks(admitted, syntax, public_code)
-        gate = Gate(checks, line_before=line_before(request.prefix))
+        gate = Gate(checks, line_before=line_before(request.prefix)[-_LINE_BEFORE_CHARS:])
         texts = _filtered(chunks, Healer(prompt.healed), cutter, gate, account)
     async with aclosing(texts):
         yield texts

@@ -229,6 +229,14 @@ async def test_a_tenant_may_have_credentials_written() -> None:
     assert "".join(texts) == line
 
 
+async def test_a_credential_far_before_the_cursor_is_not_the_completions() -> None:
+    before = "run(key='ghp_" + "a1B2" * 9 + "', " + "x=1, " * 60
+
+    texts = await _filtered(FakeEngine(chunks_of("y=2")), make_account(), prefix=before)
+
+    assert texts == ["y=2"]
+
+
 async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
     broken = [f"    {number} = ]\n" for number in range(100)]
     engine = FakeEngine(chunks_of("if b:\n", *broken), hangs=True)

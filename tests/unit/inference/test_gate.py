@@ -14,6 +14,7 @@ from inference.context.redact import SHORT_RUN_CHARS
 from inference.filtering.credentials import has_credential, held_from
 from inference.filtering.gate import MAX_UNSOUND_LINES, Checks, Gate
 from inference.filtering.reasons import CutReason
+from tests.fakes.cpu import cpu_guard
 
 
 def _never_ends_with(word: str) -> Callable[[str], bool]:
@@ -204,3 +205,24 @@ def test_what_a_name_of_a_credential_is_given_is_held_from_its_beginning(line: s
 @pytest.mark.parametrize("line", ["monkey = 1", "x = f(keys, passes)", "    return items"])
 def test_what_names_no_credential_is_not_held(line: str) -> None:
     assert held_from(line, FileType.PYTHON) is None
+
+
+@pytest.mark.parametrize("text", ["_", "a1", "://a:", "-----BEGIN", "a."])
+def test_a_line_without_end_is_looked_at_once(text: str) -> None:
+    with cpu_guard():
+        held_from(text * (500_000 // len(text)), FileType.PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("f(a_long_name_of_a_function", None),
+        ("f(a_long_name_of_4_words", 2),
+        ("f(a.AbcdefghijKlmnopqrstUvwxyz", 4),
+        ('get("http://localhost:8080/AKIAABCDEF12', 26),
+        ("a_very_long_name-----BEGIN RSA ", 16),
+        ("http_client.get(short1", None),
+    ],
+)
+def test_what_may_become_a_token_is_held_from_its_beginning(line: str, place: int | None) -> None:
+    assert held_from(line, FileType.PYTHON) == place
