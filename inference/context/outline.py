@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from tree_sitter import Node, Parser, Query, QueryCursor
+from tree_sitter import Node, Query, QueryCursor
 
 from caret.foundation.grammars import Grammar, grammar_of, load
+from caret.foundation.parse import Unparsed, parse
 
 MAX_OUTLINE_TOKENS: Final = 300
 # What is parsed of a file: its head holds more signatures than the tokens above take.
@@ -180,18 +181,15 @@ class _Definition:
 
 
 def outline(path: str, text: str) -> str:
-    """The signatures in the order of the file; "" when there is no grammar or hardly any."""
+    """The signatures in the order of the file; "" when there is no grammar or hardly any, or it
+    was not parsed."""
     grammar = grammar_of("", path)
     if grammar is None:
         return ""
-    source = head_of(text).encode("utf-8", "replace")
-    query, parser = _query(grammar)
-    matches = QueryCursor(query).matches(parser.parse(source).root_node)
-    definitions = [
-        _definition(node, captures.get("body"), source)
-        for _, captures in matches
-        for node in captures["def"]
-    ]
+    try:
+        definitions = _definitions(grammar, head_of(text).encode("utf-8", "replace"))
+    except Unparsed:
+        return ""
     signatures = [definition.text for definition in _apart(definitions)]
     return "\n".join([*signatures, ""]) if len(signatures) >= _MIN_SIGNATURES else ""
 
@@ -201,6 +199,16 @@ def head_of(text: str) -> str:
     if len(text) <= MAX_PARSED_CHARS:
         return text
     return text[: text.rfind("\n", 0, MAX_PARSED_CHARS) + 1 or MAX_PARSED_CHARS]
+
+
+def _definitions(grammar: Grammar, source: bytes) -> list[_Definition]:
+    """Raises Unparsed."""
+    matches = QueryCursor(_query(grammar)).matches(parse(grammar, source).root_node)
+    return [
+        _definition(node, captures.get("body"), source)
+        for _, captures in matches
+        for node in captures["def"]
+    ]
 
 
 def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _Definition:
@@ -236,7 +244,6 @@ def _apart(definitions: Iterable[_Definition]) -> Iterator[_Definition]:
 
 
 @cache
-def _query(grammar: Grammar) -> tuple[Query, Parser]:
+def _query(grammar: Grammar) -> Query:
     """Made when first asked for; some milliseconds."""
-    language = load(grammar)
-    return Query(language, QUERIES[grammar]), Parser(language)
+    return Query(load(grammar), QUERIES[grammar])

@@ -9,16 +9,17 @@ sound: the filter withholds only what it is sure of.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, partial
 from typing import Final
 
-from tree_sitter import Node, Parser, Tree
+from tree_sitter import Node, Tree
 
-from caret.foundation.grammars import Grammar, load
+from caret.foundation.grammars import Grammar
+from caret.foundation.parse import Unparsed, parse
 from inference.filtering.excerpt import Excerpt, excerpt
 from inference.filtering.unfinished import finishes, is_within_text
 
-Parse = Callable[[bytes], Tree]  # the port to the parser
+Parse = Callable[[bytes], Tree]  # the port to the parser; raises Unparsed
 
 # A line that ends with one of these goes on with the next.
 _GOES_ON: Final = tuple("+-*/%=&|<>?!.\\~^")
@@ -29,9 +30,8 @@ _DIRECTIVES: Final = frozenset({Grammar.C, Grammar.CPP, Grammar.CSHARP})
 _PHP_TAG: Final = "<?php"
 
 
-@cache
 def parser_of(grammar: Grammar) -> Parse:
-    return Parser(load(grammar)).parse
+    return partial(parse, grammar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,14 @@ class Syntax:
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_sound(self, completion: str) -> bool:
-        """Whether the file is no more broken with the completion than it was before."""
+        """Whether the file is no more broken with the completion than it was before, or nobody can
+        tell."""
+        try:
+            return self._is_no_worse(completion)
+        except Unparsed:
+            return True
+
+    def _is_no_worse(self, completion: str) -> bool:
         tree = self._parse(self._near.before + completion + self._near.after)
         self._parsed = _Parsed(completion, self._near, tree)
         damage = self._damage_of(tree)

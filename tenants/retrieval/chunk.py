@@ -1,4 +1,5 @@
-"""Cuts a file into chunks: definitions, as its grammar has them, else windows of lines.
+"""Cuts a file into chunks: definitions, as its grammar has them, else (no grammar, or not to be
+parsed) windows of lines.
 
     split, then merge: a node of more than MAX_LINES is replaced by its children; neighbours are
     joined until together they have MIN_LINES.
@@ -14,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tree_sitter import Node, Parser
+from tree_sitter import Node
 
-from caret.foundation.grammars import grammar_of, load
+from caret.foundation.grammars import Grammar, grammar_of
+from caret.foundation.parse import Unparsed, parse
 
 MIN_LINES: Final = 10
 MAX_LINES: Final = 60
@@ -49,10 +51,18 @@ def chunk(path: str, text: str) -> list[Chunk]:
 
 def _spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
     grammar = grammar_of("", path)
-    if grammar is None:
+    root = _parsed(grammar, text) if grammar is not None else None
+    if root is None:
         return _windows(0, num_lines - 1, WINDOW_LINES)
-    root = Parser(load(grammar)).parse(text.encode("utf-8", "replace")).root_node
     return _disjoint(_split(root, depth=0))
+
+
+def _parsed(grammar: Grammar, text: str) -> Node | None:
+    """None: it could not be parsed."""
+    try:
+        return parse(grammar, text.encode("utf-8", "replace")).root_node
+    except Unparsed:
+        return None
 
 
 def _split(node: Node, *, depth: int) -> Iterator[_Span]:

@@ -1,9 +1,9 @@
 """Which grammar a file is parsed with."""
 
 import pytest
-from tree_sitter import Parser
 
-from caret.foundation.grammars import Grammar, grammar_of, load
+from caret.foundation.grammars import Grammar, grammar_of
+from caret.foundation.parse import parse
 
 TEXTS = {
     Grammar.BASH: "for a in b; do\n  echo $a\ndone\n",
@@ -29,7 +29,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("grammar", Grammar)
 def test_each_grammar_reads_its_language(grammar: Grammar) -> None:
-    tree = Parser(load(grammar)).parse(TEXTS[grammar].encode())
+    tree = parse(grammar, TEXTS[grammar].encode())
 
     assert not tree.root_node.has_error
 

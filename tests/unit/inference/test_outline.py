@@ -371,3 +371,7 @@ def test_any_text_has_an_outline_or_none(text: str, path: str) -> None:
 @pytest.mark.parametrize("path", FILES)
 def test_half_of_a_surrogate_pair_is_no_obstacle(path: str) -> None:
     assert isinstance(outline(path, "\ud800 " + FILES[path][0]), str)
+
+
+def test_a_file_that_cannot_be_parsed_has_no_outline() -> None:
+    assert outline("a.yaml", "- " * 300 + "\n" + FILES["a.yaml"][0]) == ""

@@ -292,3 +292,11 @@ def test_each_line_of_a_good_block_is_parsed_once() -> None:
     gate.finish()
 
     assert parser.num_calls == num_lines
+
+
+def test_what_cannot_be_parsed_is_sound() -> None:
+    deep = "- " * 300
+    syntax = Syntax(Grammar.YAML, parser_of(Grammar.YAML), prefix=deep, suffix="\n")
+
+    assert syntax.is_sound("a]: }")
+    assert not syntax.ends_before("a]: }", 0)

@@ -157,3 +157,9 @@ def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
         assert each.text == "\n".join(lines[each.first_line - 1 : end])
         assert len(each.text) <= MAX_CHUNK_CHARS
     assert len(chunks) <= MAX_CHUNKS
+
+
+def test_what_cannot_be_parsed_is_cut_into_windows_of_lines() -> None:
+    text = "".join(" " * depth + "key:\n" for depth in range(290))
+
+    assert chunk("a.yaml", text) == chunk("notes.txt", text)
