@@ -15,10 +15,12 @@ from inference.context.fim import ALL_MARKERS
 from inference.context.raw_prompts import parse_prompt
 from inference.errors import BadRequest
 from inference.gateway.languages import LANGUAGES
-from inference.gateway.receive import MAX_FILES, MAX_STOPS
+from inference.gateway.receive import MAX_STOPS, check_prompt
 
 Body = TypeVar("Body")
 Stops = str | list[str] | None
+
+_MAX_LISTED_STOPS: Final = 256  # that are looked at; plugins list a dozen
 
 _CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
 # As plugins write them where the tokenizer's own names begin with a special character.
@@ -49,7 +51,8 @@ def stops_of(stop: Stops) -> tuple[str, ...]:
     """Each once, without those that cannot come: models' markers are tokens, never text. Of more
     than an engine takes the first: plugins that list a dozen cut by them once more themselves."""
     stops = [stop] if isinstance(stop, str) else stop or []
-    return tuple(dict.fromkeys(each for each in stops if each not in _MARKERS))[:MAX_STOPS]
+    listed = stops[:_MAX_LISTED_STOPS]
+    return tuple(dict.fromkeys(each for each in listed if each not in _MARKERS))[:MAX_STOPS]
 
 
 def known_language(language: str | None) -> str:
@@ -62,12 +65,14 @@ def draft_of_prompt(
     prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
 ) -> Draft:
     """A fill-in-the-middle request: of both texts, or of a prompt that some model's template has
-    put together. A prompt without suffix that is no such one is taken as it is."""
+    put together. A prompt without suffix that is no such one is taken as it is. Raises BadRequest:
+    `too_large`."""
     draft = Draft(
         mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
     )
     if suffix is not None:
         return draft
+    check_prompt(prompt)
     parsed = parse_prompt(prompt)
     if parsed is None:
         return replace(draft, is_raw=True)
@@ -78,5 +83,5 @@ def draft_of_prompt(
         suffix=parsed.suffix,
         path=parsed.path,
         repository=parsed.repository,
-        files=tuple(files)[:MAX_FILES],
+        files=tuple(files),
     )

@@ -15,6 +15,7 @@ from inference.consumers.generation import Dialect, Question
 from inference.consumers.openai import StreamOptions, check_choices
 from inference.consumers.openai_shapes import Usage, error_body, finish_reason, usage_of
 from inference.errors import BadRequest
+from inference.gateway.receive import MAX_MESSAGES
 
 _ROLES: Final = {"developer": "system"}  # OpenAI's newer name for it
 
@@ -120,7 +121,8 @@ def understand(body: bytes) -> Question:
     draft = Draft(
         mode=Mode.CHAT,
         prefix="",
-        messages=tuple(_message(each) for each in parsed.messages),
+        # One more than there may be: `receive` says that they are too many.
+        messages=tuple(_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
         max_tokens=parsed.max_tokens if limit is None else limit,
         stop=stops_of(parsed.stop),
         trigger=Trigger.MANUAL,

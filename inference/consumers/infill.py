@@ -7,6 +7,7 @@ asked for (`n_cmpl`), one comes.
 
 from collections.abc import Sequence
 from functools import partial
+from heapq import nlargest
 from typing import Any, Final
 
 import msgspec
@@ -172,7 +173,7 @@ def understand(body: bytes) -> Question:
 
 def _files(extras: list[Extra]) -> tuple[DraftFile, ...]:
     """The newest, as many as may be sent: an editor's own ring may be larger."""
-    newest = sorted(extras, key=_moment, reverse=True)[:MAX_FILES]
+    newest = nlargest(MAX_FILES, extras, key=_moment)
     return tuple(DraftFile(each.filename or "", each.text, _moment(each)) for each in newest)
 
 

@@ -3,6 +3,7 @@
 The agent cuts the answer itself.
 """
 
+from itertools import chain, islice
 from typing import Final
 
 import msgspec
@@ -94,9 +95,10 @@ def _repository(git_url: str) -> str:
 
 def _files(segments: Segments) -> tuple[DraftFile, ...]:
     """Most relevant first, as `receive` leaves files whose time is not known."""
-    every = (
-        *(segments.relevant_snippets_from_changed_files or ()),
-        *(segments.relevant_snippets_from_recently_opened_files or ()),
-        *(segments.declarations or ()),
+    every = chain(
+        segments.relevant_snippets_from_changed_files or (),
+        segments.relevant_snippets_from_recently_opened_files or (),
+        segments.declarations or (),
     )
-    return tuple(DraftFile(file.filepath, file.body, 0.0) for file in every)[:MAX_FILES]
+    first = islice(every, MAX_FILES)
+    return tuple(DraftFile(file.filepath, file.body, 0.0) for file in first)

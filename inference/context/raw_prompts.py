@@ -5,6 +5,7 @@ Rules:
 1. Pure; the families' markers are data (`fim.FAMILIES`).
 2. Only a prompt that is of one form from its first to its last character is parsed. Each marker
    stands in it once: a file that mentions markers makes it ambiguous, and nothing is guessed.
+3. Of the other files the last are taken, as many as a request may have: they are the nearest.
 
     [begin] [repository name\\n] [separator path\\n text]... <pre> P <suf> S <mid>      PSM
                                                             <pre> <suf> S <mid> P      variant 2
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from inference.context.fim import FAMILIES, Family
+from inference.gateway.receive import MAX_FILES
 
 _SPACE: Final = "▁"  # as tokenizers write the space that belongs to a marker
 _PATH: Final = re.compile(r"""[^\s:;=(){}\[\]<>"'`,]{1,512}""")
+_CODESTRAL_FILE: Final = "+++++ "
 _CODESTRAL_HEADER: Final = re.compile(r"(?:\A|\n\n)\+{5} ([^\n]{1,512})\n")
 
 
@@ -55,7 +58,7 @@ def _parse(family: Family, prompt: str) -> RawPrompt | None:
     if head is None:
         return None
     prefix, suffix = ends
-    if family.name == "codestral" and prefix.startswith("+++++ "):
+    if family.name == "codestral" and prefix.startswith(_CODESTRAL_FILE):
         return _with_codestral_files(prefix, suffix)
     return RawPrompt(prefix, suffix, path=head.path, repository=head.repository, files=head.files)
 
@@ -113,10 +116,14 @@ def _parse_head(family: Family, head: str) -> RawPrompt | None:
         return RawPrompt("", "", repository=repository)
     if separator is None or not head.startswith(separator):
         return None
-    files = [_file(section) for section in head.split(separator)[1:]]
+    # The first is empty, or all that is before the last sections.
+    _, *sections = head.rsplit(separator, MAX_FILES + 1)
+    files = [_file(section) for section in sections]
     # The last is the current file's, of which only the path stands here.
     current = files.pop() if not files[-1].text else RawFile("", "")
-    return RawPrompt("", "", path=current.path, repository=repository, files=tuple(files))
+    return RawPrompt(
+        "", "", path=current.path, repository=repository, files=tuple(files[-MAX_FILES:])
+    )
 
 
 def _file(section: str) -> RawFile:
@@ -129,8 +136,12 @@ def _file(section: str) -> RawFile:
 
 def _with_codestral_files(prefix: str, suffix: str) -> RawPrompt:
     """`+++++ path`, and the file; the last is the current one."""
-    _, *sections = _CODESTRAL_HEADER.split(prefix)
+    before, *rest = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
+    nearest = prefix[len(before) :] if len(rest) > MAX_FILES else prefix
+    _, *sections = _CODESTRAL_HEADER.split(nearest)
     pairs = list(zip(sections[::2], sections[1::2], strict=True))
+    if not pairs:  # what looked like a header is code
+        return RawPrompt(prefix, suffix)
     path, text = pairs.pop()
     files = tuple(RawFile(name.strip(), each) for name, each in pairs)
     return RawPrompt(text, suffix, path=path.strip(), files=files)

@@ -35,7 +35,7 @@ from inference.gateway.frames import (
 )
 from inference.gateway.newest import is_superseding
 from inference.gateway.protocol import Event, State, advance
-from inference.gateway.receive import MAX_NAME_CHARS
+from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
@@ -302,7 +302,9 @@ def _opened(frame: OpenFrame) -> Draft:
 
 
 def _files(frames: list[FileFrame]) -> tuple[DraftFile, ...]:
-    return tuple(DraftFile(file.path, file.text, file.edited_at) for file in frames)
+    """One more than there may be: `receive` says that they are too many."""
+    taken = frames[: MAX_FILES + 1]
+    return tuple(DraftFile(file.path, file.text, file.edited_at) for file in taken)
 
 
 def _meta(account: Account) -> Meta:

@@ -10,6 +10,7 @@ from inference.gateway.languages import LANGUAGES
 
 # A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
+MAX_PROMPT_CHARS: Final = 2 * MAX_TEXT_CHARS  # of one that is parsed: no model has such a window
 MAX_MESSAGES: Final = 256  # of a chat
 MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
@@ -25,6 +26,12 @@ DEFAULT_MAX_TOKENS: Final = {
     Mode.DOCSTRING: 256,
     Mode.CHAT: 512,
 }
+
+
+def check_prompt(prompt: str) -> None:
+    """Of a prompt that may be parsed, before it is. Raises BadRequest: `too_large`."""
+    if len(prompt) > MAX_PROMPT_CHARS:
+        raise _too_large(f"prompt may have {MAX_PROMPT_CHARS} characters.")
 
 
 def receive(arrival: Arrival) -> CompletionRequest:

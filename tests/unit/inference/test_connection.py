@@ -15,7 +15,7 @@ from inference.gateway.connection import (
     Purpose,
 )
 from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame
-from inference.gateway.receive import MAX_NAME_CHARS
+from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.tenants import ACME, ADA
@@ -99,6 +99,14 @@ async def test_a_path_that_is_too_long_is_not_kept_while_its_refusal_waits() -> 
 
         kept = [each.path for each in gc.get_objects() if type(each) is Purpose]
     assert max(map(len, kept)) <= MAX_NAME_CHARS
+
+
+async def test_of_far_too_many_files_few_are_looked_at() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1", files=[{"path": "", "text": ""}] * 10_000)
+        await editor.waits_for_end("1")
+
+    assert len(editor.arrivals[0].draft.files) == MAX_FILES + 1
 
 
 async def test_a_cancel_at_once_is_in_time() -> None:

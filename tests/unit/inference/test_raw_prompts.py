@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from inference.context.fim import ALL_MARKERS, FAMILIES
 from inference.context.raw_prompts import RawFile, RawPrompt, parse_prompt
+from inference.gateway.receive import MAX_FILES
 
 # As the plugins' own templates have them.
 TEMPLATES = {
@@ -111,3 +112,43 @@ def test_codestrals_files_stand_before_the_prefix() -> None:
 def test_no_text_makes_it_fail(text: str, markers: list[str]) -> None:
     parse_prompt(text.join(["", *markers, ""]))
     parse_prompt("".join(markers) + text)
+
+
+@pytest.mark.parametrize(
+    ("file", "rest"),
+    [
+        ("<file_sep>{number}.py\nx", "<file_sep>now.py\n<fim_prefix>p<fim_suffix>s<fim_middle>"),
+        (
+            "<|file_sep|>{number}.py\nx",
+            "<|file_sep|>now.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>",
+        ),
+    ],
+)
+@pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
+def test_of_many_files_those_nearest_to_the_cursor_are_taken(
+    file: str, rest: str, count: int
+) -> None:
+    parsed = parse_prompt("".join(file.format(number=each) for each in range(count)) + rest)
+
+    assert parsed is not None
+    assert parsed.path == "now.py"
+    assert [each.path for each in parsed.files] == _nearest(count)
+
+
+@pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
+def test_of_many_files_of_codestrals_form_the_nearest_are_taken(count: int) -> None:
+    files = "\n\n".join(f"+++++ {each}.py\nx" for each in range(count))
+
+    parsed = parse_prompt(f"[SUFFIX]s[PREFIX]{files}\n\n+++++ now.py\np")
+
+    assert parsed is not None
+    assert (parsed.prefix, parsed.path) == ("p", "now.py")
+    assert [each.path for each in parsed.files] == _nearest(count)
+
+
+def test_what_only_begins_like_a_file_of_codestrals_form_is_code() -> None:
+    assert parse_prompt("[SUFFIX]s[PREFIX]+++++ a") == RawPrompt("+++++ a", "s")
+
+
+def _nearest(count: int) -> list[str]:
+    return [f"{each}.py" for each in range(max(0, count - MAX_FILES), count)]
