@@ -11,10 +11,10 @@ from detect_secrets.plugins.keyword import DENYLIST
 from detect_secrets.plugins.private_key import PrivateKeyDetector
 from detect_secrets.util.filetype import FileType
 
+from inference.context.named_secrets import has_name_hint
 from inference.context.redact import (
     LONG_RUN_CHARS,
     SHORT_RUN_CHARS,
-    has_name_hint,
     redact_line,
 )
 

@@ -207,7 +207,7 @@ def test_what_names_no_credential_is_not_held(line: str) -> None:
     assert held_from(line, FileType.PYTHON) is None
 
 
-@pytest.mark.parametrize("text", ["_", "a1", "://a:", "-----BEGIN", "a."])
+@pytest.mark.parametrize("text", ["_", "a1", "password", "key_", "://a:", "-----BEGIN", "a."])
 def test_a_line_without_end_is_looked_at_once(text: str) -> None:
     with cpu_guard():
         held_from(text * (500_000 // len(text)), FileType.PYTHON)

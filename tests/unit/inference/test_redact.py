@@ -6,7 +6,6 @@ import re
 import detect_secrets.plugins
 import pytest
 from detect_secrets.plugins.base import RegexBasedDetector
-from detect_secrets.plugins.keyword import DENYLIST
 from detect_secrets.util.filetype import FileType
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,8 +130,3 @@ def test_a_long_token_has_a_long_run(plugin: RegexBasedDetector) -> None:
         lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
         assert max(lengths) >= 16 or "soap" in regex.pattern
         assert max(lengths) + len(re.findall(r"AKIA", regex.pattern)) * 4 >= redact.LONG_RUN_CHARS
-
-
-def test_the_names_hints_cover_the_librarys_names() -> None:
-    for name in DENYLIST:
-        assert any(hint in name.replace("ñ", "n") or hint in name for hint in redact.NAME_HINTS)

@@ -1,0 +1,74 @@
+"""What is assigned to a name such as `password`."""
+
+import re
+
+import pytest
+from detect_secrets.plugins import keyword
+from detect_secrets.plugins.keyword import (
+    DENYLIST,
+    QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP,
+    REGEX_BY_FILETYPE,
+)
+from detect_secrets.util.filetype import FileType
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.named_secrets import NAME_HINTS, linear, named_spans
+from tests.fakes.cpu import cpu_guard
+
+RULES = {
+    regex: group
+    for rules in (QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP, *REGEX_BY_FILETYPE.values())
+    for regex, group in rules.items()
+}
+PIECES = st.sampled_from(
+    [
+        *("password", "pwd", "key", "api_key", "db_", "pass", "contraseña", "_", "a", "x1", "é"),
+        *("=", "==", "!=", ":", ":=", "=>", ";", "(", ")", "[3]", '"]', ".assign", "@", " ", "."),
+        *('"', "'", "`", '"hunter2"', "'hunter2'", "`hunter2`", "ab,"),
+    ]
+)
+
+
+def test_the_names_hints_cover_the_librarys_names() -> None:
+    for name in DENYLIST:
+        assert any(hint in name.replace("ñ", "n") or hint in name for hint in NAME_HINTS)
+
+
+@pytest.mark.parametrize("regex", RULES, ids=lambda regex: regex.pattern[-30:])
+@given(st.lists(PIECES, max_size=16).map("".join))
+def test_what_the_librarys_rule_finds_is_found(regex: re.Pattern[str], line: str) -> None:
+    ours, theirs = linear(regex).search(line), regex.search(line)
+
+    group = RULES[regex]
+    assert (ours and ours.span(group)) == (theirs and theirs.span(group))
+
+
+def test_an_expression_that_the_library_has_changed_is_refused() -> None:
+    with pytest.raises(ValueError, match="passwort"):
+        linear(re.compile("passwort = (.*)"))
+
+
+def test_each_of_the_librarys_expressions_is_known() -> None:
+    theirs = [each for each in vars(keyword).values() if isinstance(each, re.Pattern)]
+
+    assert {*theirs} == {*RULES}
+
+
+@pytest.mark.parametrize("kind", [FileType.PYTHON, FileType.YAML, FileType.GO, FileType.C])
+@pytest.mark.parametrize(
+    "text", ["password", "pwd", "pwd`a", "`a", "pwd =", "pwd= `a ", "'a'==", "key_password_x"]
+)
+def test_a_line_made_to_be_slow_is_looked_at_in_time(text: str, kind: FileType) -> None:
+    line = "pwd" + text * (10_000 // len(text)) + " " * 10_000
+
+    with cpu_guard():
+        list(named_spans(line, kind))
+
+
+def test_a_secret_among_many_backticks_is_found() -> None:
+    line = "see `a` or maybe `b`, " * 40 + "password = 'hunter2x'" + ", then see `c`" * 40
+
+    found = {line[start:end] for start, end in named_spans(line, FileType.PYTHON)}
+
+    assert "hunter2x" in found
