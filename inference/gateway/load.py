@@ -2,9 +2,9 @@
 
 Each pool has a limit of requests under way on this gateway, learnt from the first tokens' lateness
 (`cubic`). Near it prefetches are shed first, then what editors ask by themselves, last what
-somebody pressed a key for. While the 99th percentile of the first token is over its target and
-requests queue, prefetches are shed anyhow. A pool at which nothing is under way always takes the
-next request.
+somebody pressed a key for; and whoever holds more than its fair share (`fair_shares`). While the
+99th percentile of the first token is over its target and requests queue, prefetches are shed
+anyhow. A pool at which nothing is under way always takes the next request.
 
 What is waiting counts as late as soon as it is overdue; nobody waits for its end to know that. And
 when more wait than the pool can answer in time, at the best rate that it has shown lately, that is
@@ -20,15 +20,14 @@ from typing import Final
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
 from caret.foundation.clock import Clock
-from caret.foundation.ids import RequestId
+from caret.foundation.ids import RequestId, TenantId
 from inference.completion.account import Account
 from inference.completion.request import CompletionRequest
 from inference.errors import Dropped, EngineFailed
 from inference.gateway.cubic import CubicLimit
+from inference.gateway.fair_shares import FairShares
 from inference.gateway.rolling import RollingTimes
 
-# Of the limit; what is left is room for those who come after.
-_SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL: 1.0}
 _FLOOR_PER_REPLICA: Final = 2
 _LOOK_EVERY_S: Final = 0.002
 _REFUSED_RATIO: Final = 2.0  # how late it counts when an engine's queue was full
@@ -71,16 +70,20 @@ class PoolLoad:
 
     def __init__(self, *, num_replicas: int, targets_s: Mapping[Mode, float]) -> None:
         self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
-        self.num_under_way = 0
         self.times: Final = {mode: RollingTimes() for mode in Mode}
         self._targets_s = targets_s
+        self._shares = FairShares()
         self._waiting: dict[RequestId, _Waiting] = {}
         self._looked_s = float("-inf")
         # How many first tokens came in each of the latest slots of time, by the slot's number.
         self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
         self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
 
-    def has_room(self, request: CompletionRequest, now_s: float) -> bool:
+    @property
+    def num_under_way(self) -> int:
+        return self._shares.num_under_way
+
+    def has_room(self, request: CompletionRequest, account: Account, now_s: float) -> bool:
         self._look(now_s)
         self.limit.forget(now_s)
         target_s = self._targets_s[request.mode]
@@ -91,7 +94,7 @@ class PoolLoad:
         trigger = Trigger.PREFETCH if request.is_warm_up else request.trigger
         if trigger is Trigger.PREFETCH and self._is_over_target(request.mode, now_s):
             return False
-        return self.num_under_way < max(1.0, _SHARES[trigger] * self.limit.value)
+        return self._shares.has_room(_tenant_id(account), trigger, self.limit.value)
 
     def enter(self, request: CompletionRequest, account: Account, now_s: float) -> None:
         if not request.is_warm_up:  # of the lowest priority: it tells nothing of the others
@@ -102,11 +105,11 @@ class PoolLoad:
                 num_ahead=self.num_under_way,
                 admitted_s=now_s,
             )
-        self.num_under_way += 1
+        self._shares.enter(_tenant_id(account))
 
     def leave(self, account: Account, now_s: float, *, was_refused: bool) -> None:
         """`was_refused`: the engine's queue was full."""
-        self.num_under_way -= 1
+        self._shares.leave(_tenant_id(account))
         waiting = self._waiting.get(account.arrival.request_id)
         if waiting is None:
             return
@@ -199,7 +202,7 @@ class Load:
         """Raises Dropped (shed) when the pool has no room for a request of this kind."""
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()
-        if not load.has_room(request, now_s):
+        if not load.has_room(request, account, now_s):
             self.num_shed[pool, request.mode, request.trigger] += 1
             raise Dropped(Finish.SHED)
         load.enter(request, account, now_s)
@@ -220,6 +223,10 @@ class Load:
             first_token_p99_ms=load.p99_ms(mode, self._clock.monotonic_s()),
             target_ms=self._targets_ms[mode],
         )
+
+
+def _tenant_id(account: Account) -> TenantId | None:
+    return None if account.principal is None else account.principal.snapshot.tenant_id
 
 
 def _waited_s(waiting: _Waiting, now_s: float) -> float:

@@ -12,6 +12,7 @@ from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.account import Account
+from inference.completion.request import Principal
 from inference.gateway.load import PoolLoad
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
@@ -24,6 +25,7 @@ class Offered:
     at_s: float
     trigger: Trigger
     first_token_s: float | None  # None: shed
+    tenant: Principal | None = None
 
 
 @dataclass(slots=True)
@@ -35,6 +37,7 @@ class QueueModel:
     decode_s: float = 0.05
     spread: float = 0.3  # of the logarithm
     triggers: Sequence[Trigger] = (Trigger.AUTOMATIC,)
+    tenants: Sequence[Principal] = ()  # as often as they ask
     seed: int = 1
     now_s: float = 0.0
     offered: list[Offered] = field(default_factory=list)
@@ -68,16 +71,18 @@ class QueueModel:
     def _arrive(self) -> None:
         self._at(self.now_s + self._random.expovariate(self.rate(self.now_s)), self._arrive)
         request = make_request(trigger=self._random.choice(self.triggers))
-        if not self.load.has_room(request, self.now_s):
-            self.offered.append(Offered(self.now_s, request.trigger, None))
-            return
+        tenant = self._random.choice(self.tenants) if self.tenants else None
         account = make_account(FakeClock(monotonic_s=self.now_s))
+        account.principal = tenant
+        if not self.load.has_room(request, account, self.now_s):
+            self.offered.append(Offered(self.now_s, request.trigger, None, tenant))
+            return
         self.load.enter(request, account, self.now_s)
         replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
         service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
         first_s = max(self._free_s[replica], self.now_s) + service_s
         self._free_s[replica] = first_s
-        self.offered.append(Offered(self.now_s, request.trigger, first_s - self.now_s))
+        self.offered.append(Offered(self.now_s, request.trigger, first_s - self.now_s, tenant))
         self._at(first_s, lambda: self._answer(account))
 
     def _answer(self, account: Account) -> None:

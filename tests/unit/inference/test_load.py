@@ -8,12 +8,14 @@ import pytest
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
 from inference.completion.account import Account
+from inference.completion.request import Principal
 from inference.errors import Dropped, EngineFailed
 from inference.gateway.cubic import FIRST, FORGET_S
 from inference.gateway.load import Load
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGET_MS, make_load
 from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = "demo-fast"
 FLOOR = 2  # of one replica
@@ -254,3 +256,21 @@ def test_its_place_is_free_however_somebody_leaves(
         raise leaving
 
     assert gateway.load.pressure(POOL, Mode.INLINE).num_under_way == 0
+
+
+def test_one_tenants_manual_requests_do_not_shut_its_neighbour_out(gateway: Gateway) -> None:
+    def asks(principal: Principal) -> bool:
+        account = make_account(gateway.clock)
+        account.principal = principal
+        try:
+            gateway.open.enter_context(gateway.one(account, trigger=Trigger.MANUAL))
+        except Dropped:
+            return False
+        return True
+
+    hog = make_principal()
+    while asks(hog):
+        pass
+
+    assert asks(make_principal(tenant_id=GLOBEX))
+    assert not asks(hog)

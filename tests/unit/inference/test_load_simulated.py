@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from caret.contracts.policy import Trigger
+from caret.foundation.ids import TenantId
 from tests.fakes.queueing import TARGET_S, Offered, QueueModel, first_tokens_s, quantile, shed_share
+from tests.fakes.tenants import GLOBEX, make_principal
 
 CAPACITY = 100.0  # requests a second
 BURST_S, CALM_S, END_S = 10.0, 70.0, 90.0
@@ -83,6 +85,25 @@ def test_prefetches_go_first_then_automatic_requests_then_manual_ones() -> None:
     assert share(Trigger.PREFETCH) > 0.6
     assert share(Trigger.PREFETCH) > share(Trigger.AUTOMATIC) > share(Trigger.MANUAL)
     assert share(Trigger.MANUAL) < 0.3
+
+
+def test_who_asks_for_most_is_shed_before_its_neighbour() -> None:
+    hog, neighbour = make_principal(), make_principal(tenant_id=GLOBEX)
+    model = _run(lambda _: 3 * CAPACITY, until_s=30, tenants=(*[hog] * 9, neighbour))
+
+    settled = model.between(2, 30)
+    assert shed_share([each for each in settled if each.tenant is neighbour]) < 0.3
+    assert shed_share([each for each in settled if each.tenant is hog]) > 0.65
+    assert quantile(first_tokens_s(settled), 0.99) <= TARGET_S
+
+
+def test_a_crowd_of_small_tenants_keeps_the_target_like_any_other() -> None:
+    tenants = [make_principal(tenant_id=TenantId(str(number))) for number in range(300)]
+    model = _run(_burst, tenants=tenants)
+
+    times = first_tokens_s(model.between(BURST_S, CALM_S))
+    assert quantile(times, 0.99) <= TARGET_S
+    assert len(times) > 0.85 * CAPACITY * (CALM_S - BURST_S)
 
 
 def test_replicas_that_become_slower_are_learnt_within_seconds() -> None:
