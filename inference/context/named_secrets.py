@@ -28,7 +28,7 @@ _NAMES: Final = re.compile("|".join(DENYLIST), re.IGNORECASE)
 _WORD: Final = rf"(?>\w*?({'|'.join(DENYLIST)}))\w*+"
 _WORD_AT_START: Final = rf"(?<!\w){_WORD}"
 # The library's, without its looks ahead at text that may as well be absent.
-_SECRET: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
+_QUOTED: Final = r"(?=\w)[^\v\'\"]*[^\v,\'\"`]"
 # To the rules a backtick both ends a secret and may stand in one, so each is tried as the end of
 # what each other begins. A line with more of them is looked at in overlapping slices; a slice
 # that names a secret among more than anybody writes is one.
@@ -85,7 +85,7 @@ def linear(regex: re.Pattern[str]) -> re.Pattern[str]:
         pattern = _WORD_AT_START + regex.pattern.removeprefix(DENYLIST_REGEX)
     else:
         raise ValueError(regex.pattern)
-    return re.compile(pattern.replace(SECRET, _SECRET), regex.flags)
+    return re.compile(pattern.replace(SECRET, _QUOTED), regex.flags)
 
 
 def _linear_rules(rules: Mapping[re.Pattern[str], int]) -> dict[re.Pattern[str], int]:
