@@ -47,8 +47,10 @@ from inference.context.named_secrets import named_spans
 from inference.context.suspicion import suspects
 
 REDACTED: Final = "REDACTED"
-# A longer line is data; some of the expressions need time that grows with its square.
+# A longer line is data; some of the expressions need time that grows with its square. Its parts
+# overlap by more than any token that one of them may cut in two.
 MAX_LINE_CHARS: Final = 2_000
+_OVERLAP_CHARS: Final = 200
 MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
 
 # Each matches only where a run of so many characters stands that tokens are made of, so one quick
@@ -87,12 +89,12 @@ def file_type(path: str) -> FileType:
 
 def redact_line(line: str, kind: FileType) -> str:
     """The line without its secrets; the same object where it has none. Breaks around it stay."""
-    if len(line) > MAX_LINE_CHARS:
-        return "".join(redact_line(part, kind) for part in _parts(line))
-    content = line.rstrip("\r\n")
-    for start, end in sorted(_spans(content, kind), reverse=True):
-        line = line[:start] + REDACTED + line[end:]
-    return line
+    spans = _spans(line.rstrip("\r\n"), kind)
+    if not spans:
+        return line
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(line)]
+    return REDACTED.join(line[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
@@ -133,13 +135,17 @@ def _end_of_body(text: str, start: int) -> int:
     return end if end >= 0 else min(len(text), start + MAX_KEY_CHARS)
 
 
-def _parts(line: str) -> Iterator[str]:
-    for start in range(0, len(line), MAX_LINE_CHARS):
-        yield line[start : start + MAX_LINE_CHARS]
-
-
 def _spans(line: str, kind: FileType) -> list[tuple[int, int]]:
-    """Where the secrets stand; none overlaps another."""
+    """Where the secrets stand, ascending; none overlaps another."""
+    spans: list[tuple[int, int]] = []
+    for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
+        part = line[offset : offset + MAX_LINE_CHARS]
+        spans += [(offset + start, offset + end) for start, end in _spans_of_part(part, kind)]
+    return _merged(spans)
+
+
+def _spans_of_part(line: str, kind: FileType) -> list[tuple[int, int]]:
+    """The same, as the rules find them: some may overlap."""
     spans: list[tuple[int, int]] = []
     if "://" in line and "@" in line:
         spans += [match.span(1) for regex in _BASIC_AUTH for match in regex.finditer(line)]
@@ -149,7 +155,7 @@ def _spans(line: str, kind: FileType) -> list[tuple[int, int]]:
         if longest >= LONG_RUN_CHARS:
             spans += _token_spans(line, LONG_TOKENS)
     spans += named_spans(line, kind)
-    return _merged(spans)
+    return spans
 
 
 def _token_spans(line: str, plugins: tuple[RegexBasedDetector, ...]) -> Iterator[tuple[int, int]]:

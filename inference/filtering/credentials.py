@@ -39,7 +39,7 @@ _DIGIT: Final = re.compile(r"\d")
 
 def has_credential(line: str, kind: FileType) -> bool:
     is_key = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
-    return is_key or redact_line(line, kind) is not line
+    return is_key or redact_line(line, kind) != line
 
 
 def held_from(line: str, kind: FileType) -> int | None:

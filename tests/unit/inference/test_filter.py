@@ -237,6 +237,14 @@ async def test_a_credential_far_before_the_cursor_is_not_the_completions() -> No
     assert texts == ["y=2"]
 
 
+async def test_a_long_line_is_no_secret() -> None:
+    account, written = make_account(), "1, " * 1_000 + "1]"
+
+    texts = await _filtered(FakeEngine(chunks_of(written)), account, prefix="x = [", mode=Mode.FIM)
+
+    assert ("".join(texts), account.ending) == (written, Finish.STOP)
+
+
 async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
     broken = [f"    {number} = ]\n" for number in range(100)]
     engine = FakeEngine(chunks_of("if b:\n", *broken), hangs=True)

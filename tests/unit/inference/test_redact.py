@@ -130,3 +130,20 @@ def test_a_long_token_has_a_long_run(plugin: RegexBasedDetector) -> None:
         lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
         assert max(lengths) >= 16 or "soap" in regex.pattern
         assert max(lengths) + len(re.findall(r"AKIA", regex.pattern)) * 4 >= redact.LONG_RUN_CHARS
+
+
+@pytest.mark.parametrize("offset", [1_500, 1_795, 1_990, 2_000, 3_590, 3_790])
+def test_no_secret_is_missed_where_a_long_line_is_divided(offset: int) -> None:
+    key = "AKIA" + "ABCD1234" * 2
+    line = ("x = 1; " * 800)[: offset - 1] + f" {key} " + "y = 2; " * 100
+
+    redacted = redact_line(line, PYTHON)
+
+    assert redacted == line.replace(key, REDACTED)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_long_line_without_secrets_is_the_same_line(end: str) -> None:
+    line = "x = [" + "1, " * 3_000 + end
+
+    assert redact_line(line, PYTHON) is line
