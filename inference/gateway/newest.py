@@ -3,7 +3,8 @@
 On one connection `connection` sees to it before anything is begun; here it holds across a user's
 connections, protocols and gateways. Rules:
 
-1. The later arrival wins; of two at one millisecond the larger request id.
+1. The later arrival wins. Of two on one gateway the monotonic clock says which that is; between
+   gateways the wall clock. Of two at one moment the larger request id.
 2. A prefetch supersedes prefetches only: somebody waits for the others. A chat is superseded by
    chats only. Warm-ups stand aside.
 3. Without a path, or with a service key (it may stand for many people), nothing is superseded.
@@ -40,11 +41,9 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     is_prefetch: bool
 
     def supersedes(self, other: "Claim") -> bool:
-        """Of another of the same subject."""
+        """Of another of the same subject, on another gateway."""
         is_later = self._order > other._order
-        return is_later and is_superseding(
-            newer_is_prefetch=self.is_prefetch, older_is_prefetch=other.is_prefetch
-        )
+        return is_later and _is_superseding(self, other)
 
     @property
     def _order(self) -> tuple[int, str]:
@@ -59,11 +58,24 @@ class Announcer(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class _Running:
     claim: Claim
+    received_s: float  # monotonic seconds
     task: asyncio.Task[object]
+
+    def supersedes(self, other: "_Running") -> bool:
+        """Of another here, of the same subject: the wall clock may have been set in between."""
+        return self._order > other._order and _is_superseding(self.claim, other.claim)
+
+    @property
+    def _order(self) -> tuple[float, str]:
+        return self.received_s, self.claim.request_id
 
 
 def is_superseding(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
     return older_is_prefetch or not newer_is_prefetch
+
+
+def _is_superseding(newer: Claim, older: Claim) -> bool:
+    return is_superseding(newer_is_prefetch=newer.is_prefetch, older_is_prefetch=older.is_prefetch)
 
 
 class Newest:
@@ -89,11 +101,9 @@ class Newest:
         if claim is None or task is None:
             yield
             return
-        if any(other.claim.supersedes(claim) for other in self._running.get(claim.subject, ())):
-            raise Dropped(Finish.SUPERSEDED)
-        self.hear(claim)
+        running = _Running(claim, account.arrival.received_s, task)
+        self._supersede_by(running)
         self._announcer.announce(claim)
-        running = _Running(claim, task)
         self._running[claim.subject].append(running)
         try:
             yield
@@ -101,11 +111,19 @@ class Newest:
             self._remove(running)
 
     def hear(self, newer: Claim) -> None:
-        """Of a request here or on another gateway."""
+        """Of a request on another gateway."""
         for running in self._running.get(newer.subject, ()):
-            # One that is being cancelled already must not be disturbed in telling its end.
-            if newer.supersedes(running.claim) and not running.task.cancelling():
-                running.task.cancel(Finish.SUPERSEDED.value)
+            if newer.supersedes(running.claim):
+                _supersede(running)
+
+    def _supersede_by(self, newer: _Running) -> None:
+        """Raises Dropped (superseded) when it is not the newest; then it supersedes nothing."""
+        others = self._running.get(newer.claim.subject, ())
+        if any(other.supersedes(newer) for other in others):
+            raise Dropped(Finish.SUPERSEDED)
+        for other in others:
+            if newer.supersedes(other):
+                _supersede(other)
 
     def _claim(
         self, principal: Principal, request: CompletionRequest, account: Account
@@ -131,3 +149,9 @@ class Newest:
         self._running[subject].remove(running)
         if not self._running[subject]:
             del self._running[subject]
+
+
+def _supersede(running: _Running) -> None:
+    # One that is being cancelled already must not be disturbed in telling its end.
+    if not running.task.cancelling():
+        running.task.cancel(Finish.SUPERSEDED.value)

@@ -15,3 +15,7 @@ class FakeClock:
     def pass_s(self, seconds: float) -> None:
         self._now_ms += round(seconds * 1000)
         self._monotonic_s += seconds
+
+    def sets_wall_clock(self, by_ms: int) -> None:
+        """As an operator or a time server does; the monotonic one goes on."""
+        self._now_ms += by_ms

@@ -92,6 +92,17 @@ async def test_who_arrived_before_and_comes_late_gives_way(gateway: ClaimingGate
     assert not await gateway.is_over(newer)
 
 
+async def test_a_wall_clock_that_is_set_back_changes_nothing_on_one_gateway(
+    gateway: ClaimingGateway,
+) -> None:
+    older = await gateway.begins()
+    gateway.clock.sets_wall_clock(-3_000)
+    newer = await gateway.begins()
+
+    assert await gateway.is_over(older)
+    assert not await gateway.is_over(newer)
+
+
 async def test_of_two_at_one_time_exactly_one_goes_on(gateway: ClaimingGateway) -> None:
     first = await gateway.begins()
     gateway.clock.pass_s(-0.001)
