@@ -52,7 +52,8 @@ async def filter(
     *,
     public_code: PublicCode | None = None,
 ) -> AsyncIterator[AsyncIterator[str]]:
-    """Yields the texts to show, none of them empty. Raw prompts and chats pass as they are.
+    """Yields the texts to show, none of them empty. Raw prompts and chats pass as they are, but for
+    what the policy withholds.
 
     The account gets the ending: `stop` or `length` by the engine, `stop` where the filter cut,
     `filtered` when the engine wrote something and nothing of it is worth showing, even of what was
@@ -60,7 +61,7 @@ async def filter(
     """
     request = admitted.request
     if request.is_raw or request.messages:
-        texts = _unfiltered(chunks, account)
+        texts = _verbatim(chunks, _checks(admitted, None, public_code), request, account)
     else:
         around = surroundings_of(request, is_single_line=prompt.is_single_line)
         syntax = _syntax(request, admitted.variant)
@@ -104,13 +105,25 @@ def _warn_without_index(tenant_id: TenantId) -> None:
     log.warning("filter.no_public_code_index", tenant_id=tenant_id)
 
 
-async def _unfiltered(chunks: AsyncIterator[Chunk], account: Account) -> AsyncGenerator[str, None]:
+async def _verbatim(
+    chunks: AsyncIterator[Chunk], checks: Checks, request: CompletionRequest, account: Account
+) -> AsyncGenerator[str, None]:
+    gate = None
+    if checks != Checks():
+        gate = Gate(checks, line_before=line_before(request.prefix), is_verbatim=True)
     stop: EngineStop | None = None
     async for chunk in chunks:
         stop = chunk.stop or stop
-        if chunk.text:
-            yield chunk.text
-    account.finish(_finish(stop))
+        if shown := gate.feed(chunk.text) if gate is not None else chunk.text:
+            yield shown
+        if gate is not None and gate.has_ended and stop is None:
+            break  # leaving stops the engine
+    if gate is not None:
+        if shown := gate.finish():
+            yield shown
+        account.cut_reason = gate.reason or ""
+    is_withheld = gate is not None and gate.is_withheld
+    account.finish(Finish.FILTERED if is_withheld else _finish(stop))
 
 
 async def _filtered(

@@ -10,6 +10,9 @@ is dropped: the completion ends at the last good point.
 Where no point was ever good but the first line has gone out, where that line holds a credential, or
 where the text is public code, the completion is withheld: the end says so, and a client that shows
 text only when it has ended shows none.
+
+Verbatim, for raw prompts and chats: each line goes out as it comes, as the first one does, and with
+it all white space.
 """
 
 from collections.abc import Callable
@@ -38,8 +41,9 @@ class Checks:
 
 
 class Gate:
-    def __init__(self, checks: Checks, *, line_before: str) -> None:
+    def __init__(self, checks: Checks, *, line_before: str, is_verbatim: bool = False) -> None:
         self._checks = checks
+        self._is_verbatim = is_verbatim
         self._line_before = line_before  # what stands before the cursor on its line
         self._text = ""  # all that came
         self._line_start = 0  # of the line under way
@@ -85,17 +89,18 @@ class Gate:
         self.reason = self.reason or reason
 
     def _look_ahead(self, part: str) -> None:
-        """The first line goes out as it grows, but for what may become a credential."""
+        """The first line, or each one, goes out as it grows, but for what may become a credential."""
         if self._checks.is_public is not None and self._checks.is_public(part):
             self.is_withheld = True
             self._end(CutReason.PUBLIC_CODE)
-        elif self._line_start == 0:
+        elif self._line_start == 0 or self._is_verbatim:
             place = self._checks.held_from and self._checks.held_from(self._line())
             self._num_good = len(self._text) if place is None else self._place(place)
 
     def _place(self, place: int) -> int:
-        """Of the first line, with what stands before it, to the completion's."""
-        return max(self._num_good, place - len(self._line_before))
+        """Of the line, the first one with what stands before it, to the completion's."""
+        before = 0 if self._line_start else len(self._line_before)
+        return max(self._num_good, self._line_start + place - before)
 
     def _line(self) -> str:
         line = self._text[self._line_start :]
@@ -103,7 +108,7 @@ class Gate:
 
     def _end_line(self) -> None:
         if self._checks.has_secret is not None and self._checks.has_secret(self._line()):
-            self.is_withheld = self._line_start == 0
+            self.is_withheld = self._line_start == 0 or self._num_sent > self._line_start
             self._end(CutReason.SECRET)
         elif self._checks.is_sound is None or self._checks.is_sound(self._text):
             self._accept_line()
@@ -121,7 +126,8 @@ class Gate:
         self._is_ever_sound = True
         self._num_unsound = 0
         # Blank lines go out with what follows them.
-        self._num_good = max(self._num_good, len(self._text.rstrip()))
+        shown = self._text if self._is_verbatim else self._text.rstrip()
+        self._num_good = max(self._num_good, len(shown))
 
     def _is_never_sound(self) -> bool:
         return self.reason is CutReason.SYNTAX and not self._is_ever_sound

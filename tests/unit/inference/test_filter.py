@@ -265,6 +265,74 @@ async def test_a_chat_passes_as_it_is() -> None:
     assert "".join(texts) == "  a)\n\n"
 
 
+_MESSAGES = (Message("user", "Why?"),)
+_VERBATIM: list[dict[str, Any]] = [
+    {"is_raw": True, "prefix": "# aws\n"},
+    {"messages": _MESSAGES, "mode": Mode.CHAT, "prefix": ""},
+]
+_AWS = "AKIA" + "Z7QK3M5X9W2P4R8T"
+
+
+@pytest.mark.parametrize("fields", _VERBATIM)
+async def test_a_credential_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
+    engine = FakeEngine(chunks_of("key = '", _AWS[:9], _AWS[9:], "'\n", "more"), hangs=True)
+    account = make_account()
+
+    texts = await _filtered(engine, account, **fields)
+
+    assert _AWS not in "".join(texts)
+    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.SECRET)
+    assert engine.num_open == 0
+
+
+@pytest.mark.parametrize("fields", _VERBATIM)
+async def test_a_credential_on_a_later_line_ends_raw_prompts_and_chats(
+    fields: dict[str, Any],
+) -> None:
+    account, written = make_account(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
+
+    texts = await _filtered(FakeEngine(chunks_of(*written)), account, **fields)
+
+    assert "".join(texts).startswith("a\n \n")
+    assert _AWS not in "".join(texts)
+    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.SECRET)
+
+
+@pytest.mark.parametrize("fields", _VERBATIM)
+async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
+    engine, account = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
+    principal = make_principal(policy=make_policy(withholds_public_code=True))
+
+    await _filtered(engine, account, principal=principal, public_code=_AllPublic(), **fields)
+
+    assert (account.ending, account.cut_reason) == (Finish.FILTERED, CutReason.PUBLIC_CODE)
+    assert (engine.num_open, engine.num_said < 200) == (0, True)
+
+
+@pytest.mark.parametrize("fields", _VERBATIM)
+@pytest.mark.parametrize("withholds", [True, False])
+async def test_what_nothing_is_withheld_of_passes_byte_for_byte(
+    fields: dict[str, Any], withholds: bool
+) -> None:
+    policy = make_policy(withholds_secrets=withholds, withholds_public_code=withholds)
+    written = (
+        "\n\n",
+        "  a = some_function_name",
+        "(1234567890123)",
+        "\r\n\t",
+        "\n",
+        "b }}) ",
+        "\n \n",
+    )
+    account = make_account()
+
+    texts = await _filtered(
+        FakeEngine(chunks_of(*written)), account, principal=make_principal(policy=policy), **fields
+    )
+
+    assert ("".join(texts), account.ending) == ("".join(written), Finish.STOP)
+
+
 @pytest.mark.parametrize("name", [None, *FILTERS])
 def test_a_known_filter_may_be_tried(name: str | None) -> None:
     check_filters([Variant(name="a/b", filter=name)])
