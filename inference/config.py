@@ -33,6 +33,7 @@ class DataPlaneConfig:
     metrics_tenants: int  # so many have a label of their own in the metrics; 0: none
     exports_traces: bool  # to the collector that OpenTelemetry's own variables name
     trace_share: float | None  # of completions; None: as OpenTelemetry's own variables have it
+    trusts_clients_traces: bool  # a client's `traceparent` says whether its completion is traced
 
     def __post_init__(self) -> None:
         for name in (

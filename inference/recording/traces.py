@@ -34,7 +34,17 @@ Attributes = dict[str, str | int]
 class Traces:
     """An Observer."""
 
-    def __init__(self, sampler: Sampler, resource: Resource, processor: SpanProcessor) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        resource: Resource,
+        processor: SpanProcessor,
+        *,
+        trusts_clients: bool = False,
+    ) -> None:
+        """`trusts_clients`: a client's trace says whether the completion is sampled; else only which
+        trace it becomes part of."""
+        self._trusts_clients = trusts_clients
         self._sampler = sampler
         self._resource = resource
         self._processor = processor
@@ -78,7 +88,9 @@ class Traces:
         )
 
     def _is_sampled(self, request_id: int, parent: SpanContext | None) -> bool:
-        context = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else Context()
+        context = Context()
+        if parent is not None and self._trusts_clients:
+            context = trace.set_span_in_context(NonRecordingSpan(parent))
         # Samplers take the low 64 bits for random; of a UUID two of them are always the same.
         drawn = (request_id << 2) & _LOW_64_BITS
         decision = self._sampler.should_sample(context, drawn, "completion").decision

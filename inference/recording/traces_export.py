@@ -24,9 +24,9 @@ MAX_LAST_EXPORT_S: Final = 2.0
 
 
 @asynccontextmanager
-async def exported_traces(*, share: float | None) -> AsyncIterator[Traces]:
-    """`share` of the completions that belong to no trace yet, 0 to 1; of the others, those that
-    their trace has chosen. None: as OTEL_TRACES_SAMPLER has it.
+async def exported_traces(*, share: float | None, trusts_clients: bool) -> AsyncIterator[Traces]:
+    """`share` of the completions, 0 to 1. None: as OTEL_TRACES_SAMPLER has it. `trusts_clients`:
+    of those that belong to a client's trace already, the ones that it has chosen.
 
     On leaving, what is there is sent, if the collector is quick.
     """
@@ -34,7 +34,7 @@ async def exported_traces(*, share: float | None) -> AsyncIterator[Traces]:
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     processor = BatchSpanProcessor(OTLPSpanExporter())
     try:
-        yield Traces(_sampler(share), _resource(), processor)
+        yield Traces(_sampler(share), _resource(), processor, trusts_clients=trusts_clients)
     finally:
         await _shut_down(processor)
 

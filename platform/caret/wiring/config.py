@@ -41,6 +41,7 @@ def data_plane_config() -> DataPlaneConfig:
         metrics_tenants=env_int("CARET_METRICS_TENANTS", 0, low=0, high=1_000),
         exports_traces=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
         trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
+        trusts_clients_traces=env_bool("CARET_TRUST_TRACEPARENT", False),
     )
 
 

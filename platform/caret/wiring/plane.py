@@ -145,7 +145,9 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Observer, ...]
     # Half a second of imports, for those who want it.
     from inference.recording.traces_export import exported_traces
 
-    async with exported_traces(share=config.trace_share) as traces:
+    async with exported_traces(
+        share=config.trace_share, trusts_clients=config.trusts_clients_traces
+    ) as traces:
         yield (traces,)
 
 

@@ -17,10 +17,13 @@ from tests.fakes.requests import make_arrival, make_request
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def spans_of(account: Account, *, share: float = 1.0) -> list[ReadableSpan]:
+def spans_of(
+    account: Account, *, share: float = 1.0, trusts_clients: bool = False
+) -> list[ReadableSpan]:
     exporter = InMemorySpanExporter()
     sampler = ParentBased(root=TraceIdRatioBased(share))
-    Traces(sampler, Resource({}), SimpleSpanProcessor(exporter)).ended(account)
+    processor = SimpleSpanProcessor(exporter)
+    Traces(sampler, Resource({}), processor, trusts_clients=trusts_clients).ended(account)
     return list(exporter.get_finished_spans())
 
 
@@ -89,7 +92,7 @@ def test_a_client_s_trace_goes_on() -> None:
     account = make_ended()
     account.arrival = make_arrival(trace_parent=PARENT)
 
-    span = of(spans_of(account, share=0.0), "completion")
+    span = of(spans_of(account), "completion")
 
     assert span.context is not None
     assert span.parent is not None
@@ -97,11 +100,23 @@ def test_a_client_s_trace_goes_on() -> None:
     assert f"{span.parent.span_id:016x}" == "b7ad6b7169203331"
 
 
-def test_a_client_that_does_not_sample_is_not_traced() -> None:
+@pytest.mark.parametrize(("share", "is_traced"), [(0.0, False), (1.0, True)])
+@pytest.mark.parametrize("flag", ["00", "01"])
+def test_a_client_does_not_decide_what_is_traced(flag: str, share: float, is_traced: bool) -> None:
     account = make_ended()
-    account.arrival = make_arrival(trace_parent=f"{PARENT[:-2]}00")
+    account.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
 
-    assert spans_of(account, share=1.0) == []
+    assert bool(spans_of(account, share=share)) is is_traced
+
+
+@pytest.mark.parametrize(("flag", "is_traced"), [("00", False), ("01", True)])
+def test_a_client_that_is_trusted_decides_what_is_traced(flag: str, is_traced: bool) -> None:
+    account = make_ended()
+    account.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
+
+    spans = spans_of(account, share=0.0 if is_traced else 1.0, trusts_clients=True)
+
+    assert bool(spans) is is_traced
 
 
 @pytest.mark.parametrize(
