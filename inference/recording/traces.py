@@ -42,8 +42,8 @@ class Traces:
         *,
         trusts_clients: bool = False,
     ) -> None:
-        """`trusts_clients`: a client's trace says whether the completion is sampled; else only which
-        trace it becomes part of."""
+        """`trusts_clients`: a client's trace says whether its completion is sampled; else only
+        which trace it becomes part of."""
         self._trusts_clients = trusts_clients
         self._sampler = sampler
         self._resource = resource
