@@ -8,7 +8,8 @@ What is replaced is what the rule matched; of a private key all lines go.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from detect_secrets.filters import heuristic
@@ -89,11 +90,25 @@ def file_type(path: str) -> FileType:
 
 def redact_line(line: str, kind: FileType) -> str:
     """The line without its secrets; the same object where it has none. Breaks around it stay."""
-    spans = _spans(line.rstrip("\r\n"), kind)
-    if not spans:
+    return without_spans(line, chain.from_iterable(spans_by_part(line, kind)))
+
+
+def spans_by_part(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
+    """Where the secrets stand, part by part of a long line, so that others may have their turn
+    between two of them; spans may overlap. A break at its end is no part of one."""
+    line = line.rstrip("\r\n")
+    for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
+        part = line[offset : offset + MAX_LINE_CHARS]
+        yield [(offset + start, offset + end) for start, end in _spans_of_part(part, kind)]
+
+
+def without_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The same object where there are none."""
+    merged = _merged(spans)
+    if not merged:
         return line
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(line)]
+    ends = [0, *(end for _, end in merged)]
+    starts = [*(start for start, _ in merged), len(line)]
     return REDACTED.join(line[end:start] for end, start in zip(ends, starts, strict=True))
 
 
@@ -135,17 +150,7 @@ def _end_of_body(text: str, start: int) -> int:
     return end if end >= 0 else min(len(text), start + MAX_KEY_CHARS)
 
 
-def _spans(line: str, kind: FileType) -> list[tuple[int, int]]:
-    """Where the secrets stand, ascending; none overlaps another."""
-    spans: list[tuple[int, int]] = []
-    for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
-        part = line[offset : offset + MAX_LINE_CHARS]
-        spans += [(offset + start, offset + end) for start, end in _spans_of_part(part, kind)]
-    return _merged(spans)
-
-
 def _spans_of_part(line: str, kind: FileType) -> list[tuple[int, int]]:
-    """The same, as the rules find them: some may overlap."""
     spans: list[tuple[int, int]] = []
     if "://" in line and "@" in line:
         spans += [match.span(1) for regex in _BASIC_AUTH for match in regex.finditer(line)]
@@ -196,7 +201,7 @@ def _is_harmless(secret: str, line: str, plugin: HighEntropyStringsPlugin) -> bo
     )
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -1,20 +1,32 @@
-"""Secrets leave a text before it leaves the gateway, a few lines at a time: the event loop has
-other things to do."""
+"""Secrets leave a text before it leaves the gateway, a little at a time: the event loop has other
+things to do."""
 
 import asyncio
 from typing import Final
 
-from inference.context.redact import file_type, redact_line, without_private_keys
+from inference.context.redact import (
+    MAX_LINE_CHARS,
+    file_type,
+    spans_by_part,
+    without_private_keys,
+    without_spans,
+)
 
-_LINES_AT_ONCE: Final = 20  # about 0.3 ms
+# Of ordinary code about 0.3 ms, of text that was made to be slow 2.
+_CHARS_AT_ONCE: Final = 2_000
+_LEAST_CHARS: Final = 100  # a short line costs as much as one of this length
 
 
 async def redacted(path: str, text: str) -> str:
-    kind = file_type(path)
-    lines = without_private_keys(text).split("\n")
-    for start in range(0, len(lines), _LINES_AT_ONCE):
-        part = slice(start, start + _LINES_AT_ONCE)
-        lines[part] = [redact_line(line, kind) for line in lines[part]]
-        # Cancelled here, nothing was sent.
-        await asyncio.sleep(0)
+    kind, lines, num_chars = file_type(path), [], 0
+    for line in without_private_keys(text).split("\n"):
+        spans: list[tuple[int, int]] = []
+        for found in spans_by_part(line, kind):
+            spans += found
+            num_chars += max(_LEAST_CHARS, min(len(line), MAX_LINE_CHARS))
+            if num_chars >= _CHARS_AT_ONCE:
+                num_chars = 0
+                # Cancelled here, nothing was sent.
+                await asyncio.sleep(0)
+        lines.append(without_spans(line, spans))
     return "\n".join(lines)
