@@ -56,7 +56,7 @@ class VllmEngine:
         with closing(await self._ask(request)) as answer:
             if answer.status != HTTPStatus.OK:
                 raise _refused(answer.status)
-            async with aclosing(_chunks(answer)) as chunks:
+            async with aclosing(_chunks(answer, request)) as chunks:
                 yield chunks
 
     async def _ask(self, request: EngineRequest) -> Answer:
@@ -84,12 +84,12 @@ def _body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-async def _chunks(answer: Answer) -> AsyncGenerator[Chunk, None]:
+async def _chunks(answer: Answer, request: EngineRequest) -> AsyncGenerator[Chunk, None]:
     """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
 
     What has come by the time that it is asked for is one chunk: under load several tokens wait.
     """
-    reader = _Reader()
+    reader = _Reader(request)
     while not reader.is_done and (lines := await _lines(answer)):
         if (chunk := reader.read(lines)) is not None:
             yield chunk
@@ -112,7 +112,10 @@ async def _lines(answer: Answer) -> list[bytes]:
 class _Reader:
     """Reads events; what it has read so far of a completion."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: EngineRequest) -> None:
+        # What is counted is billed: no count goes beyond what was asked for.
+        self._max_generated_tokens = request.max_tokens
+        self._max_cached_tokens = len(request.token_ids)
         self.stop: EngineStop | None = None
         self.is_done = False
         self.failure: EngineFailed | None = None  # to be raised after what came before it
@@ -131,14 +134,26 @@ class _Reader:
                 choice = event.choices[0] if event.choices else _NO_CHOICE
                 self.stop = _stop(choice.finish_reason) or self.stop
                 if event.usage is not None:
-                    self._generated_tokens = event.usage.completion_tokens
-                    cached_tokens = _cached(event.usage)
+                    self._generated_tokens = _clamped(
+                        event.usage.completion_tokens, self._max_generated_tokens
+                    )
+                    cached_tokens = self._cached(event.usage)
                 texts.append(choice.text)
         except EngineFailed as failure:
             self.failure = failure
         if not texts:
             return None
         return Chunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
+
+    def _cached(self, usage: _Usage) -> int | None:
+        details = usage.prompt_tokens_details
+        if details is None or details.cached_tokens is None:
+            return None
+        return _clamped(details.cached_tokens, self._max_cached_tokens)
+
+
+def _clamped(count: int, max_count: int) -> int:
+    return min(max(count, 0), max_count)
 
 
 def _event(line: bytes) -> _Event:
@@ -150,11 +165,6 @@ def _event(line: bytes) -> _Event:
     if event.error is not None:
         raise _refused(_status_in(event.error))
     return event
-
-
-def _cached(usage: _Usage) -> int | None:
-    details = usage.prompt_tokens_details
-    return details.cached_tokens if details is not None else None
 
 
 def _stop(reason: str | None) -> EngineStop | None:

@@ -52,10 +52,17 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
         raise
     finally:
         account.finish(Finish.CANCELLED)
-        if account.principal is not None and account.request is not None:
-            recorder.journal.append(_record_of(account, account.principal, account.request))
-        for observer in (*recorder.observers, *recorder.followers):
-            observer.ended(account)
+        try:
+            if account.principal is not None and account.request is not None:
+                recorder.journal.append(_record_of(account, account.principal, account.request))
+        finally:
+            _tell(recorder, account)
+
+
+def _tell(recorder: Recorder, account: Account) -> None:
+    """That it has ended: first the followers, which hold the account, and its text, until then."""
+    for observer in (*recorder.followers, *recorder.observers):
+        observer.ended(account)
 
 
 def _record_of(

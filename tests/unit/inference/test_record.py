@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Tier
-from caret.contracts.usage import CompletionRecord, Finish
+from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
 from inference.completion.account import Account
 from inference.context.prompt import Prompt
 from inference.errors import EngineFailed
@@ -66,6 +66,35 @@ def test_a_defect_after_the_end_changes_nothing_of_it() -> None:
 
     (kept,) = journal.completions
     assert (kept.finish, kept.error_code) == (Finish.STOP, "")
+
+
+class _FullJournal:
+    def append(self, record: UsageRecord) -> None:
+        raise OverflowError("planted")
+
+
+class _Follower:
+    def __init__(self) -> None:
+        self.held: list[Account] = []
+
+    def began(self, account: Account) -> None:
+        self.held.append(account)
+
+    def ended(self, account: Account) -> None:
+        self.held.remove(account)
+
+
+def test_nobody_keeps_the_account_of_a_completion_that_cannot_be_journalled() -> None:
+    clock, follower = FakeClock(), _Follower()
+    recorder = Recorder(_FullJournal(), clock, followers=(follower,))
+
+    with (
+        pytest.raises(OverflowError, match="planted"),
+        record(recorder, make_arrival(clock=clock)) as account,
+    ):
+        _known(account)
+
+    assert follower.held == []
 
 
 def test_a_defect_goes_on() -> None:

@@ -30,7 +30,7 @@ def event(text: str = "", reason: str | None = None, *, generated: int = 1) -> b
 
 USAGE = (
     b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,'
-    b'"prompt_tokens_details":{"cached_tokens":16}}}\n\n'
+    b'"prompt_tokens_details":{"cached_tokens":2}}}\n\n'
 )
 DONE = b"data: [DONE]\n\n"
 
@@ -133,6 +133,19 @@ PARTS = (event("a"), event("b", "stop", generated=2), USAGE, DONE)
 GOOD = _saying(*PARTS)
 
 
+@pytest.mark.parametrize(
+    ("told", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
+)
+async def test_no_count_goes_beyond_what_was_asked_for(
+    told: int, generated: int, cached: int
+) -> None:
+    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % told)
+    async with _serving(_saying(event("a", "stop"), usage, DONE)) as (server, engine):
+        chunks = await _collect(server, engine)
+
+    assert (chunks[-1].generated_tokens, chunks[-1].cached_tokens) == (generated, cached)
+
+
 async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
     collected = []
     async with _serving(_stepwise(*PARTS)) as (server, engine):
@@ -145,7 +158,7 @@ async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
     assert collected == [
         Chunk("a", 1, None),
         Chunk("b", 2, EngineStop.STOP),
-        Chunk("", 2, EngineStop.STOP, cached_tokens=16),
+        Chunk("", 2, EngineStop.STOP, cached_tokens=2),
     ]
 
 
@@ -153,7 +166,7 @@ async def test_what_has_come_by_the_time_that_it_is_asked_for_is_one_chunk() -> 
     async with _serving(_saying(b"".join(PARTS))) as (server, engine):
         chunks = await _collect(server, engine)
 
-    assert chunks == [Chunk("ab", 2, EngineStop.STOP, cached_tokens=16)]
+    assert chunks == [Chunk("ab", 2, EngineStop.STOP, cached_tokens=2)]
 
 
 async def test_text_that_came_with_a_failure_is_told_before_it() -> None:
