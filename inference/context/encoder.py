@@ -6,6 +6,7 @@ by their content (see `window`), unless the layout wants them to slide.
 
 from typing import Final
 
+from caret.foundation.parse import Allowance
 from inference.completion.arrival import DraftFile
 from inference.completion.retrieved import Snippet
 from inference.context.brief_memory import Holder, digest
@@ -21,6 +22,7 @@ from inference.context.writer import PromptWriter
 
 # How many more characters than on average so many tokens may have: comments, long names.
 _ROOMY: Final = 1.5
+MAX_PARSING_S: Final = 0.02  # of one request; an outline takes 1 ms
 
 
 class Encoder:
@@ -31,6 +33,7 @@ class Encoder:
         self._holder = holder
         self._passages = Passages(writer, holder)
         self._kind = file_type(path)
+        self._allowance = Allowance(total_s=MAX_PARSING_S)
 
     def plain(self, text: str) -> list[int]:
         return self._tokens.encode(text)
@@ -71,7 +74,8 @@ class Encoder:
 
     def file(self, file: DraftFile) -> list[int]:
         """Another file under its path, empty when it is no context. In at most MAX_OUTLINE_TOKENS:
-        whole if it is so short, else its outline, or its head where it has none."""
+        whole if it is so short, else its outline, or its head where it has none (or no time is
+        left for it; remembered like any other, so that the prompt's beginning stays as it is)."""
         key = digest(f"{file.path}\0{file.text}", self._holder, b"file")
         return self._writer.sources.one(key, lambda: self._file(file))
 
@@ -118,9 +122,12 @@ class Encoder:
         if not is_context(file.path, file.text):
             return []
         is_whole = self.is_whole(file)
-        safe = file.text if is_whole else outline(file.path, file.text) or head_of(file.text)
+        safe = file.text if is_whole else self._outline(file) or head_of(file.text)
         body = self.excerpt(file.path, safe, max_tokens=MAX_OUTLINE_TOKENS)
         return [*self.header(file.path), *body]
+
+    def _outline(self, file: DraftFile) -> str:
+        return outline(file.path, file.text, self._allowance)
 
     def _unseamed_before(self, text: str, *, max_tokens: int) -> list[int]:
         """Of a tokenizer whose lines depend on each other: all in one piece."""

@@ -15,12 +15,13 @@ from typing import Final
 from tree_sitter import Node, Tree
 
 from caret.foundation.grammars import Grammar
-from caret.foundation.parse import Unparsed, parse
+from caret.foundation.parse import Allowance, Unparsed, parse
 from inference.filtering.excerpt import Excerpt, excerpt
 from inference.filtering.unfinished import finishes, is_within_text
 
 Parse = Callable[[bytes], Tree]  # the port to the parser; raises Unparsed
 
+MAX_PARSING_S: Final = 0.03  # of one completion; about 60 lines take half of it
 # A line that ends with one of these goes on with the next.
 _GOES_ON: Final = tuple("+-*/%=&|<>?!.\\~^")
 _ANNOTATION: Final = ("@", "#[", "#")
@@ -31,7 +32,8 @@ _PHP_TAG: Final = "<?php"
 
 
 def parser_of(grammar: Grammar) -> Parse:
-    return partial(parse, grammar)
+    """For one completion."""
+    return partial(parse, grammar, allowance=Allowance(total_s=MAX_PARSING_S))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Final
 from tree_sitter import Node
 
 from caret.foundation.grammars import Grammar, grammar_of
-from caret.foundation.parse import Unparsed, parse
+from caret.foundation.parse import Allowance, Unparsed, parse
 
 MIN_LINES: Final = 10
 MAX_LINES: Final = 60
@@ -27,6 +27,7 @@ MAX_CHUNKS: Final = 100  # of a file
 MAX_CHUNK_CHARS: Final = 3_000
 MAX_LINE_CHARS: Final = 1_000  # a longer one says that the file is minified or data
 _MIN_TEXT_LINES: Final = 3  # not blank, each with a letter: less is no use to anybody
+MAX_PARSING_S: Final = 0.2  # of a file; 50,000 characters take 10 ms
 _MAX_DEPTH: Final = 60  # of nodes that are split; no code that people write is so deep
 
 _Span = tuple[int, int]  # first and last line, counted from 0
@@ -60,7 +61,8 @@ def _spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
 def _parsed(grammar: Grammar, text: str) -> Node | None:
     """None: it could not be parsed."""
     try:
-        return parse(grammar, text.encode("utf-8", "replace")).root_node
+        allowance = Allowance(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
+        return parse(grammar, text.encode("utf-8", "replace"), allowance).root_node
     except Unparsed:
         return None
 

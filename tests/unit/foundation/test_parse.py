@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from caret.foundation.grammars import Grammar
-from caret.foundation.parse import MAX_YAML_COLUMNS, Unparsed, parse
+from caret.foundation.parse import MAX_YAML_COLUMNS, Allowance, Unparsed, parse
+from tests.fakes.clock import FakeClock
 
 # Each overflows the stack of indents of YAML's parser.
 _NESTED = "".join(" " * column + "a:\n" for column in range(300))
@@ -16,7 +17,7 @@ DEEP = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 FUZZ = """
 import random
 from caret.foundation.grammars import Grammar
-from caret.foundation.parse import Unparsed, parse
+from caret.foundation.parse import Allowance, Unparsed, parse
 
 pieces = ["- ", "? ", ": ", "a: ", "a", " ", "  ", "\\n", "\\r", "\\t", "\\0", "[", "}", '"', "'"]
 pieces += ["|\\n", "&a ", "!t ", "---\\n", "#", ': "\\n', '"\\n":\\n', "\\n - ", ", "]
@@ -27,25 +28,80 @@ for _ in range(250):
     lines = (" " * (n % width if chance.random() < 0.9 else 0) + piece for n in range(400))
     for text in (piece * 300, "\\n".join(lines)):
         try:
-            parse(Grammar.YAML, text[:8_000].encode())
+            parse(Grammar.YAML, text[:8_000].encode(), Allowance(total_s=1.0))
         except Unparsed:
             pass
 """
 
 
+def standing() -> Allowance:
+    """Whose clock stands."""
+    return Allowance(total_s=1.0, now_s=FakeClock().monotonic_s)
+
+
 @pytest.mark.parametrize("text", DEEP)
 def test_yaml_that_is_too_deep_for_its_parser_is_refused(text: str) -> None:
     with pytest.raises(Unparsed):
-        parse(Grammar.YAML, text.encode())
+        parse(Grammar.YAML, text.encode(), standing())
 
 
 def test_yaml_that_people_write_is_parsed() -> None:
     text = "".join("  " * depth + f"key{depth}:\n" for depth in range(MAX_YAML_COLUMNS - 1))
 
-    assert not parse(Grammar.YAML, text.encode()).root_node.has_error
+    assert not parse(Grammar.YAML, text.encode(), standing()).root_node.has_error
 
 
 def test_no_yaml_kills_the_process() -> None:
     child = subprocess.run([sys.executable, "-c", FUZZ], timeout=120, check=False)
 
     assert child.returncode == 0
+
+
+# What has held parsers up for seconds, up to 8,000 characters of each.
+BOMBS = (
+    (Grammar.C, "a=>"),
+    (Grammar.JAVA, "a=>"),
+    (Grammar.CSHARP, "<a "),
+)
+
+
+@pytest.mark.parametrize(("grammar", "piece"), BOMBS)
+def test_a_text_takes_so_many_steps_for_each_byte(grammar: Grammar, piece: str) -> None:
+    with pytest.raises(Unparsed):
+        parse(grammar, (piece * 8_000)[:8_000].encode(), standing())
+
+
+def test_a_parse_that_takes_too_long_is_given_up() -> None:
+    clock = FakeClock()
+    allowance = Allowance(total_s=1.0, each_s=0.01, now_s=lambda: _slow(clock, 0.004))
+
+    with pytest.raises(Unparsed):
+        parse(Grammar.PYTHON, b"a = 1\n" * 200, allowance)
+
+    assert allowance.spent_s < 0.03
+
+
+def test_when_the_time_of_all_is_over_nothing_is_parsed() -> None:
+    allowance = Allowance(total_s=0.03, now_s=standing().now_s, spent_s=0.03)
+
+    with pytest.raises(Unparsed):
+        parse(Grammar.PYTHON, b"a = 1\n", allowance)
+
+
+def test_the_text_after_one_that_was_given_up_is_parsed_afresh() -> None:
+    with pytest.raises(Unparsed):
+        parse(Grammar.C, b"a=>" * 2_000, standing())
+
+    assert not parse(Grammar.C, b"int a;\n", standing()).root_node.has_error
+
+
+def test_bytes_of_zero_are_read_as_blanks() -> None:
+    tree = parse(Grammar.BASH, b"echo a\0b\n", standing())
+
+    assert not tree.root_node.has_error
+
+
+def _slow(clock: FakeClock, seconds: float) -> float:
+    """The time; looking at it takes so long."""
+    clock.pass_s(seconds)
+    return clock.monotonic_s()

@@ -5,7 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caret.foundation.grammars import Grammar
+from caret.foundation.parse import Allowance
 from inference.context.outline import MAX_PARSED_CHARS, QUERIES, outline
+from tests.fakes.clock import FakeClock
+
+
+def roomy() -> Allowance:
+    """Whose clock stands."""
+    return Allowance(total_s=1.0, now_s=FakeClock().monotonic_s)
+
+
+def _slow(clock: FakeClock, seconds: float) -> float:
+    """The time; looking at it takes so long."""
+    clock.pass_s(seconds)
+    return clock.monotonic_s()
+
 
 # Path: the file, and what of it is left.
 FILES = {
@@ -327,7 +341,7 @@ def test_every_grammar_has_its_query_and_its_case_here() -> None:
 def test_an_outline_holds_the_signatures(path: str) -> None:
     text, expected = FILES[path]
 
-    assert outline(path, text) == expected
+    assert outline(path, text, roomy()) == expected
 
 
 @pytest.mark.parametrize(
@@ -341,37 +355,58 @@ def test_an_outline_holds_the_signatures(path: str) -> None:
     ],
 )
 def test_a_file_with_hardly_any_definitions_has_no_outline(path: str, text: str) -> None:
-    assert outline(path, text) == ""
+    assert outline(path, text, roomy()) == ""
 
 
 def test_a_file_that_does_not_parse_has_an_outline_all_the_same() -> None:
     broken = "def f(a):\n    return (\n\ndef g(b):\n    x = [\n\nclass C:\n    def h(self): pass\n"
 
-    assert "def f(a):" in outline("a.py", broken)
+    assert "def f(a):" in outline("a.py", broken, roomy())
 
 
 def test_of_a_long_file_the_head_is_looked_at() -> None:
     text = "".join(f"def f{n}():\n    pass\n" for n in range(5_000))
 
-    assert outline("a.py", text) == outline("a.py", text[:MAX_PARSED_CHARS])
+    assert outline("a.py", text, roomy()) == outline("a.py", text[:MAX_PARSED_CHARS], roomy())
 
 
 def test_a_long_table_is_named_by_its_first_line() -> None:
     table = "TABLE = {\n" + "".join(f"    {n}: 'x',\n" for n in range(100)) + "}\n"
 
-    assert outline("a.py", f"{table}{table}") == "TABLE = {\nTABLE = {\n"
+    assert outline("a.py", f"{table}{table}", roomy()) == "TABLE = {\nTABLE = {\n"
 
 
 @settings(max_examples=60)
 @given(st.text(max_size=400), st.sampled_from(sorted(FILES)))
 def test_any_text_has_an_outline_or_none(text: str, path: str) -> None:
-    assert isinstance(outline(path, text), str)
+    assert isinstance(outline(path, text, roomy()), str)
 
 
 @pytest.mark.parametrize("path", FILES)
 def test_half_of_a_surrogate_pair_is_no_obstacle(path: str) -> None:
-    assert isinstance(outline(path, "\ud800 " + FILES[path][0]), str)
+    assert isinstance(outline(path, "\ud800 " + FILES[path][0], roomy()), str)
 
 
 def test_a_file_that_cannot_be_parsed_has_no_outline() -> None:
-    assert outline("a.yaml", "- " * 300 + "\n" + FILES["a.yaml"][0]) == ""
+    assert outline("a.yaml", "- " * 300 + "\n" + FILES["a.yaml"][0], roomy()) == ""
+
+
+def test_a_file_that_holds_the_parser_up_has_no_outline() -> None:
+    text = "int f(int a);\nint g(int a);\n" + ("a=>" * 50 + "\n") * 50
+
+    assert outline("a.c", text, roomy()) == ""
+
+
+@pytest.mark.parametrize("bracket", "([{")
+def test_nor_has_one_that_holds_up_the_search_for_definitions(bracket: str) -> None:
+    assert outline("a.py", FILES["a.py"][0] + bracket * 7_000, roomy()) == ""
+
+
+def test_when_the_time_is_over_there_is_no_further_outline() -> None:
+    path, (text, expected) = "a.py", FILES["a.py"]
+    clock = FakeClock()
+    allowance = Allowance(total_s=0.3, each_s=60.0, now_s=lambda: _slow(clock, 0.2))
+
+    outlines = [outline(path, text, allowance) for _ in range(3)]
+
+    assert outlines == [expected, "", ""]

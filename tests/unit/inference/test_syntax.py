@@ -300,3 +300,9 @@ def test_what_cannot_be_parsed_is_sound() -> None:
 
     assert syntax.is_sound("a]: }")
     assert not syntax.ends_before("a]: }", 0)
+
+
+def test_a_line_that_holds_the_parser_up_is_sound() -> None:
+    syntax = Syntax(Grammar.C, parser_of(Grammar.C), prefix=("a=>" * 160 + "\n") * 9, suffix="\n")
+
+    assert syntax.is_sound("]")

@@ -160,6 +160,8 @@ def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
 
 
 def test_what_cannot_be_parsed_is_cut_into_windows_of_lines() -> None:
-    text = "".join(" " * depth + "key:\n" for depth in range(290))
+    deep = "".join(" " * depth + "key:\n" for depth in range(290))
+    slow = ("a=>" * 50 + "\n") * 300
 
-    assert chunk("a.yaml", text) == chunk("notes.txt", text)
+    assert chunk("a.yaml", deep) == chunk("notes.txt", deep)
+    assert chunk("a.c", slow) == chunk("notes.txt", slow)
