@@ -10,6 +10,8 @@ Rules:
 2. It is no request of the tenant's: nobody is told of it, no usage record is written, nothing is
    billed. It needs what a request needs (key, policy, quota, seat) and counts against them.
 3. What waits is bounded, for each tenant and in all, and is dropped when it is old.
+4. While another tenant waits, one has no more than one warm-up at work; its second is cancelled,
+   and goes on when the other's has begun.
 """
 
 import asyncio
@@ -46,10 +48,12 @@ MIN_TOKENS: Final = 64
 Warm = Callable[[Arrival], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Wish:
     tenant_id: TenantId
     arrival: Arrival
+    num_tries: int = 0
+    trying: asyncio.Future[None] | None = None  # None: it waits, or pauses
 
 
 def stable_part(prompt: Prompt) -> Prompt:
@@ -67,6 +71,7 @@ class Warmer:
         self._clock = clock
         self._wishes: list[_Wish] = []  # the oldest first
         self._has_wishes = asyncio.Event()
+        self._at_work: list[_Wish] = []  # the longest first
         self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @property
@@ -84,6 +89,7 @@ class Warmer:
             return
         self._wishes.append(_Wish(tenant_id, arrival))
         self._has_wishes.set()
+        self._make_way()
 
     def notices(self, admitted: Admitted, arrival: Arrival) -> None:
         """A completion; the first of its namespace and repository is followed by a warm-up."""
@@ -109,19 +115,51 @@ class Warmer:
             if not self._wishes:  # another was quicker
                 self._has_wishes.clear()
                 continue
-            wish = self._wishes.pop(0)
-            self.num_ended[await self._outcome(wish.arrival, warm)] += 1
+            wish = self._next()
+            self._at_work.append(wish)
+            try:
+                ending = await self._outcome(wish, warm)
+            finally:
+                self._at_work.remove(wish)
+            if ending is not None:
+                self.num_ended[ending] += 1
+            else:  # one that has waited already; at work it was held as well
+                self._wishes.insert(0, wish)
+                self._has_wishes.set()
 
-    async def _outcome(self, arrival: Arrival, warm: Warm) -> str:
-        for number in range(MAX_TRIES):
-            if number:
-                await asyncio.sleep(PAUSE_S)
-            if self._clock.monotonic_s() - arrival.received_s > MAX_AGE_S:
+    def _next(self) -> _Wish:
+        """The oldest of a tenant that has none at work; else the oldest."""
+        wish = next(filter(self._is_first, self._wishes), self._wishes[0])
+        self._wishes.remove(wish)
+        return wish
+
+    async def _outcome(self, wish: _Wish, warm: Warm) -> str | None:
+        """None: it gives way to another tenant's, and is to be tried again."""
+        while not self._is_in_the_way(wish):
+            if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
                 return "stale"
-            ending = await _try(arrival, warm)
-            if ending not in ("shed", "gave_way"):
-                break
-        return ending
+            wish.num_tries += 1
+            ending = await _try(wish, warm)
+            if ending not in ("shed", "gave_way") or wish.num_tries >= MAX_TRIES:
+                return ending
+            if not self._is_in_the_way(wish):
+                await asyncio.sleep(PAUSE_S)
+        return None
+
+    def _is_in_the_way(self, wish: _Wish) -> bool:
+        num_of_tenant = sum(each.tenant_id == wish.tenant_id for each in self._at_work)
+        return num_of_tenant > 1 and any(map(self._is_first, self._wishes))
+
+    def _is_first(self, wish: _Wish) -> bool:
+        """Of its tenant: none is at work."""
+        return all(each.tenant_id != wish.tenant_id for each in self._at_work)
+
+    def _make_way(self) -> None:
+        """Cancels the latest that is in another tenant's way; in a pause it sees that by itself."""
+        latest = next(filter(self._is_in_the_way, reversed(self._at_work)), None)
+        if latest is not None and latest.trying is not None:
+            latest.trying.cancel()
+            latest.trying = None  # once is enough: it may take its time to end
 
     def _is_new(self, place: tuple[str, str]) -> bool:
         now_s = self._clock.monotonic_s()
@@ -133,13 +171,14 @@ class Warmer:
         return now_s - last_s > REMEMBERED_S
 
 
-async def _try(arrival: Arrival, warm: Warm) -> str:
+async def _try(wish: _Wish, warm: Warm) -> str:
     """How it ended. A task of its own, so that a request that it stands in the way of can cancel it
     alone."""
-    task = asyncio.ensure_future(warm(arrival))
+    task = wish.trying = asyncio.ensure_future(warm(wish.arrival))
     try:
         await asyncio.wait({task})
     finally:
+        wish.trying = None
         task.cancel()  # whoever waits for it was cancelled; else it has ended
         (defect,) = await asyncio.gather(task, return_exceptions=True)
     if defect is None:
@@ -150,5 +189,5 @@ async def _try(arrival: Arrival, warm: Warm) -> str:
         return defect.finish.value
     if isinstance(defect, CompletionError):
         return defect.code
-    log.error("warm_up.defect", request_id=arrival.request_id, **describe(defect))
+    log.error("warm_up.defect", request_id=wish.arrival.request_id, **describe(defect))
     return "defect"

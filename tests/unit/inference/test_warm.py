@@ -125,6 +125,66 @@ async def test_few_run_at_once() -> None:
         assert len(warming.arrivals) == MAX_AT_ONCE
 
 
+async def test_a_neighbours_wish_goes_before_a_tenants_second() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming()
+    warming.hangs = True
+    for tenant_id, path in ((ACME, "1.py"), (ACME, "2.py"), (GLOBEX, "3.py")):
+        warmer.opens(tenant_id, make_arrival(path=path))
+
+    async with _running(warmer, warming):
+        await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
+
+    assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "3.py"]
+
+
+async def test_alone_a_tenant_has_all_that_run_at_once() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming()
+    warming.hangs = True
+
+    async with _running(warmer, warming):
+        for _ in range(MAX_AT_ONCE):
+            warmer.opens(ACME, make_arrival())
+        await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
+
+
+async def test_a_second_that_hangs_makes_way_for_a_neighbour() -> None:
+    warmer, warming = Warmer(FakeClock()), Warming()
+    warming.hangs = True
+
+    async with _running(warmer, warming):
+        for path in ("1.py", "2.py"):
+            warmer.opens(ACME, make_arrival(path=path))
+        await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
+        warmer.opens(GLOBEX, make_arrival(path="3.py"))
+        await until(lambda: len(warming.arrivals) > MAX_AT_ONCE)
+
+        assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "2.py", "3.py"]
+        assert warmer.num_waiting == 1
+
+
+async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwards() -> None:
+    warmer = Warmer(FakeClock())
+    busy, paths = asyncio.Event(), list[str]()
+
+    async def warm(arrival: Arrival) -> None:
+        paths.append(arrival.draft.path)
+        if arrival.draft.path.startswith("acme"):
+            await busy.wait()
+            if paths.count(arrival.draft.path) == 1:
+                raise Dropped(Finish.SHED)
+
+    async with _running(warmer, warm):
+        for number in range(MAX_AT_ONCE):
+            warmer.opens(ACME, make_arrival(path=f"acme{number}.py"))
+        await until(lambda: len(paths) == MAX_AT_ONCE)
+        warmer.opens(GLOBEX, make_arrival(path="globex.py"))
+        busy.set()
+        ended = await _ended(warmer, MAX_AT_ONCE + 1)
+
+    assert ended == {"warmed": MAX_AT_ONCE + 1}
+    assert paths[MAX_AT_ONCE] == "globex.py"
+
+
 async def test_what_was_shed_is_tried_again() -> None:
     shed = Dropped(Finish.SHED)
     warmer, warming = Warmer(FakeClock()), Warming(errors=[shed, shed])
