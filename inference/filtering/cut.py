@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from inference.filtering.overlap import Overlap
 from inference.filtering.reasons import CutReason
 from inference.filtering.repetition import CHECK_EVERY, Lines, goes_in_circles
 
@@ -50,6 +51,8 @@ class Cutter:
         self._line = ""  # the current line so far
         self._num_shown = 0  # characters of it that were shown
         self._is_first_line = True
+        # What of the line's end may turn out to be the rest of the cursor's line.
+        self._uncertain = Overlap(surroundings.rest_of_line)
         self._lines = Lines()
         self._num_unopened = 0  # of the lines before: brackets closed less brackets opened
         self.has_ended = False
@@ -89,6 +92,7 @@ class Cutter:
             grown, part = part[:step], part[step:]
             spelt, unspelt, _ = grown.partition(_UNSPELT)
             self._line += spelt
+            self._uncertain.feed(spelt)
             shown += self._show()
             if unspelt and not self.has_ended:
                 shown += self.finish()
@@ -107,7 +111,7 @@ class Cutter:
         if self._may_repeat(content):
             return ""
         line = self._line.rstrip()
-        return self._rest(line[: len(line) - self._num_uncertain(line)].rstrip())
+        return self._rest(line[: len(line) - self._uncertain.before_blank].rstrip())
 
     def _end_line(self) -> str:
         content = self._line.strip()
@@ -128,6 +132,7 @@ class Cutter:
         self._num_unopened += _num_unopened(line)
         self._text += f"{self._line}\n"
         self._line, self._num_shown, self._is_first_line = "", 0, False
+        self._uncertain.restart()
         return shown
 
     def _rest(self, line: str) -> str:
@@ -177,14 +182,6 @@ class Cutter:
 
     def _is_whole_line(self) -> bool:
         return not self._is_first_line or self._around.is_fresh_line
-
-    def _num_uncertain(self, line: str) -> int:
-        """How many characters at the end may turn out to be the rest of the cursor's line."""
-        rest = self._around.rest_of_line
-        for length in range(min(len(rest), len(line)), 0, -1):
-            if line.endswith(rest[:length]):
-                return length
-        return 0
 
     def _without_duplicate(self, line: str) -> str:
         rest = self._around.rest_of_line

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from caret.contracts.policy import Mode
 from inference.filtering.cut import Cutter, Surroundings
 from inference.filtering.surroundings import surroundings_of
+from tests.fakes.cpu import cpu_guard
 from tests.fakes.requests import make_request
 
 
@@ -233,3 +234,19 @@ def test_a_line_is_shown_as_it_grows() -> None:
     cutter = Cutter(_around(Case("a = ", "", "")))
 
     assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]
+
+
+def test_a_rest_without_end_is_compared_letter_by_letter() -> None:
+    cutter = Cutter(_around(Case("a", "", "", suffix="-" * 500_000)))
+
+    with cpu_guard():
+        shown = "".join(cutter.feed("=" * 64) for _ in range(800))
+
+    assert shown == "=" * 800 * 64
+
+
+def test_a_long_rest_of_the_line_is_not_written_twice() -> None:
+    rest = ", ".join(f"name_{n}" for n in range(60)) + ")"
+    case = Case("f(", f"a, {rest}", "a,", suffix=f"{rest}\n", is_single_line=True)
+
+    assert _cut(_around(case), *case.written) == case.shown

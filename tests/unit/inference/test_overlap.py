@@ -1,0 +1,42 @@
+"""How much of the end of a growing text is the beginning of another one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.filtering.overlap import Overlap
+from tests.fakes.cpu import cpu_guard
+
+TEXTS = st.text("ab )", max_size=30)
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=4))
+def test_it_is_the_longest_there_is(text: str, parts: list[str]) -> None:
+    overlap = Overlap(text)
+
+    for part in parts:
+        overlap.feed(part)
+
+    grown = "".join(parts).rstrip()
+    expected = max(n for n in range(len(text) + 1) if grown.endswith(text[:n]))
+    assert overlap.before_blank == expected
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_what_begins_again_has_no_past(text: str, before: str, after: str) -> None:
+    overlap, fresh = Overlap(text), Overlap(text)
+
+    overlap.feed(before)
+    overlap.restart()
+    overlap.feed(after)
+    fresh.feed(after)
+
+    assert overlap.before_blank == fresh.before_blank
+
+
+def test_long_texts_take_one_look_at_each_letter() -> None:
+    overlap = Overlap("a" * 500_000 + "b")
+
+    with cpu_guard():
+        overlap.feed(("a" * 99_999 + "c") * 5)
+
+    assert overlap.before_blank == 0
