@@ -21,7 +21,11 @@ _LINES_SAMPLE: Final = (
     '        y = "text"; z = n + 42\n        }\n  /* c */ end\n\n  \n    );\n'
 )
 _WORD_END: Final = re.compile(r"\w\Z")
-_LAST_WORD: Final = re.compile(r" ?\w+\Z")
+# A word is taken whole, and from its beginning only: from each of its letters to its end would take
+# time that grows with its square.
+_LAST_WORD: Final = re.compile(r"(?: |(?<!\w))\w++\Z")
+# As much of a line as any word that is being typed, with some to spare for what a tokenizer joins.
+_MAX_WORD_CHARS: Final = 512
 
 
 class Tokens:
@@ -67,9 +71,13 @@ class Tokens:
         Cut where the tokenizer itself never joins two characters: behind that cut the model writes
         any continuation of the word with the tokens that it knows for it.
         """
-        if not _WORD_END.search(line):
+        end = line[-_MAX_WORD_CHARS:]
+        if not _WORD_END.search(end):
             return line, ""
-        start = self._last_piece_start(line)
+        place = self._last_piece_start(end)
+        if not place and len(end) < len(line):
+            return line, ""  # nobody types a word of that length
+        start = len(line) - len(end) + place
         return line[:start], line[start:]
 
     def _last_piece_start(self, line: str) -> int:

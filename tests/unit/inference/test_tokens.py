@@ -11,10 +11,13 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from caret.foundation.environment import BadSetting
 from inference.context.tokens import Tokens, load_tokens
+from tests.fakes.cpu import cpu_guard
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
 TOKENS = load_tokens(str(DEMO_WEIGHTS))
 CODE = inspect.getsource(ArgumentParser)
+
+WITHOUT_PIECES = Tokens(Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")))
 
 
 def encode_by_line(tokens: Tokens, text: str) -> list[int]:
@@ -33,6 +36,33 @@ def test_lines_of_any_text_give_the_same_tokens(text: str) -> None:
 
 def test_half_of_a_surrogate_pair_is_cut_from_the_word_behind_it() -> None:
     assert TOKENS.split_word("x = '\ud800' + val") == ("x = '\ud800' +", " val")
+
+
+@given(st.text(alphabet="ab1 .:;)\t'#é漢", max_size=60), st.sampled_from(["val", " val", "x.val"]))
+def test_a_long_line_before_it_changes_no_word(before: str, word: str) -> None:
+    kept, healed = TOKENS.split_word(f"{before};{word}")
+
+    assert TOKENS.split_word(f"{'read(), ' * 200}{before};{word}") == (
+        f"{'read(), ' * 200}{kept}",
+        healed,
+    )
+
+
+def test_a_word_without_end_is_none_that_is_being_typed() -> None:
+    line = "a" * 500_000
+
+    with cpu_guard():
+        assert TOKENS.split_word(line) == (line, "")
+
+
+@pytest.mark.parametrize("letters", ["😀", "a! ", "a"])
+def test_of_a_line_without_end_only_its_end_is_looked_at(letters: str) -> None:
+    line = letters * (500_000 // len(letters))
+
+    with cpu_guard():
+        for _ in range(20):
+            assert WITHOUT_PIECES.split_word(f"{line}!val") == (f"{line}!", "val")
+            assert TOKENS.split_word(f"{line}! val") == (f"{line}!", " val")
 
 
 def test_lines_are_the_text() -> None:
