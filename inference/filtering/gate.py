@@ -89,7 +89,7 @@ class Gate:
         self.reason = self.reason or reason
 
     def _look_ahead(self, part: str) -> None:
-        """The first line, or each one, goes out as it grows, but for what may become a credential."""
+        """The first line, or each one, goes out as it grows, save what may become a credential."""
         if self._checks.is_public is not None and self._checks.is_public(part):
             self.is_withheld = True
             self._end(CutReason.PUBLIC_CODE)
