@@ -77,7 +77,7 @@ class Encoder:
         whole if it is so short, else its outline, or its head where it has none (or no time is
         left for it; remembered like any other, so that the prompt's beginning stays as it is)."""
         key = digest(f"{file.path}\0{file.text}", self._holder, b"file")
-        return self._writer.sources.one(key, lambda: self._file(file))
+        return self._writer.sources.one(key, lambda: self._file(file), holder=self._holder)
 
     def snippet(self, snippet: Snippet, *, max_tokens: int) -> list[int]:
         """Under its path, empty when it is no context."""
@@ -89,11 +89,15 @@ class Encoder:
     def header(self, path: str) -> list[int]:
         """Of a file."""
         key = digest(path, self._holder, b"path")
-        return self._writer.sources.one(key, lambda: self._writer.headers.file(path))
+        return self._writer.sources.one(
+            key, lambda: self._writer.headers.file(path), holder=self._holder
+        )
 
     def repository(self, name: str) -> list[int]:
         key = digest(name, self._holder, b"repository")
-        return self._writer.sources.one(key, lambda: self._writer.headers.repository(name))
+        return self._writer.sources.one(
+            key, lambda: self._writer.headers.repository(name), holder=self._holder
+        )
 
     def excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
         """The beginning of a text from elsewhere."""
@@ -107,7 +111,7 @@ class Encoder:
     def score(self, file: DraftFile, near: str) -> float:
         """Of `rank`; remembered for the while in which neither changes."""
         key = digest(f"{near}\0{file.text}", self._holder, b"similarity")
-        return self._writer.scores.one(key, lambda: similarity(file, near))
+        return self._writer.scores.one(key, lambda: similarity(file, near), holder=self._holder)
 
     def is_whole(self, file: DraftFile) -> bool:
         """Whether `file` shows all of it, not its outline."""

@@ -14,15 +14,22 @@ from inference.context.brief_memory import BriefMemory, Holder, digest
 from inference.context.redact import redact_lines
 from inference.context.tokens import Tokens
 
-MAX_LINES: Final = 100_000  # of a generation; about 400 bytes each
+# Of all lines together; about 40 bytes each.
+MAX_TOKENS: Final = 4_000_000
+_LINE_TOKENS: Final = 4  # what a line takes besides its tokens, as if it were tokens
 
 
 class LineCache:
     """One event loop uses it."""
 
-    def __init__(self, tokens: Tokens, clock: Clock, *, max_lines: int = MAX_LINES) -> None:
+    def __init__(self, tokens: Tokens, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
         self._tokens = tokens
-        self._memory = BriefMemory[list[int]](clock, max_items=max_lines)
+        self._memory = BriefMemory[list[int]](
+            clock, max_weight=max_tokens, weigh=lambda line: _LINE_TOKENS + len(line)
+        )
+
+    def forget_old(self) -> None:
+        self._memory.forget_old()
 
     def encode(self, lines: Sequence[str], holder: Holder, kind: FileType) -> list[list[int]]:
         """Each line's tokens, without its secrets; `lines` as Tokens.lines cuts them."""
@@ -32,4 +39,5 @@ class LineCache:
         def make(places: list[int]) -> list[list[int]]:
             return self._tokens.encode_lines(redact_lines([lines[n] for n in places], kind))
 
-        return self._memory.all_of([digest(line, holder, person) for line in lines], make)
+        keys = [digest(line, holder, person) for line in lines]
+        return self._memory.all_of(keys, make, holder=holder)

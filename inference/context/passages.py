@@ -31,7 +31,8 @@ class Passages:
             encoded = self._enough(lines, kind, max_tokens, step=-1)
             return passage_of(lines[len(lines) - len(encoded) :], encoded)
 
-        return self._writer.passages.one(self._key("last", text, kind, max_tokens), make)
+        key = self._key("last", text, kind, max_tokens)
+        return self._writer.passages.one(key, make, holder=self._holder)
 
     def first(self, text: str, kind: FileType, *, max_tokens: int) -> Passage:
         """Of the text's beginning, all lines that may fit."""
@@ -41,7 +42,8 @@ class Passages:
             encoded = self._enough(lines, kind, max_tokens, step=1)
             return passage_of(lines[: len(encoded)], encoded)
 
-        return self._writer.passages.one(self._key("first", text, kind, max_tokens), make)
+        key = self._key("first", text, kind, max_tokens)
+        return self._writer.passages.one(key, make, holder=self._holder)
 
     def _key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
         return digest(text, self._holder, f"{end} {kind.value} {max_tokens}".encode())
@@ -54,11 +56,25 @@ class Passages:
         ordered = lines[::step]
         ends = list(accumulate(map(len, ordered), initial=0))
         encoded: list[list[int]] = []
-        while max_tokens >= 0 and len(encoded) < len(lines):
+        room = max_tokens
+        while room >= 0 and len(encoded) < len(lines):
             start = len(encoded)
             num_chars = max(max_tokens, _MIN_STEP_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
             part = ordered[start:end][::step]  # as they stand in the text
             encoded += self._writer.lines.encode(part, self._holder, kind)[::step]
-            max_tokens -= sum(map(len, encoded[start:]))
-        return encoded[::step]
+            room -= sum(map(len, encoded[start:]))
+        return _needed(encoded, max_tokens, step=step)[::step]
+
+
+def _needed(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
+    """Of lines, the nearest to the cursor first, one token more than fits: enough to see that the
+    farthest does not. A line of which a part is kept is longer than any window that looks at it."""
+    spare = sum(map(len, encoded)) - max(0, max_tokens) - 1
+    needed = list(encoded)
+    while needed and spare >= len(needed[-1]):
+        spare -= len(needed.pop())
+    if needed and spare > 0:
+        farthest = needed[-1]
+        needed[-1] = farthest[spare:] if step < 0 else farthest[: len(farthest) - spare]
+    return needed

@@ -23,9 +23,11 @@ from inference.context.tokens import Tokens
 
 # Ordinary code, to learn how many characters a token of this tokenizer holds.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-_MAX_SOURCES: Final = 10_000  # of a generation; about 3 KB each
-_MAX_SCORES: Final = 100_000
-_MAX_PASSAGES: Final = 2_000  # about 12 KB each; two for each file that is being typed in
+# Of all together. A source has about 400, a passage 1,500; they are 8 bytes each, or 40 where a line
+# of the line cache does not have them, too.
+_MAX_SOURCE_TOKENS: Final = 8_000_000
+_MAX_PASSAGE_TOKENS: Final = 8_000_000
+_MAX_SCORES: Final = 200_000
 
 
 class PromptWriter:
@@ -46,9 +48,13 @@ class PromptWriter:
         self.tokens = tokens
         self.holders = Holders()
         self.lines = LineCache(tokens, clock)
-        self.passages = BriefMemory[Passage](clock, max_items=_MAX_PASSAGES)
-        self.sources = BriefMemory[list[int]](clock, max_items=_MAX_SOURCES)
-        self.scores = BriefMemory[float](clock, max_items=_MAX_SCORES)
+        self.passages = BriefMemory[Passage](
+            clock, max_weight=_MAX_PASSAGE_TOKENS, weigh=_weight_of
+        )
+        self.sources = BriefMemory[list[int]](
+            clock, max_weight=_MAX_SOURCE_TOKENS, weigh=lambda source: 1 + len(source)
+        )
+        self.scores = BriefMemory[float](clock, max_weight=_MAX_SCORES)
         self.family = (
             family_named(style.family) if style.family else recognise(tokens.token_id, model=model)
         )
@@ -61,6 +67,11 @@ class PromptWriter:
         self._layout = layout_named(style.layout or DEFAULT_LAYOUT)
         self._heals_words = style.heals_words
 
+    def forget_old(self) -> None:
+        """What has been in no request lately; to be called again and again."""
+        for memory in (self.lines, self.passages, self.sources, self.scores):
+            memory.forget_old()
+
     def layout_of(self, variant: Variant) -> Layout:
         return layout_named(variant.layout) if variant.layout else self._layout
 
@@ -71,3 +82,7 @@ class PromptWriter:
         than the whole. EFIM's typed part belongs to the middle whatever the model was trained on.
         """
         return order is Order.EFIM or (self._heals_words and ends_with_text(order, self.family))
+
+
+def _weight_of(passage: Passage) -> int:
+    return len(passage.token_ids) + len(passage.starts) + len(passage.anchors)

@@ -16,6 +16,7 @@ from caret.wiring.background import Run, kept_running
 from caret.wiring.metrics import Sources, metrics_served
 from inference.config import DataPlaneConfig
 from inference.context.chat_template import load_chat_template
+from inference.context.forgetting import forgetting
 from inference.context.snippets import NoSnippets, Snippets
 from inference.context.tokens import load_tokens
 from inference.context.variants import check_variants
@@ -130,6 +131,7 @@ def _work(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Iterator[t
     yield "warm-ups", partial(plane.warmer.run, partial(warm, plane))
     yield "speculation", partial(plane.router.speculation.run, every_s=config.engine_look_s)
     yield "health", _prober(plane, links.session).run
+    yield "forgetting", partial(forgetting, plane.writers.values())
     yield "collector", _collector(plane).run
     for feed in _feeds(plane):
         yield "kv_events", feed.run

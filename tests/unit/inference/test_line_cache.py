@@ -107,7 +107,7 @@ def test_what_is_used_stays(cache: LineCache, counting: Counting, clock: FakeClo
 
 
 def test_it_holds_so_many_lines(counting: Counting, clock: FakeClock) -> None:
-    cache = LineCache(counting.tokens, clock, max_lines=4)
+    cache = LineCache(counting.tokens, clock, max_tokens=16)
 
     for number in range(50):
         _encode(cache, f"a{number}\nb{number}\n", ADAS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from detect_secrets.util.filetype import FileType
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +122,31 @@ def test_a_passage_is_made_once_for_its_holder() -> None:
     assert again is first
     assert neighbours.last(CODE, PYTHON, max_tokens=500) is not first
     assert passages.last(CODE, FileType.INI, max_tokens=500) is not first
+
+
+ENDLESS = "😀" * 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"{ENDLESS}\n", f"{CODE[:300]}\n{ENDLESS}\n", f"{ENDLESS}\n{CODE[:300]}\n"],
+    ids=["alone", "last", "first"],
+)
+@given(typed=TYPED, max_tokens=LIMITS)
+def test_of_an_endless_line_no_more_is_kept_than_a_window_may_take(
+    text: str, typed: list[int] | None, max_tokens: int
+) -> None:
+    passages, lines = Passages(WRITER, ADAS), WRITER.tokens.lines(text)
+    whole = passage_of(lines, WRITER.tokens.encode_each(lines))
+
+    last = passages.last(text, PYTHON, max_tokens=max_tokens)
+    first = passages.first(text, PYTHON, max_tokens=max_tokens)
+
+    assert max(len(last.token_ids), len(first.token_ids)) <= max_tokens + 1
+    assert last.slid(typed, max_tokens=max_tokens) == whole.slid(typed, max_tokens=max_tokens)
+    assert last.anchored(typed, max_tokens=max_tokens, is_whole=True) == whole.anchored(
+        typed, max_tokens=max_tokens, is_whole=True
+    )
+    assert first.beginning(typed or [], max_tokens=max_tokens) == whole.beginning(
+        typed or [], max_tokens=max_tokens
+    )

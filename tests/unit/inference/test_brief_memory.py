@@ -1,0 +1,99 @@
+"""What was worked out is kept for a while, within bounds of size, each holder's apart."""
+
+import asyncio
+
+from inference.context.brief_memory import LIFETIME_S, MAX_SHARE, BriefMemory, Digest, Holder
+from inference.context.forgetting import forgetting
+from inference.context.writer import PromptWriter
+from tests.fakes.clock import FakeClock
+from tests.fakes.prompts import TOKENS
+from tests.fakes.waiting import until
+
+ADAS, GUSS = Holder(b"a" * 32), Holder(b"g" * 32)
+MAX_WEIGHT = 1_000
+
+
+def _memory(clock: FakeClock) -> BriefMemory[str]:
+    return BriefMemory(clock, max_weight=MAX_WEIGHT, weigh=len)
+
+
+def _put(memory: BriefMemory[str], holder: Holder, number: int, size: int = 1) -> bool:
+    """Whether it had to be made."""
+    made = []
+
+    def make() -> str:
+        made.append(number)
+        return "x" * size
+
+    memory.one(Digest(b"%d" % number), make, holder=holder)
+    return bool(made)
+
+
+def _weight(memory: BriefMemory[str]) -> int:
+    return sum(
+        len(value) for of in memory._of.values() for value in (*of.young.values(), *of.old.values())
+    )
+
+
+def test_it_is_bounded_by_size() -> None:
+    memory = _memory(FakeClock())
+
+    for number in range(200):
+        _put(memory, Holder(b"%d" % (number % 20)), number, size=50)
+        assert memory._weight == _weight(memory) <= MAX_WEIGHT + 50
+
+
+def test_one_holder_has_a_quarter_and_displaces_nobody_elses() -> None:
+    memory = _memory(FakeClock())
+    _put(memory, ADAS, 0)
+
+    for number in range(200):
+        _put(memory, GUSS, number, size=20)
+
+    assert _weight(memory) <= MAX_WEIGHT * MAX_SHARE + 2 * 20 + 1
+    assert not _put(memory, ADAS, 0)
+
+
+def test_what_is_used_again_weighs_once() -> None:
+    memory = _memory(FakeClock())
+    for number in (*range(8), 0, 1, *range(8, 14), 0, 1):
+        _put(memory, ADAS, number, size=20)
+
+    assert memory._weight == _weight(memory)
+    assert not _put(memory, ADAS, 0, size=20)
+
+
+def test_it_is_forgotten_in_time_though_nobody_asks() -> None:
+    clock = FakeClock()
+    memory = _memory(clock)
+    _put(memory, ADAS, 0)
+
+    clock.pass_s(2 * LIFETIME_S)
+    memory.forget_old()
+
+    assert (len(memory), memory._weight, memory._of) == (0, 0, {})
+
+
+def test_being_late_once_does_not_prolong_it() -> None:
+    clock = FakeClock()
+    memory = _memory(clock)
+    _put(memory, ADAS, 0)
+
+    clock.pass_s(1.9 * LIFETIME_S)
+    memory.forget_old()
+    clock.pass_s(0.1 * LIFETIME_S)
+    memory.forget_old()
+
+    assert len(memory) == 0
+
+
+async def test_every_writer_forgets_what_it_holds() -> None:
+    clock = FakeClock()
+    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
+    writer.scores.one(Digest(b"k"), lambda: 1.0, holder=ADAS)
+    clock.pass_s(2 * LIFETIME_S)
+
+    task = asyncio.create_task(forgetting([writer], every_s=0.0))
+    await until(lambda: len(writer.scores) == 0)
+
+    task.cancel()
