@@ -31,9 +31,10 @@ _LONG_QUOTES: Final = {
     Grammar.GO: ("`",),
     **dict.fromkeys((Grammar.BASH, Grammar.RUBY, Grammar.PHP, Grammar.SQL), ('"', "'")),
 }
+# Possessive, as the tags are: what fails is not tried again with less, in quadratic time.
 _BY_END: Final = re.compile(
-    r"^[ \t]*(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
-    r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*(?:\|[^|\n]*\|)?[ \t]*$)",
+    r"^[ \t]*+(?:(?P<opens>(?:def|class|module|if|unless|while|until|case|begin|for)\b)"
+    r"|(?P<ends>end\b))|\bdo\b(?P<block>[ \t]*+(?:\|[^|\n]*+\|)?+[ \t]*+$)",
     re.MULTILINE,
 )
 _SHELL: Final = re.compile(
@@ -46,7 +47,7 @@ _SHELL_ENDS: Final = {
     "for": ("do", "done"),
     "case": ("", "esac"),
 }
-_TAG: Final = re.compile(r"<(/?)([A-Za-z][\w-]*)[^<>]*?(/?)>")
+_TAG: Final = re.compile(r"<(/?)([A-Za-z][\w-]*+)([^<>]*+)>")
 _VOID_TAGS: Final = frozenset(
     {
         *("area", "base", "br", "col", "embed", "hr", "img", "input"),
@@ -205,20 +206,22 @@ def _shell_ends(text: str) -> str:
             stack.append(word)
         elif stack:
             stack.pop()
-    ends = []
-    for word in reversed(stack):
-        begin, end = _SHELL_ENDS[word]
-        begins = begin and not re.search(rf"\b{begin}\b", text[text.rfind(word) :])
-        ends.append(f"\n{begin if begins else ''}\n{':' if begin else ''}\n{end}")
-    return "".join(ends)
+    ends = {word: _shell_end(text, word) for word in set(stack)}
+    return "".join(ends[word] for word in reversed(stack))
+
+
+def _shell_end(text: str, word: str) -> str:
+    begin, end = _SHELL_ENDS[word]
+    begins = begin and not re.search(rf"\b{begin}\b", text[text.rfind(word) :])
+    return f"\n{begin if begins else ''}\n{':' if begin else ''}\n{end}"
 
 
 def _tags(text: str) -> str:
     stack: list[str] = []
-    for closes, name, is_empty in _TAG.findall(text):
+    for closes, name, rest in _TAG.findall(text):
         if closes:
             if stack and stack[-1] == name:
                 stack.pop()
-        elif not is_empty and name.lower() not in _VOID_TAGS:
+        elif not rest.endswith("/") and name.lower() not in _VOID_TAGS:
             stack.append(name)
     return "".join(f"</{name}>" for name in reversed(stack))
