@@ -75,7 +75,9 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     size = _END_CHARS
     while True:
         start = max(0, len(text) - size)
-        *_, last = (None, *pattern.finditer(text, start))
+        last: re.Match[str] | None = None
+        for match in pattern.finditer(text, start):
+            last = match
         if last is not None or start == 0:
             return last
         size *= 16

@@ -23,8 +23,8 @@ from inference.context.tokens import Tokens
 
 # Ordinary code, to learn how many characters a token of this tokenizer holds.
 _SAMPLE: Final = "def read(self, path):\n    with open(path) as file:\n        return file.read()\n"
-# Of all together. A source has about 400, a passage 1,500; they are 8 bytes each, or 40 where no line
-# of the line cache has them, too.
+# Of all together. A source has about 400, a passage 1,500; they are 8 bytes each, or 40 where no
+# line of the line cache has them, too.
 _MAX_SOURCE_TOKENS: Final = 8_000_000
 _MAX_PASSAGE_TOKENS: Final = 8_000_000
 _MAX_SCORES: Final = 200_000
