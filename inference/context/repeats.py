@@ -5,8 +5,10 @@ their lines, wherever those stand, and most of a snippet is enough to know it ag
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
+from caret.contracts.retrieval import MAX_FILE_CHARS
 from inference.completion.retrieved import Snippet
 
 # Of a snippet's lines. A chunk has 10 to 60 of them: what the last few keystrokes changed is less.
@@ -23,14 +25,21 @@ def without_repeats(
 
     `shown`: what the prompt holds. `sent`: the request's other files as they are now, by path; of
     long ones the prompt holds an outline at most, so that a part of one may well be worth showing.
+    Those too long to be indexed are not looked at: splitting megabytes into lines takes too long.
     """
     if not snippets:
         return
     known = frozenset[str]().union(*map(_lines, shown))
+
+    @cache  # several snippets may be of one file
+    def lines_sent(path: str) -> frozenset[str] | None:
+        text = sent.get(path)
+        return None if text is None or len(text) > MAX_FILE_CHARS else _lines(text)
+
     for snippet in snippets:
         lines = _lines(snippet.text)
-        now = sent.get(snippet.path)
-        is_outdated = now is not None and not _is_mostly(lines, _lines(now))
+        now = lines_sent(snippet.path)
+        is_outdated = now is not None and not _is_mostly(lines, now)
         if not is_outdated and not _is_mostly(lines, known):
             yield snippet
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from caret.contracts.retrieval import MAX_FILE_CHARS
 from inference.completion.arrival import DraftFile
 from inference.completion.retrieved import Snippet
+from inference.context.repeats import without_repeats
 from tests.fakes.prompts import assembled, text_of
 
 LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]
@@ -59,3 +61,25 @@ def test_a_text_some_edits_old_is_known_again_but_not_one_of_the_same_kind() -> 
 
     assert _num_snippets(edited, prefix=f"{CHUNK}\n\n\nx = ") == 0
     assert _num_snippets(similar, prefix=f"{CHUNK}\n\n\nx = ") == 1
+
+
+class _Counted(str):
+    """A text that counts how often it is split."""
+
+    num_splits = 0
+
+    def splitlines(self, keepends: bool = False) -> list[str]:
+        type(self).num_splits += 1
+        return super().splitlines(keepends)
+
+
+@pytest.mark.parametrize(("num_lines", "num_splits"), [(100, 1), (MAX_FILE_CHARS, 0)])
+def test_a_file_that_is_sent_is_split_once_and_a_huge_one_never(
+    num_lines: int, num_splits: int
+) -> None:
+    _Counted.num_splits = 0
+    sent = _Counted("x = 1\n" * num_lines)
+
+    list(without_repeats([SNIPPET] * 8, shown=(), sent={SNIPPET.path: sent}))
+
+    assert _Counted.num_splits == num_splits
