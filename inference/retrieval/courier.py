@@ -6,7 +6,7 @@ Redis or the worker may be away: what cannot be delivered is dropped, and reques
 import asyncio
 import hashlib
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -35,6 +35,7 @@ from caret.foundation.ids import TenantId
 from inference.completion.retrieved import Snippet
 from inference.context.exclude import is_context
 from inference.retrieval.memory import Memory, Place
+from inference.retrieval.notes import MAX_SHARE, Notes
 from inference.retrieval.outbox import Errand, Outbox
 from inference.retrieval.redaction import redacted
 
@@ -67,7 +68,7 @@ class Courier:
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
         self._awaited: OrderedDict[str, _Awaited] = OrderedDict()  # by question id
-        self._sent: OrderedDict[Place, tuple[bytes, float]] = OrderedDict()  # digest, until
+        self._sent = Notes[Place, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, until
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -117,8 +118,18 @@ class Courier:
         await self._add(QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED)
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
         self._awaited[question.question_id] = _Awaited(errand.tenant_id, errand.place, until_s)
-        if len(self._awaited) > _MAX_AWAITED:
-            self._awaited.popitem(last=False)
+        self._bound_awaited(errand.tenant_id)
+
+    def _bound_awaited(self, asker: TenantId) -> None:
+        """One answer is no longer awaited when there are too many: the asker's oldest when he has
+        his share, else that of who has most."""
+        counts = Counter(each.tenant_id for each in self._awaited.values())
+        if counts[asker] <= _MAX_AWAITED * MAX_SHARE:
+            if len(self._awaited) <= _MAX_AWAITED:
+                return
+            ((asker, _),) = counts.most_common(1)
+        ids = (key for key, each in self._awaited.items() if each.tenant_id == asker)
+        del self._awaited[next(ids)]
 
     async def _add(
         self, stream: str, tenant_id: TenantId, message: SentFile | Question, *, at_most: int
@@ -137,10 +148,7 @@ class Courier:
         held = self._sent.get(errand.place)
         if held is not None and held[0] == digest and held[1] > now_s:
             return False
-        self._sent[errand.place] = digest, now_s + RESEND_S
-        self._sent.move_to_end(errand.place)
-        if len(self._sent) > _MAX_SENT:
-            self._sent.popitem(last=False)
+        self._sent.put(errand.place, (digest, now_s + RESEND_S))
         return True
 
     def _take(self, data: bytes) -> None:
@@ -160,19 +168,21 @@ class Courier:
     def _give_up(self) -> None:
         """On answers that take too long; the oldest questions are first."""
         now_s = self._clock.monotonic_s()
+        scopes = set()
         while self._awaited:
             question_id, awaited = next(iter(self._awaited.items()))
             if awaited.until_s > now_s:
-                return
+                break
             del self._awaited[question_id]
             self._outbox.ask_again(awaited.place)
-            self._send_again(awaited.place.scope)
+            scopes.add(awaited.place.scope)
+        for scope in scopes:
+            self._send_again(scope)
 
     def _send_again(self, scope: tuple[str, str]) -> None:
         """Without a worker to answer there was none to index: the files were lost with it."""
         self._outbox.forget_files(scope)
-        for place in [place for place in self._sent if place.scope == scope]:
-            del self._sent[place]
+        self._sent.drop_scope(scope)
 
 
 def _clean(text: str) -> str:

@@ -7,7 +7,6 @@ Rules:
 3. Nothing comes out that the policy does not allow at that moment.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +14,7 @@ from caret.contracts.exclusion import is_excluded, may_index
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.clock import Clock
 from inference.completion.retrieved import Snippet
+from inference.retrieval.notes import Notes
 
 LIFETIME_S: Final = 600.0
 MAX_PLACES: Final = 1_000  # of 8 snippets of 3,000 characters at most
@@ -43,36 +43,32 @@ class _Entry:
 
 
 class Memory:
-    """One event loop uses it. The least recently used place goes first."""
+    """One event loop uses it. Of a tenant's places the least recently used goes first."""
 
     def __init__(self, clock: Clock, *, max_places: int = MAX_PLACES) -> None:
         self._clock = clock
-        self._max_places = max_places
-        self._entries: OrderedDict[Place, _Entry] = OrderedDict()
+        self._entries = Notes[Place, _Entry](max_items=max_places)
 
     def of(self, place: Place, policy: TenantPolicy) -> tuple[Snippet, ...]:
         entry = self._entries.get(place)
         if entry is None:
             return ()
-        self._entries.move_to_end(place)
+        self._entries.use(place)
         if entry.until_s <= self._clock.monotonic_s():
-            del self._entries[place]
+            self._entries.drop(place)
             return ()
         if entry.policy is not policy:
             entry.policy, entry.allowed = policy, _allowed(place, entry.snippets, policy)
         return entry.allowed
 
     def put(self, place: Place, snippets: tuple[Snippet, ...]) -> None:
-        self._entries[place] = _Entry(snippets, self._clock.monotonic_s() + LIFETIME_S)
-        self._entries.move_to_end(place)
-        while len(self._entries) > self._max_places:
-            self._entries.popitem(last=False)
+        self._entries.put(place, _Entry(snippets, self._clock.monotonic_s() + LIFETIME_S))
 
     def forget_old(self) -> None:
         """Also what nobody asks for any more."""
         now_s = self._clock.monotonic_s()
         for place in [place for place, entry in self._entries.items() if entry.until_s <= now_s]:
-            del self._entries[place]
+            self._entries.drop(place)
 
 
 def _allowed(

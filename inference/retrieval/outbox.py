@@ -2,7 +2,7 @@
 room is not noted as sent, so the next request brings it again."""
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,11 +10,12 @@ from caret.contracts.retrieval import Scope
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.retrieval.memory import Place
+from inference.retrieval.notes import Notes
 
 MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
 MAX_QUESTIONS: Final = 256
 MAX_OF_TENANT: Final = 4  # one in four: nobody else waits behind one tenant's files
-MAX_NOTED: Final = 50_000
+MAX_NOTED: Final = 25_000  # of files, and as many of questions
 FILE_EVERY_S: Final = 120.0
 QUESTION_EVERY_S: Final = 60.0
 # Nothing was found: the files may be on their way to the index. Twice as long each time.
@@ -44,11 +45,12 @@ class Outbox:
         self._files: deque[Errand] = deque()
         self._questions: deque[Errand] = deque()
         self._num_of_tenant: Counter[tuple[TenantId, bool]] = Counter()
-        self._due: OrderedDict[tuple[Place, bool], _Due] = OrderedDict()
+        self._due_files = Notes[Place, _Due](max_items=MAX_NOTED)
+        self._due_questions = Notes[Place, _Due](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
     def is_due(self, place: Place, *, is_question: bool) -> bool:
-        due = self._due.get((place, is_question))
+        due = self._due(is_question=is_question).get(place)
         return due is None or due.due_s <= self._clock.monotonic_s()
 
     def put(self, errand: Errand) -> None:
@@ -64,24 +66,21 @@ class Outbox:
 
     def ask_again(self, place: Place) -> None:
         """The place's question has found nothing, or was not answered."""
-        due = self._due.get((place, True))
+        due = self._due_questions.get(place)
         if due is not None:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
             due.due_s = self._clock.monotonic_s() + due.pause_s
 
     def forget_files(self, scope: tuple[str, str]) -> None:
         """The files of this namespace and repository are due again."""
-        for key in [key for key in self._due if not key[1] and key[0].scope == scope]:
-            del self._due[key]
+        self._due_files.drop_scope(scope)
 
     def _put_off(self, errand: Errand) -> None:
-        key = errand.place, errand.is_question
-        due = self._due.setdefault(key, _Due())
+        noted = self._due(is_question=errand.is_question)
+        due = noted.get(errand.place) or _Due()
         every_s = QUESTION_EVERY_S if errand.is_question else FILE_EVERY_S
         due.due_s = self._clock.monotonic_s() + every_s
-        self._due.move_to_end(key)
-        if len(self._due) > MAX_NOTED:
-            self._due.popitem(last=False)
+        noted.put(errand.place, due)
 
     def take(self) -> Errand | None:
         """Questions first: somebody types."""
@@ -109,7 +108,11 @@ class Outbox:
         self._files.clear()
         self._questions.clear()
         self._num_of_tenant.clear()
-        self._due.clear()
+        self._due_files.clear()
+        self._due_questions.clear()
+
+    def _due(self, *, is_question: bool) -> Notes[Place, _Due]:
+        return self._due_questions if is_question else self._due_files
 
     def _queue(self, *, is_question: bool) -> tuple[deque[Errand], int]:
         return (self._questions, MAX_QUESTIONS) if is_question else (self._files, MAX_FILES)

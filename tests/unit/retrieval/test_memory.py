@@ -71,7 +71,7 @@ def test_a_policy_that_changed_takes_back_what_it_no_longer_allows(clock: FakeCl
 
 
 def test_the_least_recently_used_place_makes_room(clock: FakeClock) -> None:
-    memory = Memory(clock, max_places=2)
+    memory = Memory(clock, max_places=8)
     places = [replace(HERE, path=f"{number}.py") for number in range(3)]
     memory.put(places[0], FOUND)
     memory.put(places[1], FOUND)
@@ -80,3 +80,15 @@ def test_the_least_recently_used_place_makes_room(clock: FakeClock) -> None:
     memory.put(places[2], FOUND)
 
     assert [bool(memory.of(place, POLICY)) for place in places] == [True, False, True]
+
+
+def test_one_tenants_places_displace_nobody_elses(clock: FakeClock) -> None:
+    memory = Memory(clock, max_places=100)
+    memory.put(HERE, FOUND)
+
+    for number in range(100):
+        theirs = Place(namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py")
+        memory.put(theirs, FOUND)
+
+    assert memory.of(HERE, POLICY) == FOUND
+    assert len(memory._entries) == 26

@@ -1,0 +1,84 @@
+"""Things noted of places, the least recently noted or used of a tenant's going first.
+
+Rules:
+1. Bounded, and no tenant has more than a quarter: who notes much displaces his own.
+2. What is of one scope is found without a look at the rest.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final, Generic, Protocol, TypeVar
+
+MAX_SHARE: Final = 0.25  # of one tenant
+
+
+class Placed(Protocol):
+    """Compared and hashed by value."""
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """Namespace, which begins with the tenant, and repository."""
+
+
+Key = TypeVar("Key", bound=Placed)
+Value = TypeVar("Value")
+
+
+class Notes(Generic[Key, Value]):
+    def __init__(self, *, max_items: int) -> None:
+        self._max_items = max_items
+        self._max_of_tenant = max(1, int(max_items * MAX_SHARE))
+        self._num_items = 0
+        self._of_tenant: dict[str, OrderedDict[Key, Value]] = {}
+        self._of_scope: dict[tuple[str, str], set[Key]] = {}
+
+    def __len__(self) -> int:
+        return self._num_items
+
+    def items(self) -> Iterator[tuple[Key, Value]]:
+        for notes in self._of_tenant.values():
+            yield from notes.items()
+
+    def get(self, key: Key) -> Value | None:
+        notes = self._of_tenant.get(_tenant(key))
+        return None if notes is None else notes.get(key)
+
+    def use(self, key: Key) -> None:
+        """It is there; of its tenant's it goes last."""
+        self._of_tenant[_tenant(key)].move_to_end(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        notes = self._of_tenant.setdefault(_tenant(key), OrderedDict())
+        self._num_items += key not in notes
+        notes[key] = value
+        notes.move_to_end(key)
+        self._of_scope.setdefault(key.scope, set()).add(key)
+        if len(notes) > self._max_of_tenant:
+            self.drop(next(iter(notes)))
+        elif self._num_items > self._max_items:
+            most = max(self._of_tenant.values(), key=lambda each: len(each))
+            self.drop(next(iter(most)))
+
+    def drop(self, key: Key) -> None:
+        """It is there."""
+        tenant, scope = _tenant(key), key.scope
+        del self._of_tenant[tenant][key]
+        self._num_items -= 1
+        if not self._of_tenant[tenant]:
+            del self._of_tenant[tenant]
+        self._of_scope[scope].remove(key)
+        if not self._of_scope[scope]:
+            del self._of_scope[scope]
+
+    def drop_scope(self, scope: tuple[str, str]) -> None:
+        for key in tuple(self._of_scope.get(scope, ())):
+            self.drop(key)
+
+    def clear(self) -> None:
+        self._num_items = 0
+        self._of_tenant.clear()
+        self._of_scope.clear()
+
+
+def _tenant(key: Placed) -> str:
+    return key.scope[0].partition("|")[0]

@@ -1,0 +1,61 @@
+"""What the courier awaits is bounded, in shares, and given up at once where no worker answers."""
+
+from typing import Any, cast
+
+from caret.contracts.retrieval import Scope, Sealer
+from caret.foundation.ids import TenantId
+from inference.retrieval.courier import MAX_WAIT_S, Courier
+from inference.retrieval.memory import Memory, Place
+from inference.retrieval.outbox import Errand, Outbox
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
+
+
+class _Redis:
+    """Takes everything, answers nothing."""
+
+    async def eval(self, *_arguments: object) -> int:
+        return 1
+
+    async def lpop(self, *_arguments: object) -> None:
+        return None
+
+
+def _courier(clock: FakeClock, outbox: Outbox) -> Courier:
+    redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
+    return Courier(redis, sealer, memory=Memory(clock), outbox=outbox, clock=clock)
+
+
+def _errand(number: int, tenant_id: TenantId, *, is_question: bool = True) -> Errand:
+    place = Place(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
+    scope = Scope(holder="", repository="shop")
+    return Errand(place, tenant_id, scope, is_question, "text = read()\n")
+
+
+async def test_one_tenants_questions_displace_nobody_elses() -> None:
+    clock = FakeClock()
+    outbox = Outbox(clock)
+    courier = _courier(clock, outbox)
+
+    for number in range(1_000):
+        outbox.put(_errand(number, GLOBEX if number else ACME))
+        await courier.deliver()
+
+    askers = [each.tenant_id for each in courier._awaited.values()]
+    assert (askers.count(ACME), askers.count(GLOBEX)) == (1, 250)
+
+
+async def test_files_of_a_scope_without_answers_are_due_again() -> None:
+    clock = FakeClock()
+    outbox = Outbox(clock)
+    courier = _courier(clock, outbox)
+    asked, file = _errand(0, ACME), _errand(1, ACME, is_question=False)
+    for errand in (asked, file, _errand(1, GLOBEX, is_question=False)):
+        outbox.put(errand)
+    await courier.deliver()
+
+    clock.pass_s(MAX_WAIT_S)
+    await courier.collect()
+
+    assert outbox.is_due(file.place, is_question=False)
+    assert [place.namespace for place, _ in courier._sent.items()] == [f"{GLOBEX}||0"]

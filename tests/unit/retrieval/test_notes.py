@@ -1,0 +1,54 @@
+"""Notes of places: bounded, in shares, and found by scope."""
+
+from inference.retrieval.memory import Place
+from inference.retrieval.notes import Notes
+
+
+class _Counted(Place):
+    """A place that counts how often it is looked at."""
+
+    num_looks = 0
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        type(self).num_looks += 1
+        return super().scope
+
+
+def _place(number: int, tenant: str = "acme", repository: str = "shop") -> Place:
+    return _Counted(f"{tenant}||0", repository, f"{number}.py")
+
+
+def test_a_tenants_least_recently_used_goes_first() -> None:
+    notes = Notes[Place, int](max_items=12)
+    for number in range(3):
+        notes.put(_place(number), number)
+    notes.use(_place(0))
+
+    notes.put(_place(3), 3)
+
+    assert [value for _, value in notes.items()] == [2, 0, 3]
+
+
+def test_when_all_is_full_it_is_who_has_most_that_gives_way() -> None:
+    notes = Notes[Place, int](max_items=8)
+    for number in range(8):
+        notes.put(_place(number, f"t{number // 2}"), number)
+
+    notes.put(_place(8, "late"), 8)
+
+    assert sorted(value for _, value in notes.items()) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert len(notes) == 8
+
+
+def test_a_scope_is_dropped_without_a_look_at_the_others() -> None:
+    notes = Notes[Place, int](max_items=10_000)
+    for number in range(2_000):
+        notes.put(_place(number, repository="shop" if number < 5 else "other"), number)
+    _Counted.num_looks = 0
+
+    notes.drop_scope(("acme||0", "shop"))
+
+    assert len(notes) == 1_995
+    assert notes.get(_place(0)) is None
+    assert _Counted.num_looks < 30
