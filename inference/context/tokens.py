@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from caret.foundation.environment import BadSetting
 from inference.context.fim import ALL_MARKERS
 from inference.context.seams import AFTER_BREAK, BEFORE_BREAK, Seam
+from inference.context.word_cache import freeze_word_cache
 
 # The first that changes nothing in the sample is taken.
 _SEAMS: Final = (AFTER_BREAK, BEFORE_BREAK)
@@ -39,6 +40,7 @@ class Tokens:
         for each in (self._with_markers, self._plain):
             each.no_truncation()
             each.no_padding()
+            freeze_word_cache(each)
         self._line_seam = self._find_line_seam()
         self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
