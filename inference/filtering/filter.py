@@ -67,10 +67,14 @@ async def filter(
         syntax = _syntax(request, admitted.variant)
         cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
         checks = _checks(admitted, syntax, public_code)
-        gate = Gate(checks, line_before=line_before(request.prefix)[-_LINE_BEFORE_CHARS:])
+        gate = Gate(checks, line_before=_end_of_line(request.prefix))
         texts = _filtered(chunks, Healer(prompt.healed), cutter, gate, account)
     async with aclosing(texts):
         yield texts
+
+
+def _end_of_line(prefix: str) -> str:
+    return line_before(prefix)[-_LINE_BEFORE_CHARS:]
 
 
 def _checks(admitted: Admitted, syntax: Syntax | None, public_code: PublicCode | None) -> Checks:
@@ -110,7 +114,7 @@ async def _verbatim(
 ) -> AsyncGenerator[str, None]:
     gate = None
     if checks != Checks():
-        gate = Gate(checks, line_before=line_before(request.prefix), is_verbatim=True)
+        gate = Gate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
     stop: EngineStop | None = None
     async for chunk in chunks:
         stop = chunk.stop or stop

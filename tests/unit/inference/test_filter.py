@@ -229,10 +229,12 @@ async def test_a_tenant_may_have_credentials_written() -> None:
     assert "".join(texts) == line
 
 
-async def test_a_credential_far_before_the_cursor_is_not_the_completions() -> None:
+@pytest.mark.parametrize("is_raw", [False, True])
+async def test_a_credential_far_before_the_cursor_is_not_the_completions(is_raw: bool) -> None:
     before = "run(key='ghp_" + "a1B2" * 9 + "', " + "x=1, " * 60
+    engine = FakeEngine(chunks_of("y=2"))
 
-    texts = await _filtered(FakeEngine(chunks_of("y=2")), make_account(), prefix=before)
+    texts = await _filtered(engine, make_account(), prefix=before, is_raw=is_raw)
 
     assert texts == ["y=2"]
 
