@@ -379,28 +379,3 @@ def test_any_text_has_an_outline_or_none(text: str, path: str) -> None:
 @pytest.mark.parametrize("path", FILES)
 def test_half_of_a_surrogate_pair_is_no_obstacle(path: str) -> None:
     assert isinstance(outline(path, "\ud800 " + FILES[path][0], roomy()), str)
-
-
-def test_a_file_that_cannot_be_parsed_has_no_outline() -> None:
-    assert outline("a.yaml", "- " * 300 + "\n" + FILES["a.yaml"][0], roomy()) == ""
-
-
-def test_a_file_that_holds_the_parser_up_has_no_outline() -> None:
-    text = "int f(int a);\nint g(int a);\n" + ("a=>" * 50 + "\n") * 50
-
-    assert outline("a.c", text, roomy()) == ""
-
-
-@pytest.mark.parametrize("bracket", "([{")
-def test_nor_has_one_that_holds_up_the_search_for_definitions(bracket: str) -> None:
-    assert outline("a.py", FILES["a.py"][0] + bracket * 7_000, roomy()) == ""
-
-
-def test_when_the_time_is_over_there_is_no_further_outline() -> None:
-    path, (text, expected) = "a.py", FILES["a.py"]
-    allowance = roomy()
-
-    before = outline(path, text, allowance)
-    allowance.spent_s = allowance.total_s
-
-    assert (before, outline(path, text, allowance)) == (expected, "")

@@ -1,0 +1,72 @@
+"""What becomes of a completion that was shown, as the client reports it over its stream."""
+
+import pytest
+
+from caret.contracts.usage import OutcomeEvent
+from inference.gateway.connection import MAX_REMEMBERED
+from tests.fakes.editor import open_editor
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.tenants import ACME, ADA
+
+
+async def test_an_outcome_is_recorded_of_the_completion() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="accepted", chars=2, after_ms=900)
+
+    (outcome,) = editor.journal.outcomes
+    assert outcome.request_id == editor.arrivals[0].request_id
+    assert (outcome.tenant_id, outcome.user_id) == (ACME, ADA)
+    assert (outcome.event, outcome.chars, outcome.after_ms) == (OutcomeEvent.ACCEPTED, 2, 900)
+
+
+async def test_several_outcomes_are_records_of_their_own() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="shown")
+        await editor.says("outcome", "1", event="accepted")
+
+    assert len({outcome.outcome_id for outcome in editor.journal.outcomes}) == 2
+
+
+async def test_an_outcome_before_the_end_is_refused() -> None:
+    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+        await editor.says("complete", "1")
+        await editor.says("outcome", "1", event="shown")
+
+        assert editor.ends("1") == ["unknown_id"]
+    assert editor.journal.records == []
+
+
+async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
+    async with open_editor() as editor:
+        await editor.says("outcome", "9", event="shown")
+
+    assert editor.ends("9") == ["unknown_id"]
+    assert editor.journal.records == []
+
+
+@pytest.mark.parametrize("fields", [{"chars": -1}, {"after_ms": -1}, {"chars": 2**31}])
+async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, int]) -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="shown", **fields)
+
+    assert editor.ends("1") == ["stop", "bad_field"]
+    assert editor.journal.records == []
+
+
+async def test_only_so_many_ended_completions_are_remembered() -> None:
+    async with open_editor() as editor:
+        for number in range(MAX_REMEMBERED + 1):
+            await editor.says("complete", str(number))
+            await editor.waits_for_end(str(number))
+
+        await editor.says("outcome", "0", event="shown")
+        await editor.says("outcome", "1", event="shown")
+
+    assert editor.ends("0") == ["stop", "unknown_id"]
+    assert len(editor.journal.records) == 1
