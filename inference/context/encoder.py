@@ -22,7 +22,7 @@ from inference.context.writer import PromptWriter
 
 # How many more characters than on average so many tokens may have: comments, long names.
 _ROOMY: Final = 1.5
-MAX_PARSING_S: Final = 0.02  # of one request; an outline takes 1 ms
+MAX_PARSING_S: Final = 0.04  # of one request; an outline takes 2 to 4 ms
 
 
 class Encoder:

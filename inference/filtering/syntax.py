@@ -21,7 +21,7 @@ from inference.filtering.unfinished import finishes, is_within_text
 
 Parse = Callable[[bytes], Tree]  # the port to the parser; raises Unparsed
 
-MAX_PARSING_S: Final = 0.03  # of one completion; about 60 lines take half of it
+MAX_PARSING_S: Final = 0.06  # of one completion; about 60 short lines take half of it
 # A line that ends with one of these goes on with the next.
 _GOES_ON: Final = tuple("+-*/%=&|<>?!.\\~^")
 _ANNOTATION: Final = ("@", "#[", "#")
