@@ -11,10 +11,12 @@ Rules:
 3. All that share an `Allowance` (a completion, a request's outlines) together have an end, too.
 """
 
+import ctypes
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from sys import getrefcount
 from time import thread_time
 from typing import Final
 
@@ -31,15 +33,15 @@ _LINE: Final = re.compile(rb"[^\r\n]+")
 _YAML_MARK: Final = re.compile(rb"(?<![^ \t\0])[-?:](?![^ \t\0])[ \t]*+")
 
 
-# Given to the parser at once. The binding never lets go of a piece: of single bytes Python
-# has but one each, so that nothing is lost.
-_PIECE_BYTES: Final = 1
 # Times that a parser asks whether to stop, of 100 steps each. Of 4,000 files in 14 languages, and
 # as many broken pieces of them, 99 in 100 took less than 1.6 steps for each byte (the largest: 2.3,
 # of 600 bytes), text made to be slow 4 and more. That has to be stopped on its way: at the end of
 # a text the parser no longer asks, and may compare what it has found for a second.
 _ASKS_PER_BYTE: Final = 0.03
 _MIN_ASKS: Final = 20
+
+_let_go: Final = ctypes.pythonapi.Py_DecRef
+_let_go.argtypes, _let_go.restype = [ctypes.py_object], None
 
 IsLate = Callable[[], bool]
 
@@ -80,21 +82,29 @@ def parse(grammar: Grammar, source: bytes, allowance: Allowance) -> Tree:
 
 def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
     """With a parser of its own (0.3 us): one that was stopped would go on with the old text."""
-    # Bash's parser takes quadratic time for these.
-    text = source.replace(b"\0", b" ")
+    # Bash's parser takes quadratic time for these. A copy: see below.
+    text = bytes(bytearray(source.replace(b"\0", b" ")))
     asks = iter(range(_MIN_ASKS + int(len(text) * _ASKS_PER_BYTE)))
 
     def piece(offset: int, _: Point) -> bytes:
-        return text[offset : offset + _PIECE_BYTES]
+        """All at once. Behind the end, and when it goes back from there, byte by byte: of single
+        bytes Python has but one each, so that nothing is lost."""
+        return text[offset : offset + 1] if offset else text
 
     def has_to_stop(*_: object) -> bool:
         return next(asks, None) is None or is_late()
 
+    num_references = getrefcount(text)
     try:
         # A parser that is given all the bytes does not ask.
         return Parser(load(grammar)).parse(piece, progress_callback=has_to_stop)
     except ValueError as error:  # the binding's word for a parse that was stopped
         raise Unparsed from error
+    finally:
+        # The binding (tree-sitter 0.26) never lets go of what `piece` has given: with it all that
+        # customers have written would stay. A binding that does is noticed by the count.
+        if getrefcount(text) > num_references:
+            _let_go(text)
 
 
 def _num_yaml_columns(source: bytes) -> int:

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tracemalloc
+from contextlib import suppress
 
 import pytest
 
@@ -105,3 +107,21 @@ def _slow(clock: FakeClock, seconds: float) -> float:
     """The time; looking at it takes so long."""
     clock.pass_s(seconds)
     return clock.monotonic_s()
+
+
+@pytest.mark.parametrize("text", [b"x = 1\n" * 1_000, b"(" * 6_000], ids=["parsed", "given up"])
+def test_nothing_of_a_text_stays(text: bytes) -> None:
+    def parse_often() -> int:
+        for number in range(100):
+            with suppress(Unparsed):
+                parse(Grammar.PYTHON, b"# %d\n" % number + text, Allowance(total_s=10.0))
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = parse_often()
+        after = parse_often()
+    finally:
+        tracemalloc.stop()
+
+    assert after - before < 10 * len(text)
