@@ -29,7 +29,7 @@ from caret.foundation.clock import Clock
 TICK_S: Final = 0.1
 MIN_YOUNG: Final = 700  # the interpreter's own threshold
 YOUNG_PER_MIDDLE: Final = 10
-MAX_YOUNG_COST_S: Final = 0.005  # of those since a generation older than the young one
+MAX_YOUNG_COST_S: Final = 0.012  # of those since a generation older than the young one
 # In blocks of the interpreter's allocator, about 80 bytes each: 40 MB, and 640 MB. 10,000
 # connections hold fewer than half as many.
 MIN_GROWN_BLOCKS: Final = 500_000
