@@ -112,22 +112,18 @@ def _warn_without_index(tenant_id: TenantId) -> None:
 async def _verbatim(
     chunks: AsyncIterator[Chunk], checks: Checks, request: CompletionRequest, account: Account
 ) -> AsyncGenerator[str, None]:
-    gate = None
-    if checks != Checks():
-        gate = Gate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
+    gate = Gate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
     stop: EngineStop | None = None
     async for chunk in chunks:
         stop = chunk.stop or stop
-        if shown := gate.feed(chunk.text) if gate is not None else chunk.text:
+        if shown := gate.feed(chunk.text):
             yield shown
-        if gate is not None and gate.has_ended and stop is None:
+        if gate.has_ended and stop is None:
             break  # leaving stops the engine
-    if gate is not None:
-        if shown := gate.finish():
-            yield shown
-        account.cut_reason = gate.reason or ""
-    is_withheld = gate is not None and gate.is_withheld
-    account.finish(Finish.FILTERED if is_withheld else _finish(stop))
+    if shown := gate.finish():
+        yield shown
+    account.cut_reason = gate.reason or ""
+    account.finish(Finish.FILTERED if gate.is_withheld else _finish(stop))
 
 
 async def _filtered(

@@ -32,7 +32,6 @@ _LINE: Final = re.compile(rb"[^\r\n]+")
 # What may indent within a line: a mark that stands by itself, and what follows it.
 _YAML_MARK: Final = re.compile(rb"(?<![^ \t\0])[-?:](?![^ \t\0])[ \t]*+")
 
-
 # Times that a parser asks whether to stop, of 100 steps each. Of 4,000 files in 14 languages, and
 # as many broken pieces of them, 99 in 100 took less than 1.6 steps for each byte (the largest: 2.3,
 # of 600 bytes), text made to be slow 4 and more. That has to be stopped on its way: at the end of
