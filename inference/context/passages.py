@@ -59,7 +59,7 @@ class Passages:
         room = max_tokens
         while room >= 0 and len(encoded) < len(lines):
             start = len(encoded)
-            num_chars = max(max_tokens, _MIN_STEP_TOKENS) * self._writer.chars_per_token
+            num_chars = max(room, _MIN_STEP_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
             part = ordered[start:end][::step]  # as they stand in the text
             encoded += self._writer.lines.encode(part, self._holder, kind)[::step]
