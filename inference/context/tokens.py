@@ -10,6 +10,7 @@ from typing import Final
 from tokenizers import Tokenizer
 
 from caret.foundation.environment import BadSetting
+from inference.context.byte_pairs import byte_pair_encoder
 from inference.context.fim import ALL_MARKERS
 from inference.context.seams import AFTER_BREAK, BEFORE_BREAK, Seam
 from inference.context.word_cache import freeze_word_cache
@@ -25,6 +26,7 @@ _WORD_END: Final = re.compile(r"\w\Z")
 # A word is taken whole, and from its beginning only: from each of its letters to its end would take
 # time that grows with its square.
 _LAST_WORD: Final = re.compile(r"(?: |(?<!\w))\w++\Z")
+_MARKER: Final = re.compile(r"<[^<>\s]+>")
 # As much of a line as any word that is being typed, with some to spare for what a tokenizer joins.
 _MAX_WORD_CHARS: Final = 512
 
@@ -41,6 +43,7 @@ class Tokens:
             each.no_truncation()
             each.no_padding()
             freeze_word_cache(each)
+        self._merge = byte_pair_encoder(self._plain)  # None: the library's own way
         self._line_seam = self._find_line_seam()
         self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
@@ -93,11 +96,15 @@ class Tokens:
 
     def encode_each(self, texts: list[str]) -> list[list[int]]:
         """Several texts at once, on several cores where that helps."""
+        if self._merge is not None:
+            return [self._merge(_whole(text)) for text in texts]
         return _encode(self._plain, texts)
 
     def encode_lines(self, lines: list[str]) -> list[list[int]]:
-        """The same as encode_each; in two thirds of the time where the lines are those of an ASCII
-        text, which is then encoded in one piece."""
+        """The same as encode_each; by the library's own way in two thirds of the time where the
+        lines are those of an ASCII text, which is then encoded in one piece."""
+        if self._merge is not None:
+            return self.encode_each(lines)
         text = "".join(lines)
         if not text.isascii() or self.lines(text) != lines or not self.has_line_seams:
             return self.encode_each(lines)
@@ -134,11 +141,14 @@ def _bytes_by_id(tokenizer: Tokenizer) -> dict[int, int]:
 
 
 def _with_special_markers(tokenizer_json: str) -> str:
-    """Marks all fill-in-the-middle markers as special: some models list theirs as ordinary tokens,
-    which would be taken for markers wherever a customer's file mentions them."""
+    """Marks all markers as special: some models list theirs, those of fill-in-the-middle or of tool
+    calls, as ordinary tokens, which would be taken for markers wherever a customer's file mentions
+    them."""
     description = json.loads(tokenizer_json)
     for token in description["added_tokens"]:
-        token["special"] = token["special"] or token["content"] in ALL_MARKERS
+        content = token["content"]
+        is_marker = content in ALL_MARKERS or _MARKER.fullmatch(content) is not None
+        token["special"] = token["special"] or is_marker
     return json.dumps(description)
 
 
