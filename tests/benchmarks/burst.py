@@ -30,7 +30,6 @@ from tests.benchmarks.figures import Report, machine, percentile, rounded, say, 
 from tests.benchmarks.installation import (
     SLUGS,
     Home,
-    free_port,
     gateway_part,
     own_home,
     publish_tenant,
@@ -39,6 +38,7 @@ from tests.benchmarks.installation import (
 from tests.benchmarks.programs import Neighbours, divided_cores, pinned_to
 from tests.benchmarks.replicas import own_replicas
 from tests.benchmarks.watched_lines import Editors, Seen
+from tests.stack.ports import free_port
 
 MAX_SHED_MS: Final = 5.0
 MAX_RECOVERY_S: Final = 5.0

@@ -4,7 +4,6 @@ it takes, in a temporary home and on free ports."""
 import json
 import os
 import shutil
-import socket
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -41,6 +40,7 @@ from caret.foundation.crypto import derive_key, parse_root_secret
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.figures import say
+from tests.stack.ports import free_port
 
 SLUGS: Final = ("acme", "globex")
 _PEPPER: Final = "key-pepper/1"
@@ -218,13 +218,6 @@ def new_credential(root_secret: bytes) -> tuple[Credential, str]:
         revoked_at_ms=None,
     )
     return credential, key.text
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        number: int = listener.getsockname()[1]
-        return number
 
 
 @contextmanager

@@ -20,12 +20,12 @@ from caret.foundation.ids import TenantId
 from tests.benchmarks.installation import (
     UNSHED,
     Home,
-    free_port,
     new_credential,
     publish,
     root_secret_of,
 )
 from tests.benchmarks.programs import Cores, Program, pinned_to, running
+from tests.stack.ports import free_port
 
 _ENDLESS: Final = RateLimit(per_minute=10_000_000, burst=1_000_000)
 _MAX_COMPLETIONS: Final = 8_192

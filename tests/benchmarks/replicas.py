@@ -11,7 +11,8 @@ from caret.embedded.engine_arguments import check_arguments
 from caret.embedded.part import Part, await_ready
 from caret.embedded.pools import ReplicaEntry
 from tests.benchmarks.figures import say
-from tests.benchmarks.installation import free_port, own_home
+from tests.benchmarks.installation import own_home
+from tests.stack.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from typing import Final
 from caret.embedded.errors import PartFailed
 from caret.embedded.paths import REPOSITORY
 from tests.benchmarks.figures import say
-from tests.benchmarks.installation import Home, free_port
+from tests.benchmarks.installation import Home
 from tests.benchmarks.programs import Cores, Program, running
 from tests.benchmarks.synthetic_engine import MODEL
+from tests.stack.ports import free_port
 
 FOLDER: Final = REPOSITORY / ".caret" / "benchmarks"
 _INSTALL_TIMEOUT_S: Final = 300.0

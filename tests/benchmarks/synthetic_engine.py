@@ -14,8 +14,9 @@ from typing import Any, Final, cast
 import httptools
 import uvloop
 
-from tests.benchmarks.installation import Home, free_port
+from tests.benchmarks.installation import Home
 from tests.benchmarks.programs import Cores, Program, running
+from tests.stack.ports import free_port
 
 MODEL: Final = "demo"
 # Right after an identifier it is Python whose every bracket closes, so no filter has an objection.

@@ -1,18 +1,37 @@
-"""Ports that nobody listens on, for processes that are started next."""
+"""Ports that nobody listens on, for processes that are started next, and again.
 
+Below those from which the system takes the ports of clients: any connection might be given the port
+of a process that is down for a moment, which then could not come back (an engine of ours did not).
+"""
+
+import random
 import socket
 from contextlib import ExitStack
+from typing import Final
 
 from caret.embedded.ports import LOOPBACK
+
+_FIRST, _LAST = 10_000, 32_000  # Linux gives clients 32,768 and more
+_MAX_TRIES: Final = 1_000
+
+
+def free_port() -> int:
+    return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:
     """Different ones: all are held until the last is found."""
     with ExitStack() as held:
-        listeners = [
-            held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            for _ in range(count)
-        ]
-        for listener in listeners:
-            listener.bind((LOOPBACK, 0))
-        return [listener.getsockname()[1] for listener in listeners]
+        return [held.enter_context(_bound()).getsockname()[1] for _ in range(count)]
+
+
+def _bound() -> socket.socket:
+    for _ in range(_MAX_TRIES):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.bind((LOOPBACK, random.randint(_FIRST, _LAST)))
+        except OSError:
+            listener.close()
+        else:
+            return listener
+    raise OSError("no port is free")

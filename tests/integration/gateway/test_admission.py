@@ -27,7 +27,6 @@ from tenants.models import UsageRecord
 from tenants.usage.ingest import drain
 from tenants.usage.stream import UsageStream
 from tests.benchmarks.installation import (
-    free_port,
     gateway_part,
     new_tenant,
     own_home,
@@ -37,6 +36,7 @@ from tests.benchmarks.installation import (
 from tests.cast import Company, make_company
 from tests.functional.gateway.company import in_thread
 from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.stack.ports import free_port
 
 AWAY_S: Final = 10.0
 _PATIENCE_S: Final = 20.0

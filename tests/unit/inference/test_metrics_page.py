@@ -8,6 +8,7 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from inference.recording.metrics_page import metrics_page
+from tests.stack.ports import free_port
 
 HOST = "127.0.0.1"
 
@@ -28,7 +29,7 @@ async def _get(port: int, path: str = "/metrics") -> tuple[int, str, str]:
 
 
 async def test_the_page_is_prometheus_text() -> None:
-    port = _free_port()
+    port = free_port()
 
     async with metrics_page([families], host=HOST, port=port):
         status, kind, text = await _get(port)
@@ -39,7 +40,7 @@ async def test_the_page_is_prometheus_text() -> None:
 
 
 async def test_there_is_nothing_beside_the_page() -> None:
-    port = _free_port()
+    port = free_port()
 
     async with metrics_page([families], host=HOST, port=port):
         status, _, _ = await _get(port, "/")
@@ -62,7 +63,7 @@ async def test_a_port_in_use_is_said_and_the_gateway_goes_on() -> None:
 
 
 async def test_the_loop_is_free_between_families() -> None:
-    port = _free_port()
+    port = free_port()
     seen: list[int] = []
 
     def watched() -> Iterator[Metric]:
@@ -77,16 +78,9 @@ async def test_the_loop_is_free_between_families() -> None:
 
 
 async def test_the_page_is_gone_with_its_context() -> None:
-    port = _free_port()
+    port = free_port()
     async with metrics_page([families], host=HOST, port=port):
         pass
 
     with pytest.raises(aiohttp.ClientConnectorError):
         await _get(port)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        number: int = listener.getsockname()[1]
-        return number
