@@ -3,7 +3,7 @@
 from django.urls import path
 
 from console import assets
-from console.views import health, new_key, overview, revoke_key, sign_in
+from console.views import health, new_key, overview, revoke_key, sign_in, signing_keys
 
 app_name = "console"
 urlpatterns = [
@@ -15,4 +15,5 @@ urlpatterns = [
     path("keys/<lookup_id>/revoke", revoke_key.revoke, name="revoke-key"),
     path("assets/<digest>/<name>", assets.serve, name="asset"),
     path("healthz", health.healthz, name="healthz"),
+    path(".well-known/caret-signing-keys.json", signing_keys.public_keys, name="signing-keys"),
 ]

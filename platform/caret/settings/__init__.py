@@ -12,6 +12,7 @@ from caret.foundation.broker_url import broker_from_redis_url
 from caret.foundation.crypto import derive_key, parse_root_secret
 from caret.foundation.environment import (
     env_bool,
+    env_int,
     env_list,
     env_optional_secret,
     env_secret,
@@ -25,6 +26,8 @@ EMBEDDED = home_from_environment()
 DEBUG = env_bool("CARET_DEBUG", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
 SECRET_KEY = derive_key(ROOT_SECRET, "django/1").hex()
+# Raised to sign with a new key; those of the lower versions still verify what they signed.
+SIGNING_KEY_VERSION = env_int("CARET_SIGNING_KEY_VERSION", 1, low=1, high=1_000)
 ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
 

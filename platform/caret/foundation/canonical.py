@@ -1,0 +1,31 @@
+"""JSON in one spelling, for what is hashed or signed: RFC 8785, by its own library.
+
+RFC 8785 knows the numbers of JavaScript only. `exact` turns a value into one that has the same
+spelling before it was stored as jsonb and after: Postgres keeps 1e22 as an integer, and an integer
+beyond 2**53 would be another one to who reads it in JavaScript, so such numbers become texts.
+"""
+
+from decimal import Decimal
+from typing import Any, Final
+
+import rfc8785
+
+_MAX_INTEGER: Final = 2**53 - 1
+
+
+def canonical(document: dict[str, Any]) -> bytes:
+    """Raises ValueError for what RFC 8785 cannot spell: see `exact`."""
+    return rfc8785.dumps(document)
+
+
+def exact(value: Any) -> Any:
+    """The same in the numbers that RFC 8785 knows; a second time changes nothing."""
+    if isinstance(value, dict):
+        return {str(key): exact(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [exact(each) for each in value]
+    if isinstance(value, float) and value.is_integer():
+        value = int(Decimal(repr(value)))  # the digits that were written, not those of the double
+    if isinstance(value, int) and not -_MAX_INTEGER <= value <= _MAX_INTEGER:
+        return str(value)
+    return value

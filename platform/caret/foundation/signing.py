@@ -1,0 +1,153 @@
+"""The installation's signatures: Ed25519, by keys that are derived from the root secret.
+
+    keys = SigningKeys(root_secret, version=1)
+    signature = keys.sign(data, purpose="deletion-certificate/1")
+    verify(keys.public_keys(), data, signature, purpose="deletion-certificate/1")
+
+1. What is signed is `caret/<purpose>`, a NUL, then the data: a signature given for one purpose says
+   nothing for another.
+2. Version n is HKDF's "signing/<n>". A higher version signs from then on; the public keys of the
+   lower ones stay published, so that what they signed can still be verified.
+3. Who verifies has public keys that he got beforehand; none is ever taken from what they verify.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NewType
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from caret.foundation.canonical import canonical
+from caret.foundation.crypto import derive_key
+
+SigningKeyId = NewType("SigningKeyId", str)  # hex of the first 8 bytes of SHA-256 of the public key
+_KEY_ID_BYTES: Final = 8
+_HEX: Final = re.compile(r"(?:[0-9a-f]{2})+")
+
+
+class BadSignature(Exception):
+    """The text says what is wrong."""
+
+
+class UnknownKey(BadSignature):
+    """It names a key that is not among ours: it may be sound, and somebody else's."""
+
+
+class BadPublicKeys(Exception):
+    """What should hold public keys holds none; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    key_id: SigningKeyId
+    value: bytes  # 64 bytes
+
+
+class PublicKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    key_id: SigningKeyId
+    version: int  # from 1
+    algorithm: str  # "Ed25519"
+    public_key: str  # 32 bytes in lower-case hex, as in RFC 8032
+    is_current: bool  # signs now
+
+
+class PublicKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """As `/.well-known/caret-signing-keys.json` serves them."""
+
+    keys: list[PublicKey]  # oldest first
+
+
+class SigningKeys:
+    """All versions up to the one that signs."""
+
+    def __init__(self, root_secret: bytes, *, version: int) -> None:
+        self._private_keys = [
+            Ed25519PrivateKey.from_private_bytes(derive_key(root_secret, f"signing/{number}"))
+            for number in range(1, version + 1)
+        ]
+
+    def sign(self, data: bytes, *, purpose: str) -> Signature:
+        key = self._private_keys[-1]
+        return Signature(_id_of(_raw(key)), key.sign(_bound(data, purpose)))
+
+    def sign_document(self, document: Mapping[str, Any], *, purpose: str) -> dict[str, Any]:
+        """The document with `key_id` and `signature` (hex): over its canonical JSON, `key_id` in
+        it. Raises ValueError for what RFC 8785 cannot spell."""
+        key_id = _id_of(_raw(self._private_keys[-1]))
+        unsigned = {**document, "key_id": key_id}
+        signature = self.sign(canonical(unsigned), purpose=purpose)
+        return {**unsigned, "signature": signature.value.hex()}
+
+    def public_keys(self) -> PublicKeys:
+        raws = [_raw(key) for key in self._private_keys]
+        return PublicKeys(
+            [
+                PublicKey(_id_of(raw), number, "Ed25519", raw.hex(), number == len(raws))
+                for number, raw in enumerate(raws, start=1)
+            ]
+        )
+
+
+def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str) -> None:
+    """Raises UnknownKey, BadSignature."""
+    found = next((key for key in keys.keys if key.key_id == signature.key_id), None)
+    if found is None:
+        raise UnknownKey(f"it is signed with a key that is not among yours: {signature.key_id}")
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
+        key.verify(signature.value, _bound(data, purpose))
+    except InvalidSignature:
+        raise BadSignature(f"its signature by the key {signature.key_id} does not hold") from None
+
+
+def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: str) -> None:
+    """What sign_document made. Raises UnknownKey, BadSignature."""
+    unsigned = {name: value for name, value in document.items() if name != "signature"}
+    key_id, value = document.get("key_id"), document.get("signature")
+    # Lower-case hex only: two spellings of one signature would let a byte be changed unseen.
+    if not isinstance(key_id, str) or not isinstance(value, str) or not _HEX.fullmatch(value):
+        raise BadSignature("it is not signed")
+    try:
+        data = canonical(unsigned)
+    except ValueError as error:
+        raise BadSignature("it has a number or text that is never signed") from error
+    signature = Signature(SigningKeyId(key_id), bytes.fromhex(value))
+    verify(keys, data, signature, purpose=purpose)
+
+
+def write_public_keys(keys: PublicKeys) -> str:
+    return msgspec.json.format(msgspec.json.encode(keys), indent=2).decode() + "\n"
+
+
+def read_public_keys(text: bytes) -> PublicKeys:
+    """Raises BadPublicKeys, also when an id is not its key's."""
+    try:
+        keys = msgspec.json.decode(text, type=PublicKeys)
+        sound = all(_is_sound(key) for key in keys.keys)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BadPublicKeys(f"This is no file of public keys: {error}") from None
+    if not keys.keys or not sound:
+        raise BadPublicKeys("This file holds no Ed25519 key, or one whose id is not its own.")
+    return keys
+
+
+def _is_sound(key: PublicKey) -> bool:
+    raw = bytes.fromhex(key.public_key)
+    Ed25519PublicKey.from_public_bytes(raw)  # ValueError unless it has 32 bytes
+    return key.algorithm == "Ed25519" and key.key_id == _id_of(raw)
+
+
+def _raw(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def _id_of(raw: bytes) -> SigningKeyId:
+    return SigningKeyId(hashlib.sha256(raw).digest()[:_KEY_ID_BYTES].hex())
+
+
+def _bound(data: bytes, purpose: str) -> bytes:
+    return b"caret/" + purpose.encode() + b"\0" + data

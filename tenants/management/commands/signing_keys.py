@@ -1,0 +1,15 @@
+"""`manage.py signing_keys`: the public keys that verify what this installation signs."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from caret.foundation.signing import write_public_keys
+from tenants.signing_keys import signing_keys
+
+
+class Command(BaseCommand):
+    help = "Prints the installation's public keys as JSON; keep them apart from the installation."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(write_public_keys(signing_keys().public_keys()), ending="")

@@ -1,0 +1,37 @@
+"""The public keys, for whoever verifies what the installation has signed."""
+
+from io import StringIO
+
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+
+from caret.foundation.signing import read_public_keys, verify
+from tenants.signing_keys import signing_keys
+
+ADDRESS = "/.well-known/caret-signing-keys.json"
+
+
+def test_anybody_gets_the_keys_that_verify() -> None:
+    answer = Client().get(ADDRESS)
+
+    keys = read_public_keys(answer.content)
+    verify(keys, b"data", signing_keys().sign(b"data", purpose="t"), purpose="t")
+    assert answer["Content-Type"] == "application/json"
+    assert answer["Cache-Control"] == "public, max-age=300"
+
+
+def test_the_command_prints_the_same() -> None:
+    printed = StringIO()
+
+    call_command("signing_keys", stdout=printed)
+
+    assert printed.getvalue().encode() == Client().get(ADDRESS).content
+
+
+def test_nothing_secret_is_served() -> None:
+    assert settings.ROOT_SECRET.hex() not in Client().get(ADDRESS).content.decode()
+
+
+def test_the_keys_are_only_read() -> None:
+    assert Client().post(ADDRESS).status_code == 405

@@ -1,0 +1,53 @@
+"""One spelling for each value, whichever way it was stored in between."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.foundation.canonical import canonical, exact
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_every_exact_value_can_be_spelt_and_is_read_as_it_was(value: Any) -> None:
+    document = {"value": exact(value)}
+
+    assert exact(json.loads(canonical(document))) == document
+
+
+@given(JSON)
+def test_exact_a_second_time_changes_nothing(value: Any) -> None:
+    assert exact(exact(value)) == exact(value)
+
+
+def test_members_are_sorted_and_blanks_left_out() -> None:
+    assert canonical({"b": [1, 2.5, None], "a": "ä\n"}) == '{"a":"ä\\n","b":[1,2.5,null]}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (2**53 - 1, 2**53 - 1),
+        (2**53, "9007199254740992"),
+        (-(2**53), "-9007199254740992"),
+        (1.0, 1),
+        (1e22, "1" + "0" * 22),
+        (True, True),
+        (0.1, 0.1),
+    ],
+)
+def test_numbers_that_would_be_read_as_others_become_texts(value: object, expected: object) -> None:
+    assert exact(value) == expected
+    assert type(exact(value)) is type(expected)
