@@ -1,19 +1,35 @@
 """Who does something, for whom, from where: what each operation and query is given."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from caret.foundation.ids import TenantId, UserId
+from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.errors import Forbidden
 from tenants.members.permissions import Permission, Role, allows
+
+
+class ActorKind(StrEnum):
+    """As audit entries name it."""
+
+    USER = "user"
+    KEY = "key"
+    PLATFORM = "platform"
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
     tenant_id: TenantId
-    user_id: UserId | None  # None: the platform itself
+    user_id: UserId | None  # None: the platform itself, or a key that is nobody's
     role: Role
     address: str | None  # None: not over the network
     request_id: str  # "" when not over HTTP
+    key: LookupId | None = None  # the API key that was presented; None: none was
+
+    @property
+    def kind(self) -> ActorKind:
+        if self.key is not None:
+            return ActorKind.KEY
+        return ActorKind.PLATFORM if self.user_id is None else ActorKind.USER
 
     def may(self, permission: Permission) -> bool:
         return allows(self.role, permission)
@@ -24,8 +40,8 @@ class Actor:
             raise Forbidden(f"The role {self.role.value} may not do this ({permission.value}).")
 
     def require_platform(self) -> None:
-        """Raises Forbidden for a tenant's own people, whatever their role."""
-        if self.user_id is not None:
+        """Raises Forbidden for a tenant's own people and keys, whatever their role."""
+        if self.kind is not ActorKind.PLATFORM:
             raise Forbidden("Only the platform's operator may do this.")
 
 

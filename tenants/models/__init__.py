@@ -7,6 +7,7 @@ reason (Postgres checks them past row security); Django cannot write those, migr
 
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
+from tenants.models.audit_head import AuditHead, SignedAuditHead
 from tenants.models.membership import Membership
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
@@ -17,10 +18,12 @@ from tenants.models.user import User
 __all__ = [
     "ApiKey",
     "AuditEntry",
+    "AuditHead",
     "Membership",
     "Outcome",
     "PolicyVersion",
     "RetrievalChunk",
+    "SignedAuditHead",
     "Tenant",
     "UsageRecord",
     "User",

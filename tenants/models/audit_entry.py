@@ -1,4 +1,7 @@
-"""Who changed what; can be added to, never changed (by grants)."""
+"""Who changed or looked at what; can be added to, never changed (by grants).
+
+Entries of a tenant are a chain: each holds the hash of the one before (tenants.audit.chain).
+"""
 
 from typing import ClassVar
 
@@ -14,10 +17,15 @@ class AuditEntry(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)  # ordered by time
-    # None: the platform itself.
+    sequence = models.PositiveBigIntegerField()  # from 1, without gaps
+    previous_hash = models.BinaryField()  # 32 bytes
+    hash = models.BinaryField()  # 32 bytes
+    actor_kind = models.CharField(max_length=12)  # tenants.members.actor.ActorKind
+    # None: not a person.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
+    actor_key = models.CharField(max_length=40)  # lookup id of the key he used; "": none
     action = models.CharField(max_length=60)  # dotted, e.g. "key.revoked"
     target = models.CharField(max_length=200)  # e.g. "key:Ab3dE6gH"
     before = models.JSONField(null=True)  # None: there was nothing; never secrets
@@ -28,7 +36,17 @@ class AuditEntry(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        constraints: ClassVar = [RowSecurity(name="audit_entry_tenant", privileges=APPEND_ONLY)]
+        constraints: ClassVar = [
+            # Readers: the export and the push, by ranges.
+            models.UniqueConstraint(fields=["tenant", "sequence"], name="audit_entry_sequence"),
+            RowSecurity(name="audit_entry_tenant", privileges=APPEND_ONLY),
+        ]
+        indexes: ClassVar = [
+            # Reader: list_entries; export's first and last entry of a period.
+            models.Index(fields=["tenant", "at", "id"], name="audit_entry_at"),
+            # Reader: list_entries of one target.
+            models.Index(fields=["tenant", "target", "at"], name="audit_entry_target"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.target}"

@@ -134,7 +134,7 @@ def test_nobody_but_the_owner_may_truncate() -> None:
 def test_the_audit_trail_policies_and_usage_can_only_be_added_to() -> None:
     privileges = _privileges()
 
-    for table in ("auditentry", "policyversion", "usage_record", "outcome"):
+    for table in ("auditentry", "signedaudithead", "policyversion", "usage_record", "outcome"):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
 
 

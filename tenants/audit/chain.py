@@ -1,0 +1,91 @@
+"""How audit entries hang together: the one definition of what is hashed, for writing and verifying.
+
+    hash = SHA-256(RFC 8785 of the entry's document)      the document holds `previous_hash`
+    the first entry's previous hash is GENESIS
+
+A tenant's entries are numbered from 1 without gaps, in the order in which they were committed. The
+sequence is the order; `at` is what a clock said, and clocks jump. A document never changes its form
+under the same `definition`: a new form is a new definition, and the old one stays readable.
+"""
+
+import hashlib
+import ipaddress
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from caret.foundation.canonical import canonical, exact
+
+DEFINITION: Final = 1
+GENESIS: Final = bytes(32)
+
+
+class Entry(Protocol):
+    """As its row holds it. Ids are UUIDs or their texts; hashes bytes or memoryviews."""
+
+    tenant_id: Any
+    sequence: int
+    previous_hash: Any
+    id: UUID
+    at: datetime
+    actor_kind: str
+    actor_id: Any
+    actor_key: str
+    action: str
+    target: str
+    before: Any
+    after: Any
+    address: str | None
+    request_id: str
+    reason: str
+
+
+def document_of(entry: Entry) -> dict[str, Any]:
+    """All that the entry says, in the form that is hashed, exported and pushed."""
+    return {
+        "kind": "entry",
+        "definition": DEFINITION,
+        "tenant_id": str(entry.tenant_id),
+        "sequence": entry.sequence,
+        "previous_hash": bytes(entry.previous_hash).hex(),
+        "id": str(entry.id),
+        "at": timestamp(entry.at),
+        "actor": {
+            "kind": entry.actor_kind,
+            "user_id": None if entry.actor_id is None else str(entry.actor_id),
+            "key": entry.actor_key or None,
+        },
+        "action": entry.action,
+        "target": entry.target,
+        "before": exact(entry.before),
+        "after": exact(entry.after),
+        "address": plain_address(entry.address),
+        "request_id": entry.request_id,
+        "reason": entry.reason,
+    }
+
+
+def hash_of(document: Mapping[str, Any]) -> bytes:
+    """Of a document with or without its own `hash`. Raises ValueError for what has no canonical
+    form."""
+    hashed = {name: value for name, value in document.items() if name != "hash"}
+    return hashlib.sha256(canonical(hashed)).digest()
+
+
+def with_hash(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {**document, "hash": hash_of(document).hex()}
+
+
+def timestamp(moment: datetime) -> str:
+    """UTC to the microsecond, as Postgres keeps it: 2026-11-21T22:09:00.000000Z."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def plain_address(text: str | None) -> str | None:
+    """In one spelling; an IPv4 address that came as IPv6 is one of IPv4."""
+    if text is None:
+        return None
+    address = ipaddress.ip_address(text.partition("%")[0])
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

@@ -1,0 +1,214 @@
+"""The trail is one chain for each tenant, whoever writes at once and whatever the clocks say."""
+
+import secrets
+from datetime import timedelta
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.utils import timezone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import LookupId, TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.chain import GENESIS, document_of, hash_of
+from tenants.audit.operations import record_change, record_read
+from tenants.members.actor import Actor, platform_actor
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry, AuditHead, Tenant
+from tests.cast import GLOBEX, Cast, Company, make_company
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def add(actor: Actor, *, facts: Any = None, now: Any = None) -> None:
+    with tenant(actor.tenant_id):
+        record_change(
+            actor=actor,
+            action="test.done",
+            target="test:1",
+            change=(None, facts),
+            now=now or timezone.now(),
+        )
+
+
+def entries_of(tenant_id: TenantId) -> list[AuditEntry]:
+    with tenant(tenant_id):
+        return list(AuditEntry.objects.order_by("sequence"))
+
+
+def require_chain(tenant_id: TenantId) -> list[AuditEntry]:
+    entries, last = entries_of(tenant_id), GENESIS
+    for number, entry in enumerate(entries, start=1):
+        assert entry.sequence == number
+        assert bytes(entry.previous_hash) == last
+        last = bytes(entry.hash)
+        assert hash_of(document_of(entry)) == last
+    with tenant(tenant_id):
+        head = AuditHead.objects.get()
+    assert (head.sequence, bytes(head.hash)) == (len(entries), last)
+    return entries
+
+
+def test_a_tenants_entries_are_a_chain_from_its_creation_on(company: Company) -> None:
+    add(company.administrator.actor)
+
+    actions = [entry.action for entry in require_chain(company.tenant_id)]
+    assert actions == ["tenant.created", "member.added", "member.added", "test.done"]
+
+
+def test_who_acted_is_a_person_a_key_or_the_platform(company: Company) -> None:
+    bob = company.administrator
+    key = Actor(company.tenant_id, None, Role.AUDITOR, None, "", key=LookupId("Ab3dE6gH"))
+    for actor in (bob.actor, key, company.platform):
+        add(actor)
+
+    person, machine, platform = require_chain(company.tenant_id)[-3:]
+
+    assert (person.actor_kind, str(person.actor_id)) == ("user", bob.user_id)
+    assert (machine.actor_kind, machine.actor_id, machine.actor_key) == ("key", None, "Ab3dE6gH")
+    assert (platform.actor_kind, platform.actor_id, platform.actor_key) == ("platform", None, "")
+
+
+def test_writers_at_once_make_one_chain(company: Company) -> None:
+    def write() -> None:
+        for _ in range(10):
+            add(company.platform)
+        connection.close()
+
+    threads = [Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(require_chain(company.tenant_id)) == 3 + 40
+
+
+def test_two_first_entries_at_once_make_one_chain() -> None:
+    row = Tenant.objects.create(
+        slug=f"bare-{secrets.token_hex(4)}",
+        name="Bare",
+        status=TenantStatus.ACTIVE,
+        created_at=timezone.now(),
+    )
+    bare = TenantId(str(row.id))
+    both_are_here = Barrier(2)
+
+    def write() -> None:
+        with tenant(bare):
+            both_are_here.wait()
+            add(platform_actor(bare))
+        connection.close()
+
+    threads = [Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(require_chain(bare)) == 2
+
+
+def test_a_change_that_fails_leaves_no_gap(company: Company) -> None:
+    def fail() -> None:
+        with tenant(company.tenant_id):
+            add(company.platform)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    add(company.platform)
+
+    assert len(require_chain(company.tenant_id)) == 4
+
+
+@pytest.mark.parametrize("hours", [-10_000, 10_000])
+def test_a_clock_that_jumps_does_not_break_the_chain(company: Company, hours: int) -> None:
+    add(company.platform, now=timezone.now() + timedelta(hours=hours))
+    add(company.platform)
+
+    assert len(require_chain(company.tenant_id)) == 5
+
+
+def test_the_neighbours_chain_stays_as_it_was(company: Company, cast: Cast) -> None:
+    before = [entry.hash for entry in entries_of(cast.globex.tenant_id)]
+
+    add(company.platform)
+
+    assert [entry.hash for entry in entries_of(cast.globex.tenant_id)] == before
+    with tenant(cast.globex.tenant_id):
+        assert not AuditEntry.objects.filter(tenant_id=company.tenant_id).exists()
+        assert not AuditHead.objects.filter(tenant_id=company.tenant_id).exists()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tenants_auditentry SET reason = 'another'",
+        "DELETE FROM tenants_auditentry",
+        "TRUNCATE tenants_auditentry",
+    ],
+)
+def test_no_entry_can_be_changed_or_deleted(company: Company, statement: str) -> None:
+    with (
+        pytest.raises(DatabaseError, match="permission denied"),
+        tenant(company.tenant_id),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement)
+
+
+def test_a_sequence_is_used_once(company: Company) -> None:
+    first = entries_of(company.tenant_id)[0]
+    first.pk = (first.tenant_id, company.administrator.user_id)
+
+    with pytest.raises(DatabaseError, match="audit_entry_sequence"), tenant(company.tenant_id):
+        first.save(force_insert=True)
+
+
+def test_a_look_is_an_entry_with_what_was_asked(company: Company) -> None:
+    actor = company.administrator.actor
+    with tenant(company.tenant_id):
+        record_read(
+            actor=actor,
+            action="usage.explained",
+            target="request:1",
+            asked={"days": 3},
+            reason="a complaint",
+            now=timezone.now(),
+        )
+
+    entry = require_chain(company.tenant_id)[-1]
+    assert (entry.before, entry.after, entry.reason) == (None, {"days": 3}, "a complaint")
+    assert entry.address == "192.0.2.7"
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("ab\u00e9\U0001f600", max_size=3), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@given(facts=VALUES)
+@settings(max_examples=60)
+def test_whatever_was_recorded_hashes_the_same_when_it_is_read_back(cast: Cast, facts: Any) -> None:
+    add(cast.acme.platform, facts=facts)
+
+    with tenant(cast.acme.tenant_id):
+        entry = AuditEntry.objects.order_by("-sequence")[0]
+    assert hash_of(document_of(entry)) == bytes(entry.hash)
