@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
+from tenants.idempotency import operations as idempotency
 from tenants.keyvalue import connect
 from tenants.retrieval import erasure, serve
 from tenants.retrieval.embed import EmbeddingEngine
@@ -29,6 +30,11 @@ def ingest_usage() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def republish_snapshots() -> None:
     publish.republish_stale(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def forget_answers() -> None:
+    idempotency.forget_answers(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -5,27 +5,30 @@ from typing import Final
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
-from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from console.api import keys, policy, usage
 from console.api.authentication import TOO_LARGE, MemberAuth
+from console.api.description import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
+from console.api.repeatable import repeatable
 from tenants.errors import Refused
 
 NOT_SIGNED_IN: Final = Problem(401, "not_signed_in", "Sign in first.")
 _HTTP_CODES: Final = {400: "bad_json", 403: "csrf_failed"}
 
 
-def _build() -> NinjaAPI:
-    api = NinjaAPI(
+def _build() -> Api:
+    api = Api(
         title="Caret",
         version="1",
+        description=DESCRIPTION,
         urls_namespace="api",
         auth=MemberAuth(),
         docs_url=None,  # it would load scripts from elsewhere
         openapi_url="openapi.json",
     )
+    api.add_decorator(repeatable, mode="view")
     for prefix, router in (
         ("keys", keys.router),
         ("policy", policy.router),

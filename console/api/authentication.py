@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from ninja.security import SessionAuth
 
 from console.api.problems import Problem, ProblemRaised
+from console.api.rate_limit import take_request
 from console.member import Member, find_member
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
@@ -36,6 +37,7 @@ class MemberAuth(SessionAuth):
         member = find_member(request)
         if member is None:
             raise ProblemRaised(NO_TENANT)
+        take_request(member.actor.caller)
         return member
 
 

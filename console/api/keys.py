@@ -43,7 +43,7 @@ class Page(Body):
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
-class CreateKey(Body):
+class CreateKey(Body, json_schema_extra={"example": {"name": "Build server", "kind": "svc"}}):
     name: str
     kind: KeyKind = KeyKind.DEVELOPER
     owner_email: str | None = None  # a member's; null: a service key
@@ -55,7 +55,7 @@ class CreatedKey(Answer):
     key: Key
 
 
-class RevokeKey(Body):
+class RevokeKey(Body, json_schema_extra={"example": {"reason": "The laptop was stolen."}}):
     reason: Annotated[str, Field(max_length=1_000)] = ""
 
 

@@ -1,7 +1,7 @@
 """The policy over REST."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from django.utils import timezone
@@ -11,10 +11,17 @@ from pydantic import Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.schema import Answer, Body
 from tenants.members.permissions import Permission
+from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tenants.policies.operations import set_policy
 from tenants.policies.queries import PolicyInForce, get_policy
 
 router = Router(tags=["policy"])
+
+_EXAMPLE: Final = {
+    "policy": write_policy(DEFAULT_POLICY),
+    "reason": "Nobody sends keys.",
+    "replaces": 1,
+}
 
 
 class Policy(Answer):
@@ -25,7 +32,7 @@ class Policy(Answer):
     created_at: datetime
 
 
-class SetPolicy(Body):
+class SetPolicy(Body, json_schema_extra={"example": _EXAMPLE}):
     policy: dict[str, Any]  # as `Policy.policy`
     reason: str
     # The version that this one is to replace; another one in force is a conflict. Null: any.

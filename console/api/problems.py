@@ -15,6 +15,7 @@ class Problem:
     code: str
     detail: str
     field: str | None = None  # of the request; None: not about one
+    retry_after_s: int | None = None  # None: it would be the same later
 
     @property
     def title(self) -> str:
@@ -39,7 +40,8 @@ _STATUS: Final[dict[type[Refused], int]] = {
 
 def problem_of(error: Refused) -> Problem:
     field = error.field if isinstance(error, Invalid) else None
-    return Problem(_STATUS[type(error)], error.code, error.message, field)
+    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+    return Problem(status, error.code, error.message, field)
 
 
 def problem_response(problem: Problem) -> HttpResponse:
@@ -52,4 +54,9 @@ def problem_response(problem: Problem) -> HttpResponse:
     }
     if problem.field is not None:
         document["field"] = problem.field
-    return JsonResponse(document, status=problem.status, content_type="application/problem+json")
+    response = JsonResponse(
+        document, status=problem.status, content_type="application/problem+json"
+    )
+    if problem.retry_after_s is not None:
+        response["Retry-After"] = str(problem.retry_after_s)
+    return response

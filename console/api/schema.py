@@ -5,7 +5,10 @@ from pydantic import ConfigDict
 
 
 class Body(Schema):
-    """A request's body or query: an unknown field is an error, not a silent nothing."""
+    """A request's body or query: an unknown field is an error, not a silent nothing.
+
+    A body's class gives an example: `class RevokeKey(Body, json_schema_extra={"example": ...})`.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

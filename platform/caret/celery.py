@@ -23,6 +23,7 @@ app.autodiscover_tasks(["tenants"])
 app.conf.task_queues = [Queue("ingest"), Queue("snapshots"), Queue("retrieval")]  # type: ignore[no-untyped-call]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
+    "tenants.tasks.forget_answers": {"queue": "snapshots"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
     "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
@@ -47,6 +48,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.serve_retrieval",
         "schedule": 1.0,
         "options": {"expires": 2.0},
+    },
+    "forget-answers": {
+        "task": "tenants.tasks.forget_answers",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     "sweep-retrieval": {
         "task": "tenants.tasks.sweep_retrieval",

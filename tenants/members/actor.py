@@ -31,6 +31,11 @@ class Actor:
             return ActorKind.KEY
         return ActorKind.PLATFORM if self.user_id is None else ActorKind.USER
 
+    @property
+    def caller(self) -> str:
+        """Whom limits count, and to whom kept answers belong."""
+        return "platform" if self.user_id is None else f"user:{self.user_id}"
+
     def may(self, permission: Permission) -> bool:
         return allows(self.role, permission)
 

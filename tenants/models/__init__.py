@@ -8,6 +8,7 @@ reason (Postgres checks them past row security); Django cannot write those, migr
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
+from tenants.models.kept_answer import KeptAnswer
 from tenants.models.membership import Membership
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
@@ -19,6 +20,7 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "AuditHead",
+    "KeptAnswer",
     "Membership",
     "Outcome",
     "PolicyVersion",

@@ -1,0 +1,139 @@
+"""The API as its OpenAPI document describes it: what all endpoints have in common is said here.
+
+An operation has an id `group.command`, such as `keys.create`; the command line is made of them.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
+
+DESCRIPTION: Final = """\
+Everything that an administrator does in the console, for automation.
+
+Lists come in pages: give `next_cursor` back as `cursor`. What is refused is a problem document
+(RFC 9457) whose `code` does not change. A POST with an `Idempotency-Key` header is done once, and
+answered again for a day. Answers to GET have an `ETag`. 600 requests a minute and caller.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A kind of problem that many operations answer with."""
+
+    name: str
+    when: str
+    code: str  # of the example
+    detail: str
+
+
+_REFUSALS: Final = {
+    401: _Refusal(
+        "NotSignedIn",
+        "Nobody is signed in, and no key was given.",
+        "not_signed_in",
+        "Sign in first.",
+    ),
+    403: _Refusal(
+        "Forbidden",
+        "The role or the key's scopes may not, or the form's token is missing.",
+        "forbidden",
+        "The role developer may not do this (keys.create).",
+    ),
+    404: _Refusal("NotFound", "There is no such thing.", "not_found", "There is no such key."),
+    409: _Refusal(
+        "Conflict",
+        "It is not in a state in which this can be done, or somebody else was first.",
+        "conflict",
+        "Version 7 is in force, not 6.",
+    ),
+    413: _Refusal("TooLarge", "The body is too large.", "too_large", "The body may have 1 MiB."),
+    422: _Refusal(
+        "Invalid",
+        "A value is malformed; `field` names it.",
+        "invalid",
+        "Write a whole number from 1 to 10000.",
+    ),
+    429: _Refusal(
+        "TooManyRequests",
+        "Too many requests; `Retry-After` says for how many seconds.",
+        "too_many_requests",
+        "At most 600 requests a minute. Wait 12 s.",
+    ),
+}
+_PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "code", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "Does not change."},
+        "detail": {"type": "string", "description": "For people."},
+        "field": {"type": "string", "description": "Of the request."},
+    },
+}
+_IDEMPOTENCY_KEY: Final = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    "description": "The caller's own word for this request, which is then done once.",
+    "example": "8c1f6c1e-3b0e-4f6e-9c55-6a2d7a0f3b61",
+}
+
+
+class Api(NinjaAPI):
+    """django-ninja's, with short operation ids and a whole description."""
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        group = (operation.tags or ["api"])[0]
+        return f"{group}.{operation.view_func.__name__.removesuffix('_all')}"
+
+    def get_openapi_schema(self, **kwargs: Any) -> OpenAPISchema:
+        schema = super().get_openapi_schema(**kwargs)
+        components = schema["components"]
+        components.setdefault("schemas", {})["Problem"] = _PROBLEM_SCHEMA
+        components["responses"] = {
+            refusal.name: _response(status, refusal) for status, refusal in _REFUSALS.items()
+        }
+        for path, operations in schema["paths"].items():
+            for method, operation in operations.items():
+                _complete(path, method, operation)
+        return schema
+
+
+def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Adds what every operation may answer, and takes."""
+    if method == "post":
+        operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
+    for status, refusal in _REFUSALS.items():
+        if _may_answer(status, path, operation):
+            reference = {"$ref": f"#/components/responses/{refusal.name}"}
+            operation["responses"].setdefault(status, reference)
+
+
+def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
+    if status in (401, 403, 429):
+        return "security" in operation
+    if status == 404:
+        return "{" in path
+    if status == 422:
+        return bool(operation.get("parameters")) or "requestBody" in operation
+    return "requestBody" in operation
+
+
+def _response(status: int, refusal: _Refusal) -> dict[str, Any]:
+    example = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "code": refusal.code,
+        "detail": refusal.detail,
+    }
+    content = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
+    return {"description": refusal.when, "content": {"application/problem+json": content}}

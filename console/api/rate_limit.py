@@ -1,0 +1,42 @@
+"""How often one caller may ask the API: so many requests a minute, counted in Redis.
+
+Who cannot count lets everybody in: the limit protects the console's database from programs that run
+wild, and a Redis that is away is no reason to lock administrators out.
+"""
+
+from typing import Final
+
+import structlog
+from redis import RedisError
+
+from console.api.problems import Problem, ProblemRaised
+from tenants.keyvalue import connect
+
+MAX_PER_MINUTE: Final = 600
+WINDOW_S: Final = 60
+_log = structlog.get_logger()
+
+
+def take_request(caller: str) -> None:
+    """Raises ProblemRaised when there have been too many."""
+    name = f"caret:throttle:api:{caller}"
+    try:
+        pipeline = connect().pipeline(transaction=True)
+        pipeline.set(name, 0, ex=WINDOW_S, nx=True)
+        pipeline.incr(name)
+        pipeline.ttl(name)
+        _, taken, left_s = pipeline.execute()
+    except RedisError:
+        _log.warning("api.uncounted")
+        return
+    if int(taken) > MAX_PER_MINUTE:
+        raise ProblemRaised(_refusal(max(1, int(left_s))))
+
+
+def _refusal(left_s: int) -> Problem:
+    return Problem(
+        429,
+        "too_many_requests",
+        f"At most {MAX_PER_MINUTE} requests a minute. Wait {left_s} s.",
+        retry_after_s=left_s,
+    )

@@ -1,0 +1,131 @@
+"""Keeps what was answered to a request, for the case that its caller never heard it.
+
+The caller names the request by a word of his own. Under that word the same request gets the same
+answer for a day, another one is refused. All happens in the transaction of the request itself:
+what it changed and what is kept of it are there together, or neither is.
+
+    caller    key      request
+    user:1    "a"      POST /keys {...}   done, and kept
+    user:1    "a"      POST /keys {...}   the same answer, nothing is done
+    user:1    "a"      POST /keys {!!!}   Reused
+    user:2    "a"      POST /keys {...}   done: words of one caller are nothing to another
+"""
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import connection
+
+from caret.foundation.crypto import derive_key
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.sealing import seal, unseal
+from tenants.errors import Conflict
+from tenants.members.queries import list_tenants
+from tenants.models import KeptAnswer
+
+KEPT_FOR: Final = timedelta(hours=24)
+_LOCK_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A request that its caller has named."""
+
+    tenant_id: TenantId
+    caller: str
+    key: str
+    method: str
+    address: str
+    body: bytes
+
+    @property
+    def key_digest(self) -> bytes:
+        return hashlib.sha256(self.key.encode()).digest()
+
+    @property
+    def digest(self) -> bytes:
+        head = f"{self.method} {self.address}\0".encode()
+        return hashlib.sha256(head + self.body).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+
+class Reused(Conflict):
+    """The word stands for another request already."""
+
+    code = "idempotency_key_reused"
+
+
+def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
+    """What was answered before; None: nothing yet, and until the end of the transaction nobody else
+    does the same. Must run inside the tenant's scope. Raises Reused."""
+    _lock(request)
+    row = (
+        KeptAnswer.objects.filter(
+            tenant_id=request.tenant_id, caller=request.caller, key_digest=request.key_digest
+        )
+        .order_by("id")
+        .first()
+    )
+    if row is not None and row.created_at <= now - KEPT_FOR:
+        KeptAnswer.objects.filter(tenant_id=request.tenant_id, id=row.id).delete()
+        return None
+    if row is None:
+        return None
+    if bytes(row.request_digest) != request.digest:
+        raise Reused("This Idempotency-Key stands for another request. Take a new one.")
+    body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
+    return Answer(row.status, body)
+
+
+def keep_answer(request: Repeatable, answer: Answer, *, now: datetime) -> None:
+    """Must run in the transaction in which find_answer found nothing."""
+    row_id = uuid.uuid4()
+    KeptAnswer.objects.create(
+        tenant_id=request.tenant_id,
+        id=row_id,
+        caller=request.caller,
+        key_digest=request.key_digest,
+        request_digest=request.digest,
+        status=answer.status,
+        sealed_body=seal(_sealing_key(), answer.body, bound_to=_place(request, row_id)),
+        created_at=now,
+    )
+
+
+def forget_answers(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
+    """Deletes those that are too old, of all tenants unless some are named; how many."""
+    num_deleted = 0
+    for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
+        with tenant(tenant_id):
+            deleted, _ = KeptAnswer.objects.filter(
+                tenant_id=tenant_id, created_at__lte=now - KEPT_FOR
+            ).delete()
+            num_deleted += deleted
+    return num_deleted
+
+
+def _lock(request: Repeatable) -> None:
+    """Two of the same at once: the second waits, and then finds the first one's answer."""
+    name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
+    number = int.from_bytes(hashlib.sha256(name).digest()[:_LOCK_BYTES], signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+
+
+def _sealing_key() -> bytes:
+    return derive_key(settings.ROOT_SECRET, "kept-answer/1")
+
+
+def _place(request: Repeatable, row_id: uuid.UUID) -> bytes:
+    return f"kept_answer/body|{request.tenant_id}|{row_id}".encode()

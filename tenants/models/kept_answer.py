@@ -1,0 +1,36 @@
+"""What the API answered to a request that its caller may have to send again."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class KeptAnswer(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    caller = models.CharField(max_length=120)  # Actor.caller
+    key_digest = models.BinaryField()  # SHA-256 of the caller's own word for the request
+    request_digest = models.BinaryField()  # SHA-256 of its method, address and body
+    status = models.PositiveSmallIntegerField()
+    sealed_body = models.BinaryField()  # it may hold what is shown once, such as a key's text
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "caller", "key_digest"], name="kept_answer_key"
+            ),
+            RowSecurity(name="kept_answer_tenant", privileges=("SELECT", "INSERT", "DELETE")),
+        ]
+        indexes: ClassVar = [
+            # Reader: forget_answers.
+            models.Index(fields=["tenant", "created_at"], name="kept_answer_age"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

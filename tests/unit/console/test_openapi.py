@@ -1,0 +1,83 @@
+"""What the OpenAPI document says of every operation."""
+
+import json
+from typing import Any
+
+import pytest
+
+from console.api.api import api
+
+DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema()))
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+}
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    """What a reference within the document stands for."""
+    while "$ref" in part:
+        place: Any = DOCUMENT
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            place = place[name]
+        part = place
+    return part
+
+
+def references(part: Any) -> list[str]:
+    if isinstance(part, dict):
+        own = [part["$ref"]] if isinstance(part.get("$ref"), str) else []
+        return own + [found for value in part.values() for found in references(value)]
+    if isinstance(part, list):
+        return [found for value in part for found in references(value)]
+    return []
+
+
+def test_every_reference_leads_somewhere() -> None:
+    for reference in references(DOCUMENT):
+        assert resolved({"$ref": reference})
+
+
+def test_operations_have_ids_of_their_own_made_of_a_group_and_a_command() -> None:
+    identifiers = [operation["operationId"] for operation in OPERATIONS.values()]
+
+    assert len(set(identifiers)) == len(identifiers)
+    assert all(len(identifier.split(".")) == 2 for identifier in identifiers)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_says_what_it_does_in_a_sentence(name: str) -> None:
+    summary = OPERATIONS[name]["summary"]
+
+    assert summary[0].isupper()
+    assert summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_an_operation_takes_is_shown_by_an_example(name: str) -> None:
+    for content in OPERATIONS[name].get("requestBody", {}).get("content", {}).values():
+        schema = resolved(content["schema"])
+        shapes = [resolved(shape) for shape in schema.get("anyOf", [schema])]
+        assert any("example" in shape or "examples" in shape for shape in shapes)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_says_how_it_refuses(name: str) -> None:
+    refusals = {
+        status: resolved(answer)
+        for status, answer in OPERATIONS[name]["responses"].items()
+        if status >= "400"
+    }
+
+    assert "429" in refusals or "security" not in OPERATIONS[name]
+    for status, refusal in refusals.items():
+        example = refusal["content"]["application/problem+json"]["example"]
+        assert example["status"] == int(status)
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name.startswith("POST")])
+def test_what_makes_something_takes_a_key_for_being_sent_twice(name: str) -> None:
+    parameters = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
+
+    assert "Idempotency-Key" in parameters
