@@ -13,6 +13,7 @@ from caret.foundation.logs import describe
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client
+from inference.completion.request import Principal
 from inference.context.assemble import assemble
 from inference.context.snippets import Snippets
 from inference.context.writer import PromptWriter
@@ -73,9 +74,7 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
     with record(plane.recorder, arrival) as account:
         async with stream(client, account) as send:
             request = account.receives(receive(arrival))
-            principal = account.authenticates(
-                authenticate(plane.authority, arrival.key_text, now_ms=plane.clock.now_ms())
-            )
+            principal = account.authenticates(_authenticate(plane, arrival))
             async with admit(plane.admission, principal, request, account) as admitted:
                 account.admits(admitted)
                 plane.warmer.notices(admitted, arrival)
@@ -99,7 +98,7 @@ async def warm(plane: DataPlane, arrival: Arrival) -> None:
     """
     account = Account(arrival=arrival, clock=plane.clock)
     request = receive(arrival)
-    principal = authenticate(plane.authority, arrival.key_text, now_ms=plane.clock.now_ms())
+    principal = _authenticate(plane, arrival)
     async with admit(plane.admission, principal, request, account) as admitted:
         writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
         prompt = stable_part(assemble(writer, admitted, snippets))
@@ -107,3 +106,12 @@ async def warm(plane: DataPlane, arrival: Arrival) -> None:
         async with generate(plane.engine, asked, plane.router.replicas, account) as chunks:
             async for _ in chunks:
                 pass
+
+
+def _authenticate(plane: DataPlane, arrival: Arrival) -> Principal:
+    return authenticate(
+        plane.authority,
+        arrival.key_text,
+        now_ms=plane.clock.now_ms(),
+        address=arrival.address,
+    )

@@ -45,6 +45,7 @@ class Draft:
 class Arrival:
     protocol: str  # "stream", "openai"
     key_text: str | None  # the API key as presented
+    address: str | None  # of the client; None: it has none
     draft: Draft
     received_s: float  # monotonic seconds
     occurred_at_ms: int  # Unix milliseconds

@@ -58,6 +58,13 @@ def bearer_key(scope: Scope) -> str | None:
     return credentials.strip() if scheme.lower() == "bearer" and credentials.strip() else None
 
 
+def client_address(scope: Scope) -> str | None:
+    """As uvicorn gives it, which has put what a trusted proxy says in its place; None: a peer on a
+    Unix socket."""
+    client = scope.get("client")
+    return str(client[0]) if client else None
+
+
 def presented_key(scope: Scope) -> str | None:
     """As bearer_key, or of the `api-key` header, by which clients made for Azure send it."""
     return bearer_key(scope) or header(scope, b"api-key") or None

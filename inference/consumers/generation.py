@@ -17,7 +17,7 @@ from inference.completion.arrival import Arrival, Draft
 from inference.completion.client import Client
 from inference.completion.request import Principal
 from inference.consumers.answers import Http
-from inference.consumers.base import Scope, header, presented_key
+from inference.consumers.base import Scope, client_address, header, presented_key
 from inference.consumers.http import HttpConsumer
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate
@@ -58,7 +58,10 @@ class GenerationConsumer(HttpConsumer):
     def check(self) -> None:
         now_ms = self._plane.clock.now_ms()
         key_text = presented_key(self.scope)
-        self._principal = authenticate(self._plane.authority, key_text, now_ms=now_ms)
+        address = client_address(self.scope)
+        self._principal = authenticate(
+            self._plane.authority, key_text, now_ms=now_ms, address=address
+        )
 
     def keeps(self, num_bytes: int) -> None:
         self._plane.uploads.grow(self._principal, num_bytes)
@@ -71,6 +74,7 @@ class GenerationConsumer(HttpConsumer):
         arrival = Arrival(
             protocol=question.protocol,
             key_text=presented_key(self.scope),
+            address=client_address(self.scope),
             draft=_located(question.draft, self.scope),
             received_s=self._received_s,
             occurred_at_ms=self._plane.clock.now_ms(),

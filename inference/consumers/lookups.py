@@ -5,7 +5,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from inference.completion.request import Principal
 from inference.consumers.answers import encode
-from inference.consumers.base import presented_key
+from inference.consumers.base import client_address, presented_key
 from inference.consumers.http import HttpConsumer
 from inference.consumers.openai_shapes import error_body
 from inference.errors import CompletionError
@@ -26,7 +26,10 @@ class LookupConsumer(HttpConsumer):
     def check(self) -> None:
         now_ms = self.plane.clock.now_ms()
         key_text = presented_key(self.scope)
-        self.principal = authenticate(self.plane.authority, key_text, now_ms=now_ms)
+        address = client_address(self.scope)
+        self.principal = authenticate(
+            self.plane.authority, key_text, now_ms=now_ms, address=address
+        )
 
     async def answer(self, body: bytes) -> None:
         await self.send_json(encode(self.look_up(body)))

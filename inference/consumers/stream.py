@@ -8,7 +8,7 @@ from typing import Final
 from channels.exceptions import StopConsumer
 
 from inference.completion.client import MAX_SEND_S, ClientGone
-from inference.consumers.base import DataPlaneConsumer, Message, bearer_key, header
+from inference.consumers.base import DataPlaneConsumer, Message, bearer_key, client_address, header
 from inference.errors import BadRequest, CompletionError, Forbidden
 from inference.gateway.authenticate import authenticate
 from inference.gateway.connection import Backend, Caller, Connection
@@ -31,7 +31,10 @@ class StreamConsumer(DataPlaneConsumer):
         try:
             key_text = self._check_handshake()
             principal = authenticate(
-                self._plane.authority, key_text, now_ms=self._plane.clock.now_ms()
+                self._plane.authority,
+                key_text,
+                now_ms=self._plane.clock.now_ms(),
+                address=client_address(self.scope),
             )
         except CompletionError as error:
             await self._deny(error)
@@ -48,7 +51,8 @@ class StreamConsumer(DataPlaneConsumer):
             warm=self._plane.warmer.opens,
             clock=self._plane.clock,
         )
-        self._connection = Connection(backend, Caller(principal, key_text), self._send_frame)
+        caller = Caller(principal, key_text, client_address(self.scope))
+        self._connection = Connection(backend, caller, self._send_frame)
         await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
 
     async def websocket_receive(self, message: Message) -> None:

@@ -39,11 +39,12 @@ class Admission:
 async def admit(
     admission: Admission, principal: Principal, request: CompletionRequest, account: Account
 ) -> AsyncIterator[Admitted]:
-    """Raises Forbidden (`feature_disabled`, `path_excluded`), and what Newest.claimed,
-    Quotas.charged, Seats.one and Load.one raise.
+    """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_excluded`), and what
+    Newest.claimed, Quotas.charged, Seats.one and Load.one raise.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
     """
+    _check_scope(principal, request)
     allowed = _allowed(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
     pool = admission.pool_of(principal.snapshot, request.tier)
@@ -59,6 +60,13 @@ async def admit(
                     pool=pool,
                     variant=admission.experiments.assign(principal),
                 )
+
+
+def _check_scope(principal: Principal, request: CompletionRequest) -> None:
+    """Raises Forbidden."""
+    modes = principal.credential.modes
+    if modes is not None and request.mode not in modes:
+        raise Forbidden("scope_missing", f"This key may not ask for the mode {request.mode}.")
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:

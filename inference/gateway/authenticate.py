@@ -4,6 +4,7 @@ import hmac
 from typing import Final
 
 from caret.contracts.credential import Credential, PresentedKey, digest_key, parse_key
+from caret.contracts.networks import is_within
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from inference.completion.request import Principal
 from inference.errors import Unauthenticated
@@ -13,24 +14,34 @@ _DUMMY_DIGEST: Final = bytes(32)
 _CURRENT_PEPPER: Final = 1
 
 
-def authenticate(authority: Authority, key_text: str | None, *, now_ms: int) -> Principal:
+def authenticate(
+    authority: Authority, key_text: str | None, *, now_ms: int, address: str | None
+) -> Principal:
     """Raises Unauthenticated: `missing_key`, `invalid_key`, `revoked_key`, `expired_key`,
     `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell.
 
-    Only who holds the whole key learns that it was revoked or has expired.
+    Only who holds the whole key, and is where it may be used, learns that it was revoked or has
+    expired; from elsewhere the right key is as invalid as any. `address`: the client's, behind
+    trusted proxies; None: it has none, and no key that is bound to networks is his.
     """
     if not key_text:
         raise Unauthenticated("missing_key", "Send an API key as 'Authorization: Bearer <key>'.")
     key = parse_key(key_text)
     if key is None:
-        raise Unauthenticated("invalid_key", "This is not a valid API key.")
+        raise _invalid()
     if not authority.is_fresh():
         raise _stale()
     credential, snapshot = _find(authority, key)
+    if not is_within(credential.networks, address):
+        raise _invalid()
     if not authority.is_trusted(snapshot.tenant_id):
         raise _stale()
     _check_in_force(credential, snapshot, now_ms)
     return Principal(credential=credential, snapshot=snapshot)
+
+
+def _invalid() -> Unauthenticated:
+    return Unauthenticated("invalid_key", "This is not a valid API key.")
 
 
 def _stale() -> Unauthenticated:
@@ -48,7 +59,7 @@ def _find(authority: Authority, key: PresentedKey) -> tuple[Credential, TenantSn
     if not candidates:
         # The same work as for a wrong secret, so that time does not tell which lookup ids exist.
         hmac.compare_digest(digest_key(authority.pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST)
-    raise Unauthenticated("invalid_key", "This is not a valid API key.")
+    raise _invalid()
 
 
 def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:

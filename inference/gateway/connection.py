@@ -69,6 +69,7 @@ class Caller:
 
     principal: Principal
     key_text: str
+    address: str | None  # the client's; None: it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,7 @@ class Connection:
         return Arrival(
             protocol="stream",
             key_text=self._caller.key_text,
+            address=self._caller.address,
             draft=draft,
             received_s=self._backend.clock.monotonic_s(),
             occurred_at_ms=self._backend.clock.now_ms(),

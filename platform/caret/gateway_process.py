@@ -1,9 +1,12 @@
-"""The gateway's process: the data plane behind uvicorn, without Django's settings or databases."""
+"""The gateway's process: the data plane behind uvicorn, without Django's settings or databases.
+
+CARET_TRUSTED_PROXIES names the addresses whose X-Forwarded-* headers count; nobody's do by default.
+"""
 
 import uvicorn
 from django.conf import settings
 
-from caret.foundation.environment import env_int, env_text
+from caret.foundation.environment import env_int, env_list, env_text
 from caret.foundation.logs import configure_logging
 from caret.foundation.web.paced_closing import PacedWebSocket
 from caret.wiring.config import data_plane_config
@@ -18,6 +21,7 @@ def main(application: str = "caret.wiring.application:gateway_application") -> i
     """
     host = env_text("CARET_GATEWAY_HOST", "127.0.0.1")
     port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
+    proxies = env_list("CARET_TRUSTED_PROXIES")
     data_plane_config()
     configure_logging("gateway")
     # Channels asks Django for its settings; this process has none, so no database to reach.
@@ -35,6 +39,9 @@ def main(application: str = "caret.wiring.application:gateway_application") -> i
         ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
         ws_per_message_deflate=False,  # milliseconds of CPU for kilobytes of loopback or LAN
         lifespan="on",
+        # Whoever else could say where he comes from would use a key from outside its networks.
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
         log_config=None,
         log_level="warning",  # at INFO it logs paths with their queries
         access_log=False,

@@ -73,7 +73,7 @@ class CodeText:
     def _assembled(self, lines: list[str], mode: str, max_tokens: int) -> Sample:
         prefix = "\n".join([*lines, _LAST_LINE])
         draft = Draft(mode=mode, prefix=prefix, suffix=SUFFIX, max_tokens=max_tokens)
-        arrival = Arrival("benchmark", None, draft, received_s=0.0, occurred_at_ms=0)
+        arrival = Arrival("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
         admitted = Admitted(self._principal, receive(arrival), pool="", variant=NO_VARIANT)
         prompt = assemble(self._writer, admitted)
         text = self._tokenizer.decode(prompt.token_ids, skip_special_tokens=False)

@@ -182,7 +182,7 @@ def _admitted(question: Question, variant: str = "") -> Admitted:
         language="python",
         max_tokens=_MAX_TOKENS[question.kind],
     )
-    arrival = Arrival("benchmark", None, draft, received_s=0.0, occurred_at_ms=0)
+    arrival = Arrival("benchmark", None, None, draft, received_s=0.0, occurred_at_ms=0)
     return Admitted(
         Principal(credential=snapshot.credentials[0], snapshot=snapshot),
         receive(arrival),
@@ -217,7 +217,7 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
     account = Account(
-        arrival=Arrival("benchmark", None, Draft(mode=question.mode, prefix=""), 0.0, 0),
+        arrival=Arrival("benchmark", None, None, Draft(mode=question.mode, prefix=""), 0.0, 0),
         clock=clock,
     )
     said = _Replay(chunks)

@@ -39,7 +39,7 @@ class Editor:
             warm=lambda _tenant_id, arrival: self.opened.append(arrival),
             clock=FakeClock(),
         )
-        self.connection = Connection(backend, Caller(PRINCIPAL, "key"), self._take)
+        self.connection = Connection(backend, Caller(PRINCIPAL, "key", None), self._take)
         self.arrivals: list[Arrival] = []
 
     async def says(self, kind: str, id: str, **fields: Any) -> None:

@@ -16,6 +16,7 @@ from tests.fakes.tenants import make_principal
 def make_arrival(
     *,
     key_text: str | None = None,
+    address: str | None = None,
     clock: FakeClock | None = None,
     trace_parent: str | None = None,
     request_id: RequestId | None = None,
@@ -25,6 +26,7 @@ def make_arrival(
     return Arrival(
         protocol="stream",
         key_text=key_text,
+        address=address,
         draft=Draft(**{"mode": "inline", "prefix": "a = ", **fields}),
         received_s=clock.monotonic_s(),
         occurred_at_ms=clock.now_ms(),

@@ -43,6 +43,7 @@ def make_credential(
     expires_at_ms: int | None = None,
     revoked_at_ms: int | None = None,
     pepper_version: int = 1,
+    **later: Any,
 ) -> Credential:
     pepper = derive_key(ROOT_SECRET, f"key-pepper/{pepper_version}")
     return Credential(
@@ -54,6 +55,7 @@ def make_credential(
         user_id=user_id,
         expires_at_ms=expires_at_ms,
         revoked_at_ms=revoked_at_ms,
+        **later,
     )
 
 
@@ -84,9 +86,10 @@ def make_principal(
     key_id: str = "key-1",
     policy: TenantPolicy | None = None,
     cache_epoch: int = 0,
+    **later: Any,
 ) -> Principal:
     kind = KeyKind.DEVELOPER if user_id else KeyKind.SERVICE
-    credential = make_credential(generate_key(kind), key_id=key_id, user_id=user_id)
+    credential = make_credential(generate_key(kind), key_id=key_id, user_id=user_id, **later)
     snapshot = make_snapshot(
         credential, tenant_id=tenant_id, policy=policy, cache_epoch=cache_epoch
     )

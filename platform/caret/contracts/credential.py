@@ -20,6 +20,7 @@ from typing import Final
 
 import msgspec
 
+from caret.contracts.policy import Mode
 from caret.foundation.ids import KeyId, LookupId, UserId
 
 KEY_PATTERN: Final = re.compile(
@@ -45,8 +46,15 @@ class PresentedKey(msgspec.Struct, frozen=True):
         return f"PresentedKey({self.lookup_id})"
 
 
-class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key as a gateway knows it. Revoked ones stay for a while, to be refused by name."""
+class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A key's text as a gateway knows it. Revoked ones stay for a while, to be refused by name.
+
+    A key that was rotated is two of these until the old text's time is over: of one key and one
+    lookup id, with two digests.
+
+    Fields with a default came later. They are left out where they say nothing, so that a gateway
+    that does not know them reads all keys but those that it could not judge.
+    """
 
     key_id: KeyId
     lookup_id: LookupId
@@ -56,14 +64,18 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user_id: UserId | None  # None: a service key
     expires_at_ms: int | None  # Unix milliseconds; None: never
     revoked_at_ms: int | None  # Unix milliseconds; None: in force
+    networks: tuple[str, ...] = ()  # from which it may be used (see networks); empty: from anywhere
+    modes: frozenset[Mode] | None = None  # that it may ask for; None: all
 
 
-def generate_key(kind: KeyKind) -> PresentedKey:
-    """A new random key. The caller shows its text once and stores the digest."""
-    lookup_id = "".join(secrets.choice(_ALPHABET) for _ in range(_LOOKUP_CHARS))
+def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> PresentedKey:
+    """A new random key, or a new text for the one that has this lookup id. The caller shows the
+    text once and stores the digest."""
+    if lookup_id is None:
+        lookup_id = LookupId("".join(secrets.choice(_ALPHABET) for _ in range(_LOOKUP_CHARS)))
     secret = _base62(secrets.randbits(256), width=_SECRET_CHARS)
     body = f"cpk_{kind}_{lookup_id}{secret}"
-    return PresentedKey(text=body + _checksum(body), lookup_id=LookupId(lookup_id))
+    return PresentedKey(text=body + _checksum(body), lookup_id=lookup_id)
 
 
 def parse_key(text: str) -> PresentedKey | None:

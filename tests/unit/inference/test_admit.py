@@ -46,6 +46,23 @@ async def test_a_mode_that_the_policy_does_not_name_is_refused(mode: Mode) -> No
     assert (refused.value.code, refused.value.http_status) == ("feature_disabled", 403)
 
 
+async def test_a_mode_that_the_key_may_not_ask_for_is_refused() -> None:
+    principal = make_principal(modes=frozenset({Mode.CHAT}))
+
+    with pytest.raises(Forbidden) as refused:
+        async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
+            pass
+
+    assert (refused.value.code, refused.value.http_status) == ("scope_missing", 403)
+
+
+async def test_a_mode_that_the_key_may_ask_for_is_admitted() -> None:
+    principal, request = make_principal(modes=frozenset({Mode.FIM})), make_request(mode=Mode.FIM)
+
+    async with admit(_one_seat(), principal, request, make_account()) as admitted:
+        assert admitted.request.mode is Mode.FIM
+
+
 async def test_an_excluded_path_is_refused_without_repeating_it() -> None:
     principal = make_principal(policy=_excluding("secrets/*"))
 

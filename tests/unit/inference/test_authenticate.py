@@ -2,6 +2,7 @@
 
 import string
 import zlib
+from typing import Any
 
 import pytest
 
@@ -35,13 +36,15 @@ def _authority(*snapshots: TenantSnapshot) -> Authority:
     return authority
 
 
-def _ask(authority: Authority, key_text: str | None) -> Principal:
-    return authenticate(authority, key_text, now_ms=NOW_MS)
+def _ask(authority: Authority, key_text: str | None, *, address: str | None = None) -> Principal:
+    return authenticate(authority, key_text, now_ms=NOW_MS, address=address)
 
 
-def _refusal(authority: Authority, key_text: str | None) -> Unauthenticated:
+def _refusal(
+    authority: Authority, key_text: str | None, *, address: str | None = None
+) -> Unauthenticated:
     with pytest.raises(Unauthenticated) as refused:
-        _ask(authority, key_text)
+        _ask(authority, key_text, address=address)
     return refused.value
 
 
@@ -173,3 +176,48 @@ def test_a_refusal_never_contains_the_key(snapshot: TenantSnapshot) -> None:
     told = f"{error!r} {error} {error.message}"
     assert KEY.text not in told
     assert KEY.text[17:] not in told
+
+
+OFFICE = "192.0.2.0/24"
+
+
+def _bound(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> Authority:
+    return _authority(make_snapshot(make_credential(KEY, networks=networks, **fields)))
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:192.0.2.7"])
+def test_a_bound_key_is_good_within_its_networks(address: str) -> None:
+    assert _ask(_bound(), KEY.text, address=address).credential.lookup_id == KEY.lookup_id
+
+
+@pytest.mark.parametrize(
+    "address", ["198.51.100.7", "::ffff:198.51.100.7", "2001:db8::7", None, "x"]
+)
+def test_from_elsewhere_it_is_as_invalid_as_any(address: str | None) -> None:
+    wrong = _refusal(_bound(), _namesake(KEY).text, address=address)
+
+    refused = _refusal(_bound(), KEY.text, address=address)
+
+    assert (refused.code, refused.message) == ("invalid_key", wrong.message)
+    assert refused.http_status == wrong.http_status
+
+
+@pytest.mark.parametrize("end", [{"revoked_at_ms": 5}, {"expires_at_ms": 5}])
+def test_from_elsewhere_nobody_learns_that_it_has_ended(end: dict[str, Any]) -> None:
+    assert _refusal(_bound(**end), KEY.text, address="198.51.100.7").code == "invalid_key"
+    assert _refusal(_bound(**end), KEY.text, address="192.0.2.7").code != "invalid_key"
+
+
+def test_of_a_rotated_key_both_texts_are_good_until_the_old_ones_time_is_over() -> None:
+    new = _namesake(KEY)
+    old = make_credential(KEY, expires_at_ms=NOW_MS + 1)
+    authority = _authority(make_snapshot(old, make_credential(new)))
+
+    assert (
+        _ask(authority, KEY.text).credential.key_id == _ask(authority, new.text).credential.key_id
+    )
+    ended = _authority(
+        make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
+    )
+    assert _refusal(ended, KEY.text).code == "expired_key"
+    assert _ask(ended, new.text).credential.key_id == "key-1"

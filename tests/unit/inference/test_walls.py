@@ -69,10 +69,10 @@ async def test_a_snapshot_that_stays_unreadable_closes_its_tenant_and_nobody_els
     clock.pass_s(MAX_AGE_S + 1)
     await feed.sync()
 
-    principal = authenticate(authority, neighbours.text, now_ms=0)
+    principal = authenticate(authority, neighbours.text, now_ms=0, address=None)
     assert principal.snapshot.tenant_id == GLOBEX
     with pytest.raises(Unauthenticated, match="snapshots_stale"):
-        authenticate(authority, key.text, now_ms=0)
+        authenticate(authority, key.text, now_ms=0, address=None)
 
 
 async def test_an_unreadable_snapshot_is_tried_again_without_another_change() -> None:

@@ -1,0 +1,101 @@
+"""A key that is bound to networks, on every address of the gateway: from elsewhere it is no key."""
+
+import asyncio
+
+import pytest
+
+from inference.consumers.application import DIALECTS, LOOKUPS
+from inference.consumers.base import Scope
+from inference.consumers.generation import GenerationConsumer
+from inference.consumers.lookups import LookupConsumer
+from inference.consumers.stream import StreamConsumer
+from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
+from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.tenants import make_credential, make_snapshot
+from tests.fakes.waiting import until
+
+DEADLINE_S = 5
+BEHIND_KEYS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, LookupConsumer))
+OPEN = {"/health", "/healthz"}
+
+
+@pytest.fixture
+def gateway() -> FakeGateway:
+    gateway = FakeGateway()
+    bound = make_credential(KEY, networks=("192.0.2.0/24",))
+    gateway.authority.replace(make_snapshot(bound, version=2))
+    return gateway
+
+
+def coming_from(scope: Scope, address: str) -> Scope:
+    return {**scope, "client": (address, 50_000)}
+
+
+async def ask(gateway: FakeGateway, path: str, address: str) -> FakeServer:
+    """With an empty body, which comes after the key was looked at."""
+    methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
+    method = methods[0].decode()
+    server = FakeServer(coming_from(http_scope(path, key=KEY.text, method=method), address))
+    server.sends("http.request", body=b"")
+    if path in LOOKUPS:
+        app = LOOKUPS[path].as_asgi(plane=gateway.plane)
+    else:
+        app = GenerationConsumer.as_asgi(plane=gateway.plane, dialect=DIALECTS[path])
+    async with asyncio.timeout(DEADLINE_S):
+        await app(server.scope, server.receive, server.send)
+    return server
+
+
+def test_whatever_is_open_to_everybody_is_so_on_purpose() -> None:
+    assert set(LOOKUPS) - set(BEHIND_KEYS) == OPEN
+
+
+@pytest.mark.parametrize("path", [*sorted(DIALECTS), *BEHIND_KEYS])
+async def test_from_elsewhere_the_key_is_invalid(gateway: FakeGateway, path: str) -> None:
+    server = await ask(gateway, path, "198.51.100.7")
+
+    assert server.status == 401
+    assert b"invalid_key" in server.body or b"not a valid API key" in server.body
+
+
+@pytest.mark.parametrize("path", [*sorted(DIALECTS), *BEHIND_KEYS])
+async def test_from_its_network_the_key_is_good(gateway: FakeGateway, path: str) -> None:
+    server = await ask(gateway, path, "::ffff:192.0.2.7")
+
+    assert server.status != 401
+
+
+@pytest.mark.parametrize(
+    ("address", "answer"),
+    [("198.51.100.7", "websocket.http.response.start"), ("192.0.2.7", "websocket.accept")],
+)
+async def test_a_stream_opens_from_its_network_only(
+    gateway: FakeGateway, address: str, answer: str
+) -> None:
+    server = FakeServer(coming_from(websocket_scope(KEY.text), address))
+    server.sends("websocket.connect")
+    server.sends("websocket.disconnect")
+
+    app = StreamConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    async with asyncio.timeout(DEADLINE_S):
+        await app(server.scope, server.receive, server.send)
+
+    assert server.messages[0]["type"] == answer
+
+
+async def test_an_open_stream_is_judged_anew_at_each_completion(gateway: FakeGateway) -> None:
+    server = FakeServer(coming_from(websocket_scope(KEY.text), "192.0.2.7"))
+    server.sends("websocket.connect")
+    app = StreamConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    running = asyncio.create_task(app(server.scope, server.receive, server.send))
+    await until(lambda: bool(server.messages))
+
+    moved = make_credential(KEY, networks=("203.0.113.0/24",))
+    gateway.authority.replace(make_snapshot(moved, version=3))
+    frame = '{"type":"complete","id":"1","mode":"inline","prefix":"a"}'
+    server.sends("websocket.receive", text=frame)
+    await until(lambda: len(server.messages) > 1)
+    server.sends("websocket.disconnect")
+    await running
+
+    assert '"invalid_key"' in server.messages[1]["text"]
