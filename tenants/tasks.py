@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
+from tenants.billing.rating import rate
 from tenants.idempotency import operations as idempotency
 from tenants.keyvalue import connect
 from tenants.retrieval import erasure, serve
@@ -53,3 +54,8 @@ def serve_retrieval() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def sweep_retrieval() -> None:
     erasure.sweep(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def rate_usage() -> None:
+    rate.rate_all(now=timezone.now())

@@ -97,6 +97,11 @@ def make_completion(company: Company, person: Person, **fields: Any) -> RequestI
     return RequestId(str(values["request_id"]))
 
 
+def completion_fields(**fields: Any) -> dict[str, Any]:
+    """All that a usage record has beside whose it is and when."""
+    return {"key_id": uuid.uuid4(), **_COMPLETION, **fields}
+
+
 _COMPLETION: Final[dict[str, Any]] = {
     "protocol": "stream",
     "mode": "inline",

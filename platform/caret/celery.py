@@ -20,7 +20,7 @@ app = Celery("caret")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["tenants"])
 
-app.conf.task_queues = [Queue("ingest"), Queue("snapshots"), Queue("retrieval")]  # type: ignore[no-untyped-call]
+app.conf.task_queues = [Queue("ingest"), Queue("snapshots"), Queue("retrieval"), Queue("billing")]  # type: ignore[no-untyped-call]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
@@ -28,6 +28,7 @@ app.conf.task_routes = {
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
     "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
     "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
+    "tenants.tasks.rate_usage": {"queue": "billing"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -58,6 +59,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.sweep_retrieval",
         "schedule": 900.0,
         "options": {"expires": 900.0},
+    },
+    "rate-usage": {
+        "task": "tenants.tasks.rate_usage",
+        "schedule": 15.0,
+        "options": {"expires": 30.0},
     },
 }
 

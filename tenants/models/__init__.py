@@ -9,9 +9,12 @@ from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
 from tenants.models.kept_answer import KeptAnswer
+from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
+from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
+from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, UsageRecord
 from tenants.models.user import User
@@ -20,13 +23,21 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "AuditHead",
+    "BillingState",
     "KeptAnswer",
+    "LedgerAccount",
+    "LedgerEntry",
+    "LedgerTransaction",
     "Membership",
     "Outcome",
+    "Plan",
     "PolicyVersion",
+    "PriceVersion",
     "RetrievalChunk",
     "SignedAuditHead",
+    "Subscription",
     "Tenant",
+    "UsageFeed",
     "UsageRecord",
     "User",
 ]

@@ -47,10 +47,15 @@ class UsageRecord(models.Model):
     admitted_ms = models.FloatField(null=True)
     routed_ms = models.FloatField(null=True)
     num_at_replica = models.IntegerField(null=True)
+    batch = models.BigIntegerField(null=True)  # of the tenant's UsageFeed, in which it came in
 
     class Meta:
         db_table = "tenants_usage_record"
         constraints: ClassVar = [RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY)]
+        indexes: ClassVar = [
+            # Reader: rating, which takes batch after batch.
+            models.Index(fields=["tenant", "batch"], name="usage_record_batch"),
+        ]
 
     def __str__(self) -> str:
         return str(self.request_id)

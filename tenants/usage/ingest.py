@@ -19,6 +19,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import note_use
 from tenants.models import Outcome, Tenant, UsageRecord
+from tenants.usage.feed import next_batch
 from tenants.usage.rows import Row, Unfit, decode_entry, decode_row
 from tenants.usage.stream import Entry, Rejected, UsageStream
 
@@ -103,7 +104,7 @@ def _reject_unknown_tenants(batch: _Batch) -> None:
 def _insert(tenant_id: TenantId, rows: list[tuple[Row, bytes]], rejected: list[Rejected]) -> int:
     try:
         with tenant(tenant_id):
-            _insert_rows([row for row, _ in rows])
+            _insert_rows(tenant_id, [row for row, _ in rows])
         return len(rows)
     except (DataError, IntegrityError):
         return _insert_singly(tenant_id, rows, rejected)
@@ -117,15 +118,19 @@ def _insert_singly(
     for row, data in rows:
         try:
             with tenant(tenant_id):
-                _insert_rows([row])
+                _insert_rows(tenant_id, [row])
             num_inserted += 1
         except (DataError, IntegrityError) as error:
             rejected.append(Rejected(f"row: {type(error).__name__}", data))
     return num_inserted
 
 
-def _insert_rows(rows: list[Row]) -> None:
+def _insert_rows(tenant_id: TenantId, rows: list[Row]) -> None:
     usage = [row for row in rows if isinstance(row, UsageRecord)]
+    if usage:
+        batch = next_batch(tenant_id)
+        for row in usage:
+            row.batch = batch
     UsageRecord.objects.bulk_create(usage, ignore_conflicts=True)
     outcomes = [row for row in rows if isinstance(row, Outcome)]
     Outcome.objects.bulk_create(outcomes, ignore_conflicts=True)

@@ -11,6 +11,8 @@ from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 OUTSIDE = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
     "tenants_user": "signing in comes before a tenant is chosen",
+    "tenants_plan": "the platform's price list; no tenant's",
+    "tenants_price_version": "the platform's price list; no tenant's",
     "django_session": "holds who is signed in",
     "django_migrations": "Django's own",
     "django_content_type": "Django's own, not granted",
@@ -131,10 +133,12 @@ def test_nobody_but_the_owner_may_truncate() -> None:
     assert [name for name, granted in privileges.items() if "TRUNCATE" in granted] == []
 
 
-def test_the_audit_trail_policies_and_usage_can_only_be_added_to() -> None:
+def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() -> None:
     privileges = _privileges()
 
-    for table in ("auditentry", "signedaudithead", "policyversion", "usage_record", "outcome"):
+    ledger = ("ledger_account", "ledger_transaction", "ledger_entry", "plan", "price_version")
+    usage = ("usage_record", "outcome")
+    for table in ("auditentry", "signedaudithead", "policyversion", *usage, *ledger):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
 
 

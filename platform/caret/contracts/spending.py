@@ -1,0 +1,89 @@
+"""What tokens cost and how much may be spent: the same arithmetic on both planes.
+
+Money is whole micros, millionths of a currency's unit; a price is micros for a million tokens.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from caret.foundation.ids import UserId
+
+PRICED_TOKENS: Final = 1_000_000  # a price is for so many
+
+
+class TierPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Micros for a million tokens of a kind; at least 0."""
+
+    prompt: int  # read by the engine
+    cached_prompt: int  # found in its prefix cache
+    generated: int
+
+
+class TokenPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    effective_from_ms: int  # Unix milliseconds, a UTC midnight
+    tiers: dict[Tier, TierPrices]  # all of them
+
+
+class BudgetScope(StrEnum):
+    TENANT = "tenant"
+    TEAM = "team"
+    USER = "user"
+
+
+class HardBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """So much may be spent in a UTC month, and then no more."""
+
+    budget_id: str
+    scope: BudgetScope
+    limit_micros: int  # at least 1
+    users: tuple[UserId, ...] = ()  # whose spending counts; of a tenant's budget: everybody's
+
+
+class Spending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    prices: tuple[TokenPrices, ...] = ()  # by effective_from_ms: the one in force, then later ones
+    budgets: tuple[HardBudget, ...] = ()
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What of a request is paid for."""
+
+    prompt: int
+    cached_prompt: int
+    generated: int
+
+
+NOTHING: Final = Tokens(0, 0, 0)
+
+
+def billed_tokens(*, prompt: int, cached: int | None, generated: int) -> Tokens:
+    """Nothing, as long as the engine has not answered. What it did not tell about its cache (None:
+    it was stopped before) counts as cached: a doubt is in the customer's favour."""
+    if generated <= 0:
+        return NOTHING
+    from_cache = prompt if cached is None else min(cached, prompt)
+    return Tokens(prompt - from_cache, from_cache, generated)
+
+
+def cost_micros(prices: TierPrices, tokens: Tokens) -> int:
+    """Rounded up, so that a budget is reached a fraction of a micro early and never late."""
+    priced = (
+        prices.prompt * tokens.prompt
+        + prices.cached_prompt * tokens.cached_prompt
+        + prices.generated * tokens.generated
+    )
+    return -(-priced // PRICED_TOKENS)
+
+
+def prices_at(spending: Spending, now_ms: int) -> TokenPrices | None:
+    """None: nothing is priced yet."""
+    begun = [prices for prices in spending.prices if prices.effective_from_ms <= now_ms]
+    return begun[-1] if begun else None
+
+
+def spend_key(tenant_id: str, budget_id: str, month: str) -> str:
+    """Where Redis counts what a budget has spent in a month such as 2026-11, reservations included.
+    What stands in braces decides the node of a cluster."""
+    return f"caret:spend:{{{tenant_id}}}:{budget_id}:{month}"

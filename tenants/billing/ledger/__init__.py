@@ -1,0 +1,1 @@
+"""The ledger: double entry, added to and never changed."""

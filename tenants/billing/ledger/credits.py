@@ -1,0 +1,61 @@
+"""Credits: what the platform gives a tenant to spend; invoices use them up first."""
+
+from datetime import datetime
+
+from django.db.models import Sum
+
+from caret.foundation.ids import TenantId, uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_change
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import (
+    Booking,
+    Posting,
+    Source,
+    SourceKind,
+    book,
+    lock_billing,
+)
+from tenants.billing.money import MAX_MICROS, MICROS_PER_CENT
+from tenants.billing.periods import month_to_book, utc_day
+from tenants.billing.rating.tokens import open_month
+from tenants.errors import Invalid
+from tenants.members.actor import Actor
+from tenants.models import LedgerEntry
+from tenants.texts import read_reason
+
+
+def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime) -> None:
+    """Whole cents. Raises Forbidden, Invalid, and NotFound for a tenant without a plan."""
+    actor.require_platform()
+    reason = read_reason(reason)
+    if not 0 < amount_micros <= MAX_MICROS or amount_micros % MICROS_PER_CENT:
+        raise Invalid("amount_micros", f"Write whole cents, up to {MAX_MICROS} micros.")
+    grant_id = str(uuid7())
+    with tenant(actor.tenant_id):
+        state, day = lock_billing(actor.tenant_id), utc_day(now)
+        booking = Booking(
+            source=Source(SourceKind.CREDIT, grant_id),
+            day=day,
+            month=month_to_book(day, open_month=open_month(state), now=now),
+            memo="Credit granted",
+            postings=[
+                Posting(Account.PROMOTIONS, amount_micros),
+                Posting(Account.CREDITS, -amount_micros),
+            ],
+        )
+        book(state, booking, now=now)
+        record_change(
+            actor=actor,
+            action="billing.credit_granted",
+            target=f"credit:{grant_id}",
+            change=(None, {"amount_micros": amount_micros, "currency": state.currency}),
+            reason=reason,
+            now=now,
+        )
+
+
+def credit_balance(tenant_id: TenantId) -> int:
+    """Micros that are left. Inside the tenant's scope."""
+    entries = LedgerEntry.objects.filter(tenant_id=tenant_id, account=Account.CREDITS)
+    return -(entries.aggregate(total=Sum("amount_micros"))["total"] or 0)

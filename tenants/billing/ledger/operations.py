@@ -1,0 +1,107 @@
+"""Writes the ledger: a booking is a transaction whose entries balance, once for each source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from caret.foundation.ids import TenantId, uuid7
+from tenants.billing.ledger.accounts import Account
+from tenants.errors import NotFound
+from tenants.models import BillingState, LedgerAccount, LedgerEntry, LedgerTransaction
+
+
+class SourceKind(StrEnum):
+    USAGE = "usage"  # id: the batches from which and up to which, and the day
+    SEATS = "seats"  # id: the day
+    CREDIT = "credit"  # id: the grant's
+    INVOICE = "invoice"  # id: the number
+    CREDIT_NOTE = "credit_note"  # id: the number
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    kind: SourceKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One entry: see LedgerEntry."""
+
+    account: Account
+    amount_micros: int
+    line: str = ""
+    quantity: int = 0
+    running: int = 0
+    price_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    source: Source
+    day: date
+    month: date
+    memo: str
+    postings: Sequence[Posting]  # balanced, or Postgres refuses them
+
+
+def lock_billing(tenant_id: TenantId) -> BillingState:
+    """Inside the tenant's scope: until the commit nobody else books. Raises NotFound for a tenant
+    without a plan."""
+    state = BillingState.objects.select_for_update().filter(tenant_id=tenant_id).first()
+    if state is None:
+        raise NotFound("The tenant has no plan.")
+    return state
+
+
+def book(state: BillingState, booking: Booking, *, now: datetime) -> bool:
+    """False: it was booked before. The caller holds the lock. Four queries."""
+    transaction_id = uuid7()
+    known = LedgerTransaction.objects.filter(
+        tenant_id=state.tenant_id,
+        source_kind=booking.source.kind,
+        source_id=booking.source.id,
+    )
+    if known.exists():
+        return False
+    LedgerTransaction.objects.create(
+        tenant_id=state.tenant_id,
+        id=transaction_id,
+        source_kind=booking.source.kind,
+        source_id=booking.source.id,
+        currency=state.currency,
+        day=booking.day,
+        month=booking.month,
+        memo=booking.memo,
+        created_at=now,
+    )
+    _open_accounts(state, booking)
+    LedgerEntry.objects.bulk_create(
+        LedgerEntry(
+            tenant_id=state.tenant_id,
+            transaction_id=transaction_id,
+            position=position,
+            account=posting.account,
+            currency=state.currency,
+            amount_micros=posting.amount_micros,
+            line=posting.line,
+            day=booking.day,
+            quantity=posting.quantity,
+            running=posting.running,
+            price_micros=posting.price_micros,
+        )
+        for position, posting in enumerate(booking.postings, start=1)
+    )
+    return True
+
+
+def _open_accounts(state: BillingState, booking: Booking) -> None:
+    codes = sorted({posting.account.value for posting in booking.postings})
+    LedgerAccount.objects.bulk_create(
+        [
+            LedgerAccount(tenant_id=state.tenant_id, code=code, currency=state.currency)
+            for code in codes
+        ],
+        ignore_conflicts=True,
+    )

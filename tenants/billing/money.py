@@ -1,0 +1,46 @@
+"""Money in whole micros, and the few currencies that it may be of. Pure."""
+
+from enum import StrEnum
+from typing import Final
+
+MICROS: Final = 1_000_000  # of a unit
+MICROS_PER_CENT: Final = 10_000
+MAX_MICROS: Final = 10**15  # a thousand million units: far within Postgres' bigint
+
+
+class Currency(StrEnum):
+    """All of them have cents."""
+
+    EUR = "EUR"
+    USD = "USD"
+    GBP = "GBP"
+    CHF = "CHF"
+
+
+def divide_half_up(dividend: int, divisor: int) -> int:
+    """To the nearest whole number; a half goes away from zero. `divisor` is positive."""
+    quotient = (2 * abs(dividend) + divisor) // (2 * divisor)
+    return quotient if dividend >= 0 else -quotient
+
+
+def to_cents(micros: int) -> int:
+    return divide_half_up(micros, MICROS_PER_CENT)
+
+
+def whole_cents(micros: int) -> int:
+    """Micros again, of whole cents."""
+    return to_cents(micros) * MICROS_PER_CENT
+
+
+def write_amount(micros: int) -> str:
+    """With two decimals, of an amount in whole cents: -1,234.50."""
+    cents = to_cents(micros)
+    units, rest = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{units:,}.{rest:02}"
+
+
+def write_price(micros: int) -> str:
+    """With as many decimals as it has, two at least: 0.15, 0.0375."""
+    units, rest = divmod(micros, MICROS)
+    decimals = f"{rest:06}".rstrip("0").ljust(2, "0")
+    return f"{units:,}.{decimals}"

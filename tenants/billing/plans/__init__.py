@@ -1,0 +1,1 @@
+"""Plans and their price versions, and which tenant has which."""

@@ -1,0 +1,122 @@
+"""Writes plans, their prices and subscriptions: for the platform's operator."""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+import msgspec
+from django.db import IntegrityError, transaction
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import TierPrices
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_change
+from tenants.billing.money import Currency
+from tenants.billing.periods import utc_day
+from tenants.errors import Conflict, Invalid, NotFound
+from tenants.members.actor import Actor
+from tenants.models import BillingState, Plan, PriceVersion, Subscription
+from tenants.snapshots.publish import tenant_changed
+from tenants.texts import require_storable
+
+MAX_PRICE_MICROS: Final = 10**12  # a million units: of a seat, or of a million tokens
+_SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
+# Days that are over are booked: a change of price or plan begins with a day that is not here yet.
+_EARLIEST: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPrice:
+    effective_on: date  # from 00:00 UTC
+    seat_month_micros: int
+    tiers: dict[Tier, TierPrices]
+
+
+def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> None:
+    """Without a price yet. Raises Invalid, Conflict."""
+    if _SLUG.fullmatch(slug) is None:
+        raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+    require_storable("name", name)
+    try:
+        with transaction.atomic():
+            Plan.objects.create(slug=slug, name=name.strip(), currency=currency, created_at=now)
+    except IntegrityError as error:
+        raise Conflict(f"There is a plan {slug} already.") from error
+
+
+def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
+    """The first price of a plan may be of any day, later ones begin tomorrow or later. Gateways
+    learn it with their tenants' next publication. Raises Invalid, NotFound, Conflict."""
+    _check_price(new)
+    with transaction.atomic():
+        found = _plan(plan)
+        has_price = PriceVersion.objects.filter(plan_id=found.id).exists()
+        if has_price and new.effective_on < utc_day(now) + _EARLIEST:
+            raise Invalid("effective_on", "A new price begins tomorrow (UTC) or later.")
+        try:
+            with transaction.atomic():
+                PriceVersion.objects.create(
+                    plan_id=found.id,
+                    effective_on=new.effective_on,
+                    seat_month_micros=new.seat_month_micros,
+                    tiers=msgspec.to_builtins(new.tiers, order="deterministic"),
+                    created_at=now,
+                )
+        except IntegrityError as error:
+            raise Conflict("The plan has a price from that day on already.") from error
+
+
+def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime) -> None:
+    """The first subscription may begin on any day: what was used since then is rated. A change of
+    plan begins tomorrow or later. Raises Forbidden, Invalid, NotFound, Conflict."""
+    actor.require_platform()
+    found = _plan(plan)
+    with tenant(actor.tenant_id):
+        # Locks the tenant: of two first subscriptions one is first.
+        tenant_changed(tenant_id=actor.tenant_id)
+        _open_billing(actor, found.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
+        try:
+            with transaction.atomic():
+                Subscription.objects.create(
+                    tenant_id=actor.tenant_id, plan=found, starts_on=starts_on, created_at=now
+                )
+        except IntegrityError as error:
+            raise Conflict("Another plan begins on that day.") from error
+        record_change(
+            actor=actor,
+            action="billing.subscribed",
+            target=f"plan:{plan}",
+            change=(None, {"plan": plan, "starts_on": starts_on.isoformat()}),
+            now=now,
+        )
+
+
+def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
+    held = BillingState.objects.filter(tenant_id=actor.tenant_id).first()
+    if held is None:
+        BillingState.objects.create(tenant_id=actor.tenant_id, currency=currency)
+    elif held.currency != currency:
+        raise Conflict(f"The tenant's ledger is in {held.currency}, the plan in {currency}.")
+    elif is_late:
+        raise Invalid("starts_on", "Another plan begins tomorrow (UTC) or later.")
+
+
+def _plan(slug: str) -> Plan:
+    found = Plan.objects.filter(slug=slug).first()
+    if found is None:
+        raise NotFound(f"There is no plan {slug}.")
+    return found
+
+
+def _check_price(new: NewPrice) -> None:
+    if not 0 <= new.seat_month_micros <= MAX_PRICE_MICROS:
+        raise Invalid("seat_month_micros", f"Write 0 to {MAX_PRICE_MICROS} micros.")
+    if missing := sorted(set(Tier) - set(new.tiers)):
+        raise Invalid("tiers", f"A price for {missing[0].value} is missing.")
+    for tier, prices in new.tiers.items():
+        for kind in prices.__struct_fields__:
+            if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
+                raise Invalid(
+                    f"tiers.{tier.value}.{kind}", f"Write 0 to {MAX_PRICE_MICROS} micros."
+                )

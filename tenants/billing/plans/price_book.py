@@ -1,0 +1,59 @@
+"""Which price is in force for a tenant on which day. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeVar
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import TierPrices, TokenPrices
+from caret.foundation.clock import to_unix_ms
+from tenants.billing.periods import begins_at
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    effective_on: date
+    seat_month_micros: int
+    tiers: dict[Tier, TierPrices]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPrices:
+    """What a tenant has from a day on."""
+
+    starts_on: date
+    plan_name: str
+    prices: tuple[Price, ...]  # by effective_on
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBook:
+    plans: Sequence[PlanPrices]  # by starts_on
+
+    def on(self, day: date) -> Price | None:
+        """None: the tenant had no plan, or the plan no price, that day."""
+        plan = _latest([plan for plan in self.plans if plan.starts_on <= day])
+        if plan is None:
+            return None
+        return _latest([price for price in plan.prices if price.effective_on <= day])
+
+    def plan_on(self, day: date) -> PlanPrices | None:
+        return _latest([plan for plan in self.plans if plan.starts_on <= day])
+
+    def from_day_on(self, day: date) -> tuple[TokenPrices, ...]:
+        """For the data plane: the price of `day` and the later ones that are known."""
+        changes = {plan.starts_on for plan in self.plans}
+        changes |= {price.effective_on for plan in self.plans for price in plan.prices}
+        days = [day, *sorted(change for change in changes if change > day)]
+        return tuple(
+            TokenPrices(effective_from_ms=to_unix_ms(begins_at(each)), tiers=price.tiers)
+            for each in days
+            if (price := self.on(each)) is not None
+        )
+
+
+def _latest(found: list[_Found]) -> _Found | None:
+    return found[-1] if found else None

@@ -1,0 +1,75 @@
+"""Reads plans, prices and subscriptions."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import Spending, TierPrices
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.money import Currency
+from tenants.billing.periods import utc_day
+from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
+from tenants.models import BillingState, Plan, PriceVersion, Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    slug: str
+    name: str
+    currency: Currency
+    prices: tuple[Price, ...]  # by effective_on
+
+
+def list_plans() -> list[PlanView]:
+    """All of the platform's, by name. Two queries."""
+    plans = list(Plan.objects.order_by("name", "slug"))
+    prices = _prices(plan.id for plan in plans)
+    return [
+        PlanView(plan.slug, plan.name, Currency(plan.currency), prices[plan.id]) for plan in plans
+    ]
+
+
+def read_price_book(tenant_id: TenantId) -> PriceBook:
+    """Inside the tenant's scope. Two queries."""
+    found = Subscription.objects.filter(tenant_id=tenant_id).select_related("plan")
+    rows = list(found.order_by("starts_on"))
+    prices = _prices(row.plan_id for row in rows)
+    return PriceBook(
+        [PlanPrices(row.starts_on, row.plan.name, prices[row.plan_id]) for row in rows]
+    )
+
+
+def find_currency(tenant_id: TenantId) -> Currency | None:
+    """Inside the tenant's scope. None: the tenant has no plan."""
+    found = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
+    code = found.first()
+    return None if code is None else Currency(code)
+
+
+def read_spending(tenant_id: TenantId, *, now: datetime) -> Spending:
+    """What gateways must know of prices. Inside or outside the tenant's scope."""
+    with tenant(tenant_id):
+        book = read_price_book(tenant_id)
+    return Spending(prices=book.from_day_on(utc_day(now)))
+
+
+def _prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[Price, ...]]:
+    found: defaultdict[UUID, list[Price]] = defaultdict(list)
+    rows = PriceVersion.objects.filter(plan_id__in=set(plan_ids)).order_by("effective_on")
+    for row in rows:
+        found[row.plan_id].append(_price(row.effective_on, row.seat_month_micros, row.tiers))
+    return defaultdict(tuple, {plan_id: tuple(prices) for plan_id, prices in found.items()})
+
+
+def _price(effective_on: date, seat_month_micros: int, tiers: object) -> Price:
+    return Price(
+        effective_on=effective_on,
+        seat_month_micros=seat_month_micros,
+        tiers=msgspec.convert(tiers, dict[Tier, TierPrices]),
+    )

@@ -1,0 +1,67 @@
+"""What tokens and seats cost. Pure; all of it is integer arithmetic.
+
+Tokens of a day, a tier and a kind cost `tokens x price / 1,000,000`, rounded half up once for the
+whole day: each booking costs what the day's running total costs more than before it, so the day's
+sum does not depend on how its records fell into batches.
+
+A seat's month is divided among its days so that they add up to the month's price to the micro: the
+first d days of N cost `price x d / N`, rounded down.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import PRICED_TOKENS, TierPrices, Tokens
+from tenants.billing.money import divide_half_up
+from tenants.billing.periods import days_in
+
+
+class TokenKind(StrEnum):
+    PROMPT = "prompt"
+    CACHED_PROMPT = "cached_prompt"
+    GENERATED = "generated"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    """What is counted and priced on its own; written `fast.prompt`."""
+
+    tier: Tier
+    kind: TokenKind
+
+    @property
+    def code(self) -> str:
+        return f"{self.tier.value}.{self.kind.value}"
+
+
+LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in TokenKind)}
+
+
+def quantity(line: TokenLine, tokens: Mapping[Tier, Tokens]) -> int:
+    found = tokens.get(line.tier)
+    return 0 if found is None else int(getattr(found, line.kind.value))
+
+
+def unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
+    """Micros for a million."""
+    return int(getattr(prices[line.tier], line.kind.value))
+
+
+def cost_of_tokens(num_tokens: int, price: int) -> int:
+    return divide_half_up(num_tokens * price, PRICED_TOKENS)
+
+
+def cost_of_more(num_tokens: int, *, after: int, price: int) -> int:
+    """Micros of `num_tokens` that come on top of `after` of the same day and line."""
+    return cost_of_tokens(after + num_tokens, price) - cost_of_tokens(after, price)
+
+
+def cost_of_seats(num_seats: int, *, day: date, month_micros: int) -> int:
+    """Micros of one day."""
+    num_days = days_in(day)
+    until = month_micros * day.day // num_days
+    before = month_micros * (day.day - 1) // num_days
+    return num_seats * (until - before)

@@ -1,0 +1,1 @@
+"""Rating: usage and seats into the ledger, each once."""

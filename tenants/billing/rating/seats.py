@@ -1,0 +1,80 @@
+"""Seats into the ledger: each day that is over, with those who were members at its end."""
+
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import (
+    Booking,
+    Posting,
+    Source,
+    SourceKind,
+    book,
+    lock_billing,
+)
+from tenants.billing.periods import ONE_DAY, begins_at, month_to_book, utc_day
+from tenants.billing.plans.price_book import Price
+from tenants.billing.plans.queries import read_price_book
+from tenants.billing.pricing import cost_of_seats
+from tenants.billing.rating.tokens import open_month
+from tenants.models import BillingState, Membership, Subscription
+
+LINE: Final = "seats"
+MAX_DAYS: Final = 62  # in one transaction
+
+
+def book_seats(tenant_id: TenantId, *, now: datetime) -> int:
+    """The days that are over and not booked, MAX_DAYS at most; their number. Raises NotFound for a
+    tenant without a plan."""
+    with tenant(tenant_id):
+        state = lock_billing(tenant_id)
+        days = _days_due(state, now)
+        if not days:
+            return 0
+        prices = read_price_book(tenant_id)
+        for day in days:
+            price = prices.on(day)
+            if price is not None:
+                _book_day(state, day, price, now)
+        state.seats_booked_on = days[-1]
+        state.save(update_fields=["seats_booked_on"])
+    return len(days)
+
+
+def _days_due(state: BillingState, now: datetime) -> list[date]:
+    if state.seats_booked_on is None:
+        starts = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
+        first = starts.values_list("starts_on", flat=True)[0]
+    else:
+        first = state.seats_booked_on + ONE_DAY
+    num_days = min((utc_day(now) - first).days, MAX_DAYS)
+    return [first + timedelta(days=number) for number in range(num_days)]
+
+
+def _book_day(state: BillingState, day: date, price: Price, now: datetime) -> None:
+    num_seats = Membership.objects.filter(
+        tenant_id=state.tenant_id, created_at__lt=begins_at(day + ONE_DAY)
+    ).count()
+    micros = cost_of_seats(num_seats, day=day, month_micros=price.seat_month_micros)
+    if not num_seats:
+        return
+    booking = Booking(
+        source=Source(SourceKind.SEATS, day.isoformat()),
+        day=day,
+        month=month_to_book(day, open_month=open_month(state), now=now),
+        memo=f"Seats of {day.isoformat()}",
+        postings=[
+            Posting(Account.UNBILLED, micros),
+            Posting(
+                Account.SEATS,
+                -micros,
+                line=LINE,
+                quantity=num_seats,
+                running=num_seats,
+                price_micros=price.seat_month_micros,
+            ),
+        ],
+    )
+    book(state, booking, now=now)

@@ -1,0 +1,193 @@
+"""Tokens into the ledger: batch after batch of usage, each once.
+
+One transaction of the database reads the batches after the watermark, books them and moves the
+watermark: whoever is killed in it has done nothing. Who runs beside it waits for its lock and finds
+the watermark moved.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+from django.db.models import F, Sum
+from django.db.models.functions import Coalesce, Least, TruncDate
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import Tokens, cost_micros
+from caret.contracts.usage import Finish
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import (
+    Booking,
+    Posting,
+    Source,
+    SourceKind,
+    book,
+    lock_billing,
+)
+from tenants.billing.periods import month_to_book, next_month
+from tenants.billing.plans.price_book import Price
+from tenants.billing.plans.queries import read_price_book
+from tenants.billing.pricing import LINES, TokenLine, cost_of_more, quantity, unit_price
+from tenants.models import BillingState, LedgerEntry, Subscription, UsageRecord
+from tenants.usage.feed import last_batch
+
+MAX_BATCHES: Final = 500  # of usage in one transaction; some 64 entries each
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What somebody used on a day."""
+
+    day: date
+    user_id: UserId | None  # None: service keys
+    micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    num_batches: int
+    has_more: bool
+    spent: tuple[Spent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    day: date
+    user_id: UserId | None
+    tier: Tier
+    tokens: Tokens
+
+
+def rate_tokens(tenant_id: TenantId, *, now: datetime, max_batches: int = MAX_BATCHES) -> Rated:
+    """The next batches. Raises NotFound for a tenant without a plan."""
+    with tenant(tenant_id):
+        state = lock_billing(tenant_id)
+        newest = last_batch(tenant_id)
+        upto = min(newest, state.rated_batch + max_batches)
+        num_batches = upto - state.rated_batch
+        if num_batches <= 0:
+            return Rated(0, has_more=False)
+        spent = _rate(state, upto, now)
+        state.rated_batch = upto
+        state.save(update_fields=["rated_batch"])
+    return Rated(num_batches, upto < newest, spent)
+
+
+def open_month(state: BillingState) -> date:
+    """The first month that is not invoiced."""
+    if state.invoiced_month is not None:
+        return next_month(state.invoiced_month)
+    first = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
+    return first.values_list("starts_on", flat=True)[0].replace(day=1)
+
+
+def _rate(state: BillingState, upto: int, now: datetime) -> tuple[Spent, ...]:
+    used = _read_usage(state, upto)
+    prices = read_price_book(TenantId(str(state.tenant_id)))
+    days: defaultdict[date, list[_Used]] = defaultdict(list)
+    for each in used:
+        days[each.day].append(each)
+    spent: list[Spent] = []
+    for day, of_day in sorted(days.items()):
+        price = prices.on(day)
+        if price is None:
+            continue  # used before the tenant had a plan
+        source = Source(SourceKind.USAGE, f"{state.rated_batch + 1}-{upto}:{day.isoformat()}")
+        _book_day(state, source, day, _Priced(price, _sum(of_day)), now)
+        spent.extend(_spent(of_day, price))
+    return tuple(spent)
+
+
+def _read_usage(state: BillingState, upto: int) -> list[_Used]:
+    """Sums, by day, tier and user. One query."""
+    cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
+    rows = (
+        UsageRecord.objects.filter(
+            tenant_id=state.tenant_id,
+            batch__gt=state.rated_batch,
+            batch__lte=upto,
+            generated_tokens__gt=0,  # as billed_tokens says
+        )
+        .exclude(finish=Finish.ERROR)
+        .values("tier", "user_id", day=TruncDate("occurred_at"))
+        .annotate(
+            prompt=Sum("prompt_tokens"), cached=Sum(cached), generated=Sum("generated_tokens")
+        )
+        .order_by("day", "tier", "user_id")
+    )
+    return [_used(row) for row in rows]
+
+
+def _used(row: Mapping[str, Any]) -> _Used:
+    return _Used(
+        day=row["day"],
+        user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
+        tier=Tier(row["tier"]),
+        tokens=Tokens(row["prompt"] - row["cached"], row["cached"], row["generated"]),
+    )
+
+
+def _sum(used: list[_Used]) -> dict[Tier, Tokens]:
+    return {
+        tier: Tokens(
+            prompt=sum(each.tokens.prompt for each in used if each.tier is tier),
+            cached_prompt=sum(each.tokens.cached_prompt for each in used if each.tier is tier),
+            generated=sum(each.tokens.generated for each in used if each.tier is tier),
+        )
+        for tier in {each.tier for each in used}
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    price: Price
+    tokens: dict[Tier, Tokens]
+
+
+def _book_day(
+    state: BillingState, source: Source, day: date, priced: _Priced, now: datetime
+) -> None:
+    revenue = [
+        _posting(state, day, line, priced)
+        for line in LINES.values()
+        if quantity(line, priced.tokens)
+    ]
+    total = -sum(posting.amount_micros for posting in revenue)
+    booking = Booking(
+        source=source,
+        day=day,
+        month=month_to_book(day, open_month=open_month(state), now=now),
+        memo=f"Tokens of {day.isoformat()}",
+        postings=[Posting(Account.UNBILLED, total), *revenue],
+    )
+    book(state, booking, now=now)
+
+
+def _posting(state: BillingState, day: date, line: TokenLine, priced: _Priced) -> Posting:
+    num_tokens = quantity(line, priced.tokens)
+    price = unit_price(line, priced.price.tiers)
+    before = _running(state, day, line)
+    return Posting(
+        account=Account.TOKENS,
+        amount_micros=-cost_of_more(num_tokens, after=before, price=price),
+        line=line.code,
+        quantity=num_tokens,
+        running=before + num_tokens,
+        price_micros=price,
+    )
+
+
+def _running(state: BillingState, day: date, line: TokenLine) -> int:
+    found = LedgerEntry.objects.filter(tenant_id=state.tenant_id, day=day, line=line.code)
+    return found.order_by("-running").values_list("running", flat=True).first() or 0
+
+
+def _spent(used: list[_Used], price: Price) -> list[Spent]:
+    return [
+        Spent(each.day, each.user_id, cost_micros(price.tiers[each.tier], each.tokens))
+        for each in used
+    ]

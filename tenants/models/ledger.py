@@ -1,0 +1,93 @@
+"""The ledger: accounts, transactions, entries; all of them can be added to, never changed.
+
+The database itself sees to it that the entries of one INSERT balance, transaction by transaction,
+and that all of a transaction is in its one currency (the migration says how).
+"""
+
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class LedgerAccount(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "code", "currency")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    code = models.CharField(max_length=40)  # tenants.billing.ledger.accounts.Account
+    currency = models.CharField(max_length=3)
+
+    class Meta:
+        db_table = "tenants_ledger_account"
+        constraints: ClassVar = [
+            RowSecurity(name="ledger_account_tenant", privileges=APPEND_ONLY),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.code} in {self.currency}"
+
+
+class LedgerTransaction(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    # What it was booked for, once.
+    source_kind = models.CharField(max_length=16)
+    source_id = models.CharField(max_length=80)
+    currency = models.CharField(max_length=3)
+    day = models.DateField()  # of what was used; a late record has its own
+    month = models.DateField()  # in which it is billed; the first day names it
+    memo = models.CharField(max_length=200)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_ledger_transaction"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "source_kind", "source_id"], name="ledger_transaction_source"
+            ),
+            # The foreign key of the entries holds them to one currency.
+            models.UniqueConstraint(
+                fields=["tenant", "id", "currency"], name="ledger_transaction_currency"
+            ),
+            RowSecurity(name="ledger_transaction_tenant", privileges=APPEND_ONLY),
+        ]
+        indexes: ClassVar = [
+            # Reader: what an invoice is made of.
+            models.Index(fields=["tenant", "month"], name="ledger_transaction_month"),
+            # Reader: the pages of the ledger.
+            models.Index(fields=["tenant", "-created_at", "-id"], name="ledger_transaction_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source_kind} {self.source_id}"
+
+
+class LedgerEntry(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "transaction_id", "position")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    transaction_id = models.UUIDField()
+    position = models.PositiveSmallIntegerField()  # from 1
+    account = models.CharField(max_length=40)
+    currency = models.CharField(max_length=3)
+    amount_micros = models.BigIntegerField()  # above 0: debit; below 0: credit
+    line = models.CharField(max_length=40)  # what was used, e.g. fast.prompt; "": the other side
+    day = models.DateField()  # the transaction's
+    quantity = models.BigIntegerField()  # tokens or seats; 0 on the other side
+    running = models.BigIntegerField()  # the day's quantity of this line, this entry included
+    price_micros = models.BigIntegerField()  # for a million tokens, or a seat's month; else 0
+
+    class Meta:
+        db_table = "tenants_ledger_entry"
+        constraints: ClassVar = [
+            RowSecurity(name="ledger_entry_tenant", privileges=APPEND_ONLY),
+        ]
+        indexes: ClassVar = [
+            # Reader: rating, which goes on from the highest running total of a day's line.
+            models.Index(fields=["tenant", "day", "line", "-running"], name="ledger_entry_running"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.account} {self.amount_micros}"

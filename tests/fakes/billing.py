@@ -1,0 +1,63 @@
+"""Plans, and companies that have one."""
+
+import secrets
+from datetime import UTC, date, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import TierPrices
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import RequestId, TenantId, new_request_id
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.money import Currency
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.models import LedgerEntry, UsageRecord
+from tenants.usage.feed import next_batch
+from tests.cast import Company, Person, completion_fields
+
+START: Final = date(2026, 10, 1)
+NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
+# A million tokens: 0.15, 0.015 and 0.60 in the fast tier, ten times as much in the other.
+FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
+QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)
+TIERS: Final = {Tier.FAST: FAST, Tier.QUALITY: QUALITY}
+SEAT_MICROS: Final = 19_000_000
+
+
+def make_plan(*, currency: Currency = Currency.EUR, effective_on: date = date(2026, 1, 1)) -> str:
+    slug = f"team-{secrets.token_hex(4)}"
+    create_plan(slug=slug, name="Team", currency=currency, now=NOW)
+    add_price(plan=slug, new=NewPrice(effective_on, SEAT_MICROS, TIERS), now=NOW)
+    return slug
+
+
+def make_customer(company: Company, *, starts_on: date = START) -> str:
+    """`company` has a plan from that day on."""
+    plan = make_plan()
+    subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
+    return plan
+
+
+def use(company: Company, person: Person | None, at: datetime, **fields: Any) -> RequestId:
+    """A completion of that time, ingested as a batch of its own."""
+    request_id = new_request_id(now_ms=to_unix_ms(at))
+    with tenant(company.tenant_id):
+        UsageRecord.objects.create(
+            tenant_id=company.tenant_id,
+            occurred_at=at,
+            request_id=UUID(request_id),
+            user_id=None if person is None else person.user_id,
+            batch=next_batch(company.tenant_id),
+            **completion_fields(**fields),
+        )
+    return request_id
+
+
+def balances(tenant_id: TenantId) -> dict[str, int]:
+    """Of each account that is not even."""
+    totals: dict[str, int] = {}
+    with tenant(tenant_id):
+        for entry in LedgerEntry.objects.filter(tenant_id=tenant_id):
+            totals[entry.account] = totals.get(entry.account, 0) + entry.amount_micros
+    return {account: total for account, total in sorted(totals.items()) if total}

@@ -1,0 +1,292 @@
+"""Usage and seats reach the ledger once, in the right day and month, whatever happens meanwhile."""
+
+from datetime import UTC, date, datetime, timedelta
+from threading import Thread
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+import caret.celery  # noqa: F401  # registers the tasks
+from caret.contracts.spending import Tokens, cost_micros
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.plans.operations import NewPrice, add_price
+from tenants.billing.pricing import cost_of_tokens
+from tenants.billing.rating.clock import earlier_of
+from tenants.billing.rating.rate import rate
+from tenants.billing.rating.seats import book_seats
+from tenants.billing.rating.tokens import rate_tokens
+from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Membership, UsageRecord
+from tenants.tasks import rate_usage
+from tests.cast import ACME, Company, make_company
+from tests.fakes.billing import (
+    FAST,
+    NOW,
+    QUALITY,
+    SEAT_MICROS,
+    START,
+    TIERS,
+    balances,
+    make_customer,
+    use,
+)
+
+THIRD = datetime(2026, 10, 3, 12, tzinfo=UTC)
+USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
+
+
+@pytest.fixture
+def company() -> Company:
+    company = make_company("rated", ACME)
+    make_customer(company)
+    return company
+
+
+def lines(company: Company) -> dict[str, int]:
+    """Tokens in the ledger."""
+    found: dict[str, int] = {}
+    with tenant(company.tenant_id):
+        for entry in LedgerEntry.objects.exclude(line=""):
+            found[entry.line] = found.get(entry.line, 0) + entry.quantity
+    return found
+
+
+def months(company: Company) -> list[tuple[date, date]]:
+    with tenant(company.tenant_id):
+        found = LedgerTransaction.objects.filter(source_kind="usage").order_by("day", "created_at")
+        return [(row.day, row.month) for row in found]
+
+
+def test_a_completion_is_rated_by_its_kinds_of_tokens(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED)
+
+    rate_tokens(company.tenant_id, now=NOW)
+
+    assert lines(company) == {"fast.prompt": 20, "fast.cached_prompt": 1_880, "fast.generated": 12}
+    expected = (
+        cost_of_tokens(20, FAST.prompt)
+        + cost_of_tokens(1_880, FAST.cached_prompt)
+        + cost_of_tokens(12, FAST.generated)
+    )
+    assert balances(company.tenant_id) == {"revenue.tokens": -expected, "unbilled": expected}
+
+
+def test_rating_again_books_nothing_again(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED)
+    rate_tokens(company.tenant_id, now=NOW)
+    before = balances(company.tenant_id)
+
+    rated = rate_tokens(company.tenant_id, now=NOW)
+
+    assert rated.num_batches == 0
+    assert balances(company.tenant_id) == before
+
+
+def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
+    other = make_company("rated", ACME)
+    make_customer(other)
+    for minute in range(30):
+        at = THIRD + timedelta(minutes=minute)
+        use(company, company.developer, at, **USED)
+        use(other, other.developer, at, **USED)
+        rate_tokens(company.tenant_id, now=NOW)
+    rate_tokens(other.tenant_id, now=NOW)
+
+    assert balances(company.tenant_id) == balances(other.tenant_id)
+    assert lines(company) == lines(other)
+
+
+def test_a_worker_that_dies_while_rating_has_done_nothing(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED)
+
+    def dies() -> None:
+        with tenant(company.tenant_id):
+            rate_tokens(company.tenant_id, now=NOW)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dies()
+    assert balances(company.tenant_id) == {}
+
+    rate_tokens(company.tenant_id, now=NOW)
+
+    assert lines(company)["fast.generated"] == 12
+
+
+def test_two_workers_at_once_book_once(company: Company) -> None:
+    for minute in range(20):
+        use(company, company.developer, THIRD + timedelta(minutes=minute), **USED)
+
+    def works() -> None:
+        try:
+            for _ in range(25):
+                rate_tokens(company.tenant_id, now=NOW, max_batches=1)
+        finally:
+            connection.close()
+
+    workers = [Thread(target=works) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert lines(company)["fast.generated"] == 20 * 12
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"finish": "error", "error_code": "engine_failed"},
+        {"finish": "shed", "generated_tokens": 0, "cached_tokens": None},
+        {"finish": "superseded", "generated_tokens": 0, "cached_tokens": None},
+    ],
+)
+def test_what_failed_or_was_not_answered_is_not_paid_for(
+    company: Company, fields: dict[str, object]
+) -> None:
+    use(company, company.developer, THIRD, **fields)
+
+    rate_tokens(company.tenant_id, now=NOW)
+
+    assert balances(company.tenant_id) == {}
+
+
+def test_a_cache_that_was_not_told_counts_as_hit(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED | {"finish": "cancelled", "cached_tokens": None})
+
+    rate_tokens(company.tenant_id, now=NOW)
+
+    assert lines(company) == {"fast.cached_prompt": 1_900, "fast.generated": 12}
+
+
+def test_a_late_record_is_booked_in_the_open_month_with_its_own_day(company: Company) -> None:
+    with tenant(company.tenant_id):
+        BillingState.objects.update(invoiced_month=START)
+    use(company, company.developer, THIRD, **USED)
+
+    rate_tokens(company.tenant_id, now=datetime(2026, 11, 2, tzinfo=UTC))
+
+    assert months(company) == [(date(2026, 10, 3), date(2026, 11, 1))]
+
+
+def test_a_record_of_a_clock_that_ran_ahead_is_booked_in_the_present_month(
+    company: Company,
+) -> None:
+    use(company, company.developer, datetime(2031, 1, 1, tzinfo=UTC), **USED)
+
+    rate_tokens(company.tenant_id, now=NOW)
+
+    assert months(company) == [(date(2031, 1, 1), START)]
+
+
+def test_the_ends_of_a_month_are_two_days_of_two_months(company: Company) -> None:
+    november = datetime(2026, 11, 1, tzinfo=UTC)
+    use(company, company.developer, november - timedelta(milliseconds=1), **USED)
+    use(company, company.developer, november, **USED)
+
+    rate_tokens(company.tenant_id, now=november + timedelta(hours=1))
+
+    assert months(company) == [
+        (date(2026, 10, 31), date(2026, 10, 1)),
+        (date(2026, 11, 1), date(2026, 11, 1)),
+    ]
+
+
+def test_each_day_has_the_price_of_that_day() -> None:
+    company = make_company("rated", ACME)
+    plan = make_customer(company)
+    dearer = NewPrice(date(2026, 10, 25), SEAT_MICROS, dict.fromkeys(TIERS, QUALITY))
+    add_price(plan=plan, new=dearer, now=NOW)
+    for day in (24, 25):
+        at = datetime(2026, 10, day, 23, 59, tzinfo=UTC)
+        use(company, company.developer, at, prompt_tokens=0, cached_tokens=0, generated_tokens=50)
+
+    rate_tokens(company.tenant_id, now=NOW + timedelta(days=9))
+
+    with tenant(company.tenant_id):
+        booked = LedgerEntry.objects.exclude(line="").order_by("day")
+        assert [-entry.amount_micros for entry in booked] == [30, 300]
+
+
+def test_what_was_used_before_the_plan_is_free(company: Company) -> None:
+    use(company, company.developer, datetime(2026, 9, 30, 23, 59, tzinfo=UTC), **USED)
+
+    rated = rate_tokens(company.tenant_id, now=NOW)
+
+    assert rated.num_batches == 1
+    assert balances(company.tenant_id) == {}
+
+
+def test_who_spent_what_is_said_with_it(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED)
+    use(company, None, THIRD, **USED)
+
+    rated = rate_tokens(company.tenant_id, now=NOW)
+
+    cost = cost_micros(FAST, Tokens(20, 1_880, 12))
+    assert {(one.user_id, one.micros) for one in rated.spent} == {
+        (company.developer.user_id, cost),
+        (None, cost),
+    }
+
+
+def test_seats_are_booked_for_each_day_that_is_over(company: Company) -> None:
+    members_since(company, datetime(2026, 10, 2, 8, tzinfo=UTC))
+
+    num_days = book_seats(company.tenant_id, now=datetime(2026, 10, 5, 0, 0, tzinfo=UTC))
+
+    assert num_days == 4
+    with tenant(company.tenant_id):
+        booked = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [(entry.day.day, entry.quantity) for entry in booked] == [(2, 5), (3, 5), (4, 5)]
+
+
+def test_a_month_of_seats_costs_their_price(company: Company) -> None:
+    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+
+    book_seats(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
+
+    assert balances(company.tenant_id)["unbilled"] == 5 * SEAT_MICROS
+
+
+def test_a_day_of_seats_is_booked_once(company: Company) -> None:
+    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    book_seats(company.tenant_id, now=NOW)
+    before = balances(company.tenant_id)
+
+    assert book_seats(company.tenant_id, now=NOW) == 0
+    assert book_seats(company.tenant_id, now=NOW - timedelta(days=9)) == 0
+    assert balances(company.tenant_id) == before
+
+
+def test_a_clock_that_runs_ahead_of_the_databases_is_not_believed() -> None:
+    ahead = timezone.now() + timedelta(days=40)
+
+    assert earlier_of(ahead) < ahead - timedelta(days=39)
+    assert earlier_of(NOW) == NOW
+
+
+def test_the_task_rates_every_tenant_that_has_a_plan() -> None:
+    company = make_company("rated", ACME)
+    today = timezone.now().date()
+    make_customer(company, starts_on=today)
+    use(company, company.developer, timezone.now(), **USED)
+
+    rate_usage.apply().get()
+
+    assert lines(company)["fast.generated"] == 12
+
+
+def test_ingest_numbers_its_batches_for_rating(company: Company) -> None:
+    use(company, company.developer, THIRD)
+    use(company, company.developer, THIRD)
+
+    with tenant(company.tenant_id):
+        batches = set(UsageRecord.objects.values_list("batch", flat=True))
+    assert batches == {1, 2}
+    assert rate(company.tenant_id, now=NOW) == 2
+
+
+def members_since(company: Company, at: datetime) -> None:
+    with tenant(company.tenant_id):
+        Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=at)

@@ -1,0 +1,165 @@
+"""Prices: whole numbers, and the same sum however the parts fall."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import NOTHING, TierPrices, Tokens, billed_tokens, cost_micros
+from tenants.billing.money import divide_half_up, to_cents, whole_cents, write_amount, write_price
+from tenants.billing.periods import begins_at, days_in, month_to_book, next_month, utc_day
+from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
+from tenants.billing.pricing import cost_of_more, cost_of_seats, cost_of_tokens
+
+TOKENS = st.integers(0, 10**9)
+PRICES = st.integers(0, 10**9)
+DAYS = st.dates(date(2020, 1, 1), date(2099, 12, 31))
+NOVEMBER = date(2026, 11, 1)
+
+
+@given(st.lists(TOKENS, max_size=30), PRICES)
+def test_a_days_sum_does_not_depend_on_its_batches(batches: list[int], price: int) -> None:
+    booked, running = 0, 0
+    for num_tokens in batches:
+        booked += cost_of_more(num_tokens, after=running, price=price)
+        running += num_tokens
+
+    assert booked == cost_of_tokens(sum(batches), price)
+
+
+@given(TOKENS, TOKENS, PRICES)
+def test_more_tokens_never_cost_less(num_tokens: int, after: int, price: int) -> None:
+    assert cost_of_more(num_tokens, after=after, price=price) >= 0
+
+
+@given(TOKENS, PRICES)
+def test_a_rounded_price_is_off_by_half_a_micro_at_most(num_tokens: int, price: int) -> None:
+    assert abs(cost_of_tokens(num_tokens, price) * 1_000_000 - num_tokens * price) <= 500_000
+
+
+def test_a_half_micro_goes_up() -> None:
+    assert [cost_of_tokens(1, price) for price in (499_999, 500_000, 1_500_000)] == [0, 1, 2]
+
+
+@given(DAYS, st.integers(0, 10**9), st.integers(0, 1000))
+def test_a_whole_month_of_seats_costs_its_price_to_the_micro(
+    month: date, price: int, num_seats: int
+) -> None:
+    days = [month.replace(day=number + 1) for number in range(days_in(month))]
+
+    total = sum(cost_of_seats(num_seats, day=day, month_micros=price) for day in days)
+
+    assert total == num_seats * price
+
+
+@given(DAYS, st.integers(0, 10**9))
+def test_a_seats_days_differ_by_a_micro_at_most(day: date, price: int) -> None:
+    cost = cost_of_seats(1, day=day, month_micros=price)
+
+    assert 0 <= cost - price // days_in(day) <= 1
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_cents_are_the_nearest_and_halves_go_away_from_zero(micros: int) -> None:
+    cents = to_cents(micros)
+
+    assert abs(cents * 10_000 - micros) <= 5_000
+    assert to_cents(-micros) == -cents
+    assert whole_cents(whole_cents(micros)) == whole_cents(micros)
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "nearest"), [(5, 2, 3), (-5, 2, -3), (4, 3, 1), (5, 3, 2), (0, 7, 0)]
+)
+def test_division_rounds_to_the_nearest(dividend: int, divisor: int, nearest: int) -> None:
+    assert divide_half_up(dividend, divisor) == nearest
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(0, "0.00"), (1_234_500_000, "1,234.50"), (-50_000, "-0.05"), (-1_000_000, "-1.00")],
+)
+def test_an_amount_is_written_with_two_decimals(micros: int, text: str) -> None:
+    assert write_amount(micros) == text
+
+
+@pytest.mark.parametrize(("micros", "text"), [(150_000, "0.15"), (37_500, "0.0375"), (0, "0.00")])
+def test_a_price_is_written_with_the_decimals_it_has(micros: int, text: str) -> None:
+    assert write_price(micros) == text
+
+
+def test_what_the_engine_did_not_answer_is_not_paid_for() -> None:
+    assert billed_tokens(prompt=1_000, cached=None, generated=0) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("cached", "expected"), [(None, 0), (0, 100), (40, 60), (100, 0), (999, 0)]
+)
+def test_what_is_not_known_of_the_cache_counts_as_cached(cached: int | None, expected: int) -> None:
+    billed = billed_tokens(prompt=100, cached=cached, generated=1)
+
+    assert (billed.prompt, billed.prompt + billed.cached_prompt) == (expected, 100)
+
+
+@given(TOKENS, TOKENS, TOKENS, PRICES, PRICES, PRICES)
+def test_a_budget_counts_a_request_a_micro_early_at_most(
+    prompt: int, cached: int, generated: int, one: int, two: int, three: int
+) -> None:
+    cost = cost_micros(TierPrices(one, two, three), Tokens(prompt, cached, generated))
+
+    exact = prompt * one + cached * two + generated * three
+    assert exact <= cost * 1_000_000 < exact + 1_000_000
+
+
+@given(DAYS, DAYS, st.integers(0, 4_000_000_000))
+def test_what_is_booked_is_never_in_a_closed_month_nor_in_one_to_come(
+    day: date, opened: date, seconds: int
+) -> None:
+    opened, now = opened.replace(day=1), datetime.fromtimestamp(seconds, UTC)
+
+    month = month_to_book(day, open_month=opened, now=now)
+
+    assert month.day == 1
+    assert opened <= month <= max(opened, utc_day(now).replace(day=1))
+
+
+def test_the_last_microsecond_of_a_month_is_its_own() -> None:
+    last = begins_at(next_month(NOVEMBER)) - timedelta(microseconds=1)
+
+    assert utc_day(last) == date(2026, 11, 30)
+    assert utc_day(begins_at(next_month(NOVEMBER))) == date(2026, 12, 1)
+
+
+def _price(effective_on: date, seat: int) -> Price:
+    return Price(effective_on, seat, {tier: TierPrices(seat, seat, seat) for tier in Tier})
+
+
+def test_a_day_has_the_price_that_began_last() -> None:
+    book = PriceBook(
+        [
+            PlanPrices(
+                NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 11, 10), 2))
+            ),
+            PlanPrices(date(2026, 11, 20), "Company", (_price(date(2026, 1, 1), 3),)),
+        ]
+    )
+
+    days = [date(2026, 10, 31), NOVEMBER, *(NOVEMBER.replace(day=d) for d in (9, 10, 19, 20))]
+    found = [book.on(day) for day in days]
+
+    assert [None if price is None else price.seat_month_micros for price in found] == [
+        *(None, 1, 1, 2, 2, 3)
+    ]
+
+
+def test_gateways_are_told_todays_price_and_those_to_come() -> None:
+    book = PriceBook(
+        [PlanPrices(NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 12, 1), 2)))]
+    )
+
+    told = book.from_day_on(date(2026, 11, 21))
+
+    assert [prices.tiers[Tier.FAST].prompt for prices in told] == [1, 2]
+    assert told[1].effective_from_ms == int(datetime(2026, 12, 1, tzinfo=UTC).timestamp() * 1000)
