@@ -5,5 +5,6 @@ class TenantsConfig(AppConfig):
     name = "tenants"
 
     def ready(self) -> None:
-        # Registers the system check of the database role.
+        # They register the system checks of the database role and of the root keys.
         import caret.foundation.postgres.roles  # noqa: F401
+        import tenants.encryption.start  # noqa: F401

@@ -1,7 +1,7 @@
 """The worker's application: `celery -A caret.celery worker --beat`.
 
 Every task has a queue of its own in the table below. The worker does not start
-with a database role that row security would not bind.
+with a database role that row security would not bind, nor without the root keys.
 """
 
 import logging
@@ -68,18 +68,21 @@ app.conf.beat_schedule = {
 }
 
 
-class BoundRole(bootsteps.Step):  # type: ignore[misc]  # celery has no types
-    """Refuses to start a worker whose database role could pass the wall between tenants."""
+class FitToStart(bootsteps.Step):  # type: ignore[misc]  # celery has no types
+    """Refuses to start a worker whose database role could pass the wall between tenants, or that
+    could not open tenants' keys."""
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:
         # Imported here: settings are read once Celery has loaded them.
         from caret.foundation.postgres.roles import require_bound_role
+        from tenants.encryption.start import require_root_keys
 
         require_bound_role()
+        require_root_keys()
         super().__init__(parent, **kwargs)
 
 
-app.steps["worker"].add(BoundRole)
+app.steps["worker"].add(FitToStart)
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]  # Celery's only way to leave logging alone

@@ -9,6 +9,7 @@ from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
 from tenants.models.kept_answer import KeptAnswer
+from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
 from tenants.models.plan import Plan, PriceVersion
@@ -24,6 +25,7 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "BillingState",
+    "DataKey",
     "KeptAnswer",
     "LedgerAccount",
     "LedgerEntry",
@@ -34,9 +36,11 @@ __all__ = [
     "PolicyVersion",
     "PriceVersion",
     "RetrievalChunk",
+    "RootKeyUse",
     "SignedAuditHead",
     "Subscription",
     "Tenant",
+    "TenantKey",
     "UsageFeed",
     "UsageRecord",
     "User",

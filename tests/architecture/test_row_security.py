@@ -13,6 +13,7 @@ OUTSIDE = {
     "tenants_user": "signing in comes before a tenant is chosen",
     "tenants_plan": "the platform's price list; no tenant's",
     "tenants_price_version": "the platform's price list; no tenant's",
+    "keyring_root_key": "which root keys are in use, looked at when a process starts",
     "django_session": "holds who is signed in",
     "django_migrations": "Django's own",
     "django_content_type": "Django's own, not granted",

@@ -25,6 +25,8 @@ EMBEDDED = home_from_environment()
 
 DEBUG = env_bool("CARET_DEBUG", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
+# What wraps the tenants' keys: tenants.encryption.root_keys has the forms.
+ROOT_KEYS = env_list("CARET_ROOT_KEYS", "root-secret")
 SECRET_KEY = derive_key(ROOT_SECRET, "django/1").hex()
 # Raised to sign with a new key; those of the lower versions still verify what they signed.
 SIGNING_KEY_VERSION = env_int("CARET_SIGNING_KEY_VERSION", 1, low=1, high=1_000)

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from caret.foundation.environment import env_int, env_list, env_text
 from caret.foundation.logs import configure_logging
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
+from tenants.encryption.start import RootKeysUnfit, require_root_keys
 
 
 class Command(BaseCommand):
@@ -21,7 +22,8 @@ class Command(BaseCommand):
         configure_logging("console")
         try:
             require_bound_role()
-        except RoleTooStrong as error:
+            require_root_keys()
+        except (RoleTooStrong, RootKeysUnfit) as error:
             raise CommandError(str(error)) from error
         proxies = env_list("CARET_TRUSTED_PROXIES")
         uvicorn.run(

@@ -1,0 +1,100 @@
+"""The bytes: what is sealed with a data key, and keys wrapped by keys. Pure but for nonces.
+
+    sealed = 1 byte version | 16 bytes data key's id | 12 nonce | ciphertext | 16 tag
+
+The seal is bound to version|tenant|table|column|row|data key: moved to another tenant, table,
+column or row, or given another key's id, it does not open. A wrapped key is bound to its own place
+likewise, so a key's row that was moved to another tenant or scope is of no use either.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from caret.foundation.ids import TenantId
+from caret.foundation.sealing import SealBroken, seal, unseal
+
+KEY_BYTES: Final = 32
+FINGERPRINT_BYTES: Final = 16
+_VERSION: Final = 1
+_ID_BYTES: Final = 16
+_HEADER_BYTES: Final = 1 + _ID_BYTES
+_WITNESS: Final = b"caret witness"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something sealed is kept; it opens nowhere else."""
+
+    table: str  # or another store's name
+    column: str
+    row: str  # its id
+
+    def __post_init__(self) -> None:
+        # The parts are joined by it: two places must not read the same.
+        assert "|" not in f"{self.table}{self.column}{self.row}"
+
+
+def new_key() -> bytes:
+    return os.urandom(KEY_BYTES)
+
+
+def fingerprint(key: bytes) -> bytes:
+    """Names a key of 256 random bits and reveals nothing of it."""
+    return hashlib.sha256(b"caret key fingerprint|" + key).digest()[:FINGERPRINT_BYTES]
+
+
+def seal_at(place: Place, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes) -> bytes:
+    bound_to = _binding(place, tenant_id, key_id)
+    return bytes([_VERSION]) + key_id.bytes + seal(key, data, bound_to=bound_to)
+
+
+def unseal_at(place: Place, sealed: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
+    """Raises SealBroken."""
+    bound_to = _binding(place, tenant_id, data_key_id(sealed))
+    return unseal(key, sealed[_HEADER_BYTES:], bound_to=bound_to)
+
+
+def data_key_id(sealed: bytes) -> UUID:
+    """Raises SealBroken for what is no seal of ours."""
+    if len(sealed) < _HEADER_BYTES or sealed[0] != _VERSION:
+        raise SealBroken
+    return UUID(bytes=sealed[1:_HEADER_BYTES])
+
+
+def wrap_data_key(key: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:
+    return seal(tenant_key, key, bound_to=bound_to.encode())
+
+
+def unwrap_data_key(wrapped: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:
+    """Raises SealBroken."""
+    return unseal(tenant_key, wrapped, bound_to=bound_to.encode())
+
+
+def tenant_key_place(tenant_id: TenantId, key_id: UUID) -> str:
+    """What a wrapped tenant key is bound to."""
+    return f"{_VERSION}|{tenant_id}|keyring_tenant_key|{key_id}"
+
+
+def data_key_place(tenant_id: TenantId, *, scope: str, key_id: UUID, tenant_key_id: UUID) -> str:
+    """What a wrapped data key is bound to. The scope is last: it may hold any character."""
+    return f"{_VERSION}|{tenant_id}|keyring_data_key|{key_id}|{tenant_key_id}|{scope}"
+
+
+def make_witness(key: bytes, key_id: UUID) -> bytes:
+    """Opened by this key alone; kept to show, once the key is destroyed, that nothing opens it."""
+    return seal(key, _WITNESS, bound_to=key_id.bytes)
+
+
+def opens_witness(key: bytes, witness: bytes, key_id: UUID) -> bool:
+    try:
+        return unseal(key, witness, bound_to=key_id.bytes) == _WITNESS
+    except SealBroken:
+        return False
+
+
+def _binding(place: Place, tenant_id: TenantId, key_id: UUID) -> bytes:
+    parts = (_VERSION, tenant_id, place.table, place.column, place.row, key_id)
+    return "|".join(map(str, parts)).encode()

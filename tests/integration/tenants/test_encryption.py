@@ -1,0 +1,313 @@
+"""What is sealed for a tenant opens for that tenant, at its place, until its key is shredded."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from django.db import DataError, ProgrammingError, connection, transaction
+from django.utils import timezone
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.sealing import SealBroken
+from tenants.encryption.envelope import Place
+from tenants.encryption.errors import KeyDestroyed
+from tenants.encryption.held import held_keys
+from tenants.encryption.operations import seal_for, shred_scope, shred_tenant
+from tenants.encryption.queries import find_evidence, open_sealed
+from tenants.models import DataKey, TenantKey
+from tests.cast import Company, make_company
+
+ROOT = Path(__file__).resolve().parents[3]
+PLACE = Place(table="telemetry", column="content", row="7")
+ADA, BOB = "user:ada", "user:bob"
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", {})
+
+
+@pytest.fixture
+def globex() -> Company:
+    return make_company("globex", {})
+
+
+def seal(company: Company, scope: str = ADA) -> bytes:
+    return seal_for(company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now())
+
+
+def opened(company: Company, sealed: bytes, place: Place = PLACE) -> bytes:
+    return open_sealed(company.tenant_id, place=place, sealed=sealed)
+
+
+def test_what_was_sealed_is_opened(acme: Company) -> None:
+    sealed = seal(acme)
+
+    assert b"planted" not in sealed
+    assert opened(acme, sealed) == b"planted text"
+
+
+def test_a_scope_has_one_key_and_each_scope_its_own(acme: Company) -> None:
+    for scope in (ADA, ADA, BOB):
+        seal(acme, scope)
+
+    assert [each.scope for each in find_evidence(tenant_id=acme.tenant_id)] == [ADA, BOB]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        replace(PLACE, row="8"),
+        replace(PLACE, column="name"),
+        replace(PLACE, table="exports"),
+    ],
+)
+def test_what_was_moved_within_the_tenant_does_not_open(acme: Company, place: Place) -> None:
+    sealed = seal(acme)
+
+    with pytest.raises(SealBroken):
+        opened(acme, sealed, place)
+
+
+def test_a_row_that_was_moved_to_another_tenant_does_not_open(
+    acme: Company, globex: Company
+) -> None:
+    sealed = seal(acme)
+    seal(globex)
+
+    with pytest.raises(SealBroken):
+        opened(globex, sealed)
+
+
+def test_a_key_that_was_moved_to_another_tenant_with_it_opens_nothing_either(
+    acme: Company, globex: Company
+) -> None:
+    sealed = seal(acme)
+    seal(globex, BOB)
+    with tenant(acme.tenant_id):
+        stolen = DataKey.objects.get(scope=ADA)
+    with tenant(globex.tenant_id):
+        own = TenantKey.objects.get()
+        DataKey.objects.create(
+            tenant_id=globex.tenant_id,
+            id=stolen.id,
+            tenant_key_id=own.id,
+            scope=stolen.scope,
+            wrapped=stolen.wrapped,
+            fingerprint=stolen.fingerprint,
+            witness=stolen.witness,
+            created_at=stolen.created_at,
+        )
+
+    with pytest.raises(SealBroken):
+        opened(globex, sealed)
+
+
+def test_a_wrapped_key_that_was_put_into_another_scope_opens_nothing(acme: Company) -> None:
+    seal(acme, ADA)
+    sealed = seal(acme, BOB)
+    with tenant(acme.tenant_id):
+        ada = DataKey.objects.get(scope=ADA)
+        DataKey.objects.filter(scope=BOB).update(wrapped=ada.wrapped)
+
+    with pytest.raises(SealBroken):
+        opened(acme, sealed)
+
+
+def test_a_shredded_scope_opens_nothing_and_the_others_stay(acme: Company) -> None:
+    ada, bob = seal(acme, ADA), seal(acme, BOB)
+
+    shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+
+    assert [each.scope for each in shredded] == [ADA]
+    with pytest.raises(KeyDestroyed):
+        opened(acme, ada)
+    assert opened(acme, bob) == b"planted text"
+
+
+def test_shredding_leaves_the_neighbours_scope_of_the_same_name(
+    acme: Company, globex: Company
+) -> None:
+    seal(acme)
+    sealed = seal(globex)
+
+    shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+
+    assert opened(globex, sealed) == b"planted text"
+
+
+def test_what_is_sealed_after_shredding_has_a_new_key(acme: Company) -> None:
+    old = seal(acme)
+    shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+
+    new = seal(acme)
+
+    assert opened(acme, new) == b"planted text"
+    with pytest.raises(KeyDestroyed):
+        opened(acme, old)
+
+
+def test_a_shredded_tenant_opens_nothing_and_seals_nothing_any_more(acme: Company) -> None:
+    sealed = seal(acme)
+
+    shredded = shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
+
+    assert [each.scope for each in shredded] == [ADA, None]
+    with pytest.raises(KeyDestroyed):
+        opened(acme, sealed)
+    for scope in (ADA, BOB):
+        with pytest.raises(KeyDestroyed):
+            seal(acme, scope)
+
+
+def test_no_wrapped_key_is_left_of_a_shredded_tenant(acme: Company, globex: Company) -> None:
+    seal(acme)
+    seal(globex)
+
+    shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
+
+    assert _num_wrapped(acme.tenant_id) == 0
+    assert _num_wrapped(globex.tenant_id) == 2
+
+
+def test_a_tombstone_shows_that_nothing_is_opened_any_more(acme: Company) -> None:
+    seal(acme)
+    (before,) = find_evidence(tenant_id=acme.tenant_id, scope=ADA)
+
+    (shredded,) = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+
+    (after,) = find_evidence(tenant_id=acme.tenant_id, scope=ADA)
+    assert (before.opens, before.destroyed_at) == (True, None)
+    assert after.opens is False
+    assert after.destroyed_at is not None
+    assert shredded.fingerprint == before.fingerprint == after.fingerprint
+
+
+def test_a_key_that_came_back_from_a_backup_is_seen_to_open(acme: Company) -> None:
+    """The check of a certificate must be able to fail."""
+    seal(acme)
+    with tenant(acme.tenant_id):
+        held = DataKey.objects.get(scope=ADA).wrapped
+    shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+
+    with tenant(acme.tenant_id):
+        DataKey.objects.filter(scope=ADA).update(wrapped=held, destroyed_at=None)
+
+    assert [each.opens for each in find_evidence(tenant_id=acme.tenant_id)] == [True]
+
+
+_OTHER_PROCESS = """
+import sys, django
+django.setup()
+from tenants.encryption.envelope import Place
+from tenants.encryption.errors import KeyDestroyed
+from tenants.encryption.queries import open_sealed
+tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
+for _ in range(2):
+    try:
+        print(open_sealed(tenant_id, place=Place("telemetry", "content", "7"), sealed=sealed))
+    except KeyDestroyed:
+        print("destroyed")
+    sys.stdout.flush()
+    sys.stdin.readline()
+"""
+
+
+def _scope_of(company: Company) -> None:
+    shred_scope(tenant_id=company.tenant_id, scope=ADA, now=timezone.now())
+
+
+def _all_of(company: Company) -> None:
+    shred_tenant(tenant_id=company.tenant_id, now=timezone.now())
+
+
+@pytest.mark.parametrize("shred", [_scope_of, _all_of])
+def test_another_process_that_has_opened_it_before_opens_it_no_more(
+    acme: Company, shred: Callable[[Company], None]
+) -> None:
+    arguments = [acme.tenant_id, seal(acme).hex()]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+    with subprocess.Popen(
+        [sys.executable, "-c", _OTHER_PROCESS, *arguments],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        before = process.stdout.readline().strip()
+        shred(acme)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        after = process.stdout.readline().strip()
+        process.stdin.close()
+
+    assert (before, after) == ("b'planted text'", "destroyed")
+
+
+def test_this_process_forgets_a_shredded_tenants_key(acme: Company) -> None:
+    seal(acme)
+    with tenant(acme.tenant_id):
+        key_id = TenantKey.objects.get().id
+    held = held_keys.get(key_id)
+
+    shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
+
+    assert held is not None
+    assert held_keys.get(key_id) is None
+
+
+def test_what_was_shredded_in_a_transaction_that_fails_still_opens(acme: Company) -> None:
+    sealed = seal(acme)
+
+    with transaction.atomic():
+        shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+        transaction.set_rollback(True)
+
+    assert opened(acme, sealed) == b"planted text"
+
+
+def test_first_seals_at_once_make_one_key(acme: Company) -> None:
+    sealed: list[bytes] = []
+
+    def first() -> None:
+        sealed.append(seal(acme))
+        connection.close()
+
+    threads = [Thread(target=first) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [opened(acme, each) for each in sealed] == [b"planted text"] * 6
+    assert len(find_evidence(tenant_id=acme.tenant_id)) == 1
+
+
+@pytest.mark.parametrize("model", [TenantKey, DataKey])
+def test_keys_are_never_deleted(acme: Company, model: type[TenantKey | DataKey]) -> None:
+    seal(acme)
+
+    with pytest.raises(ProgrammingError, match="permission denied"), tenant(acme.tenant_id):
+        model.objects.all().delete()
+
+
+def test_without_a_tenant_no_key_is_seen(acme: Company, globex: Company) -> None:
+    seal(acme)
+
+    with tenant(globex.tenant_id):
+        assert (TenantKey.objects.count(), DataKey.objects.count()) == (0, 0)
+    with pytest.raises((ProgrammingError, DataError)), transaction.atomic():
+        DataKey.objects.count()
+
+
+def _num_wrapped(tenant_id: TenantId) -> int:
+    with tenant(tenant_id):
+        return sum(model.objects.exclude(wrapped=None).count() for model in (TenantKey, DataKey))

@@ -1,0 +1,336 @@
+"""Keys of keys are replaced while everything goes on; what was sealed before still opens."""
+
+import secrets
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import boto3
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
+from django.utils import timezone
+from moto import mock_aws
+from pytest_django import Settings
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption import making, rotation
+from tenants.encryption.envelope import Place
+from tenants.encryption.errors import KeyDestroyed, RootKeyMissing
+from tenants.encryption.held import held_keys
+from tenants.encryption.operations import seal_for, shred_scope, shred_tenant
+from tenants.encryption.queries import open_sealed
+from tenants.encryption.root_keys import root_keys
+from tenants.encryption.rotation import Rotated, retire_root_keys, rotate_tenant
+from tenants.encryption.start import find_faults
+from tenants.models import AuditEntry, DataKey, RootKeyUse, TenantKey
+from tests.cast import Company, make_company
+
+PLACE = Place(table="telemetry", column="content", row="7")
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", {})
+
+
+@pytest.fixture
+def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
+    """The name of another root key; what it has wrapped is wrapped by the first one afterwards."""
+    file = tmp_path / "root"
+    file.write_text(secrets.token_hex(32))
+    name = f"file:{file}"
+    yield name
+    put_in_force(settings, "root-secret", name)
+    call_command("rotate_keys", stdout=StringIO())
+    assert not RootKeyUse.objects.filter(id=key_id(settings, name), retired_at=None).exists()
+
+
+def put_in_force(settings: Settings, *names: str) -> None:
+    settings.ROOT_KEYS = list(names)
+    forget_held()
+
+
+def forget_held() -> None:
+    """As a process that has just started."""
+    for key in list(held_keys._keys):
+        held_keys.drop(key)
+
+
+def key_id(settings: Settings, name: str) -> str:
+    put_in_force(settings, name)
+    return root_keys().current.id
+
+
+def seal(company: Company, scope: str = "user:ada") -> bytes:
+    return seal_for(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
+
+
+def opened(company: Company, sealed: bytes) -> bytes:
+    return open_sealed(company.tenant_id, place=PLACE, sealed=sealed)
+
+
+def rotate(company: Company, *, replacing: bool = False) -> Rotated:
+    now = timezone.now()
+    return rotate_tenant(
+        tenant_id=company.tenant_id, now=now, older_than=now if replacing else None
+    )
+
+
+def test_tenants_keys_move_to_a_new_root_key(
+    acme: Company, settings: Settings, new_root_key: str
+) -> None:
+    sealed = seal(acme)
+    put_in_force(settings, new_root_key, "root-secret")
+
+    done = rotate(acme)
+
+    put_in_force(settings, new_root_key)
+    assert done == Rotated(tenant_keys=1)
+    assert opened(acme, sealed) == b"text"
+    assert opened(acme, seal(acme, "user:bob")) == b"text"
+
+
+def test_the_old_root_key_opens_nothing_afterwards(
+    acme: Company, settings: Settings, new_root_key: str
+) -> None:
+    sealed = seal(acme)
+    put_in_force(settings, new_root_key, "root-secret")
+    rotate(acme)
+
+    put_in_force(settings, "root-secret")
+
+    with pytest.raises(RootKeyMissing):
+        opened(acme, sealed)
+
+
+def test_before_rotation_a_new_root_key_alone_opens_nothing(
+    acme: Company, settings: Settings, new_root_key: str
+) -> None:
+    sealed = seal(acme)
+
+    put_in_force(settings, new_root_key)
+
+    with pytest.raises(RootKeyMissing):
+        opened(acme, sealed)
+    assert any("CARET_ROOT_KEYS" in fault for fault in find_faults())
+
+
+def test_a_root_key_that_wraps_nothing_any_more_may_be_taken_away(
+    acme: Company, settings: Settings, new_root_key: str
+) -> None:
+    new_id = key_id(settings, new_root_key)
+    put_in_force(settings, new_root_key, "root-secret")
+    seal(acme)
+    used = retire_root_keys(now=timezone.now())
+    put_in_force(settings, "root-secret", new_root_key)
+
+    call_command("rotate_keys", "--tenant", acme.slug, stdout=(told := StringIO()))
+
+    assert new_id not in used
+    assert f"{new_id} wraps nothing any more" in told.getvalue()
+    put_in_force(settings, "root-secret")
+    assert find_faults() == []
+
+
+def test_rotating_to_a_kms_key_and_back(
+    acme: Company, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    sealed = seal(acme)
+    with mock_aws():
+        kms = f"kms:{boto3.client('kms').create_key()['KeyMetadata']['KeyId']}"
+        put_in_force(settings, kms, "root-secret")
+        there = rotate(acme)
+        put_in_force(settings, kms)
+        opened_there = opened(acme, sealed)
+        put_in_force(settings, "root-secret", kms)
+        back = rotate(acme)
+        retire_root_keys(now=timezone.now())
+
+    put_in_force(settings, "root-secret")
+    assert (there, back) == (Rotated(tenant_keys=1), Rotated(tenant_keys=1))
+    assert opened_there == opened(acme, sealed) == b"text"
+    assert find_faults() == []
+
+
+def test_a_new_tenant_key_wraps_all_data_keys_and_the_old_one_is_destroyed(acme: Company) -> None:
+    sealed = [seal(acme, scope) for scope in ("user:ada", "user:bob", "day:2026-11-21")]
+
+    done = rotate(acme, replacing=True)
+
+    assert done == Rotated(new_tenant_keys=1, data_keys=3)
+    assert [opened(acme, each) for each in sealed] == [b"text"] * 3
+    with tenant(acme.tenant_id):
+        old, new = TenantKey.objects.order_by("created_at")
+        assert old.wrapped is None
+        assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {new.id}
+
+
+def test_what_was_shredded_stays_shredded(acme: Company) -> None:
+    sealed = seal(acme)
+    seal(acme, "user:bob")
+    shred_scope(tenant_id=acme.tenant_id, scope="user:ada", now=timezone.now())
+
+    done = rotate(acme, replacing=True)
+
+    assert done.data_keys == 1
+    with pytest.raises(KeyDestroyed):
+        opened(acme, sealed)
+
+
+def test_a_shredded_tenant_gets_no_new_key(acme: Company) -> None:
+    seal(acme)
+    shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
+
+    assert rotate(acme, replacing=True) == Rotated()
+
+
+def test_rotation_that_was_killed_is_finished_by_the_next_run(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = [seal(acme, f"user:{number}") for number in range(5)]
+    monkeypatch.setattr(rotation, "BATCH", 2)
+    rewrap, calls = rotation._rewrap_data_key, list[object]()
+
+    def killed_at_the_fourth(row: DataKey, in_force: TenantKey) -> None:
+        calls.append(row)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        rewrap(row, in_force)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rotation, "_rewrap_data_key", killed_at_the_fourth)
+        with pytest.raises(KeyboardInterrupt):
+            rotate(acme, replacing=True)
+    between = [opened(acme, each) for each in sealed]
+
+    done = rotate(acme)
+
+    assert done == Rotated(data_keys=3)  # the first batch of two was whole
+    assert between == [opened(acme, each) for each in sealed] == [b"text"] * 5
+
+
+def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> None:
+    stop, failures = Event(), list[BaseException]()
+
+    def work() -> None:
+        number = 0
+        try:
+            while not stop.is_set():
+                number += 1
+                assert opened(acme, seal(acme, f"user:{number}")) == b"text"
+        except BaseException as failure:  # noqa: BLE001  # told by the test
+            failures.append(failure)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        rotate(acme, replacing=True)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    rotate(acme)
+
+    assert failures == []
+    with tenant(acme.tenant_id):
+        alive = TenantKey.objects.exclude(wrapped=None).get()
+        assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {alive.id}
+
+
+def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(acme)
+    make, outcome = making._make_data_key, list[str]()
+
+    def rotate_elsewhere() -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '100ms'")
+            rotate(acme, replacing=True)
+            outcome.append("rotated")
+        except OperationalError:
+            outcome.append("waited")
+        finally:
+            connection.close()
+
+    def make_while_another_rotates(*args: Any) -> DataKey:
+        thread = Thread(target=rotate_elsewhere)
+        thread.start()
+        thread.join()
+        return make(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "_make_data_key", make_while_another_rotates)
+        sealed = seal(acme, "user:bob")
+    rotate(acme, replacing=True)
+
+    assert outcome == ["waited"]
+    assert opened(acme, sealed) == b"text"
+
+
+def test_a_neighbours_keys_stay_as_they_are(acme: Company) -> None:
+    globex = make_company("globex", {})
+    sealed = seal(globex)
+    with tenant(globex.tenant_id):
+        before = list(TenantKey.objects.values_list("id", "wrapped"))
+
+    rotate(acme, replacing=True)
+
+    with tenant(globex.tenant_id):
+        assert list(TenantKey.objects.values_list("id", "wrapped")) == before
+    assert opened(globex, sealed) == b"text"
+
+
+def test_each_replacement_is_in_the_tenants_trail_without_a_key(acme: Company) -> None:
+    seal(acme)
+
+    rotate(acme, replacing=True)
+
+    with tenant(acme.tenant_id):
+        entry = AuditEntry.objects.get(action="encryption.tenant_key_replaced")
+        old, new = TenantKey.objects.order_by("created_at")
+    assert (entry.before, entry.after) == ({"tenant_key": str(old.id)}, {"tenant_key": str(new.id)})
+
+
+def test_the_command_replaces_what_is_old_enough(acme: Company) -> None:
+    seal(acme)
+    told = [StringIO(), StringIO()]
+
+    for days, output in zip(("1", "0"), told, strict=True):
+        call_command(
+            "rotate_keys", "--tenant", acme.slug, "--replace-older-than", days, stdout=output
+        )
+
+    assert "0 tenant keys rewrapped, 0 new, 0 data keys" in told[0].getvalue()
+    assert "0 tenant keys rewrapped, 1 new, 1 data keys" in told[1].getvalue()
+
+
+def test_the_command_names_the_tenants_that_it_left(
+    acme: Company, settings: Settings, new_root_key: str
+) -> None:
+    seal(acme)
+    put_in_force(settings, new_root_key)
+
+    with pytest.raises(CommandError, match=acme.slug):
+        call_command(
+            "rotate_keys", "--tenant", acme.slug, stdout=StringIO(), stderr=(told := StringIO())
+        )
+
+    assert "CARET_ROOT_KEYS names no key" in told.getvalue()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--tenant", "nobody-at-all"], ["--replace-older-than", "-1"]]
+)
+def test_the_command_refuses_what_makes_no_sense(arguments: list[str]) -> None:
+    with pytest.raises(CommandError):
+        call_command("rotate_keys", *arguments, stdout=StringIO())

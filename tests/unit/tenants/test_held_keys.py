@@ -1,0 +1,59 @@
+"""Tenants' keys are held for a minute, and no longer."""
+
+from uuid import UUID
+
+from tenants.encryption.held import HOLD_S, MAX_HELD, HeldKeys
+from tests.fakes.clock import FakeClock
+
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+
+
+def make(clock: FakeClock) -> HeldKeys:
+    held = HeldKeys(clock.monotonic_s)
+    held.put(FIRST, b"key")
+    return held
+
+
+def test_a_key_is_held() -> None:
+    assert make(FakeClock()).get(FIRST) == b"key"
+
+
+def test_another_key_is_not() -> None:
+    assert make(FakeClock()).get(SECOND) is None
+
+
+def test_after_a_minute_it_is_forgotten() -> None:
+    clock = FakeClock()
+    held = make(clock)
+
+    clock.pass_s(HOLD_S)
+
+    assert held.get(FIRST) is None
+
+
+def test_what_nobody_asks_for_is_forgotten_with_the_next_question() -> None:
+    clock = FakeClock()
+    held = make(clock)
+    clock.pass_s(HOLD_S)
+
+    held.get(SECOND)
+
+    assert not held._keys
+
+
+def test_a_dropped_key_is_gone() -> None:
+    held = make(FakeClock())
+
+    held.drop(FIRST)
+
+    assert held.get(FIRST) is None
+
+
+def test_the_oldest_goes_when_there_are_too_many() -> None:
+    held = make(FakeClock())
+
+    for number in range(MAX_HELD):
+        held.put(UUID(int=100 + number), b"")
+
+    assert held.get(FIRST) is None
+    assert held.get(UUID(int=100)) == b""

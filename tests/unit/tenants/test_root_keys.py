@@ -1,0 +1,167 @@
+"""Root keys: what the setting may name, and what opens by which."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from caret.foundation.environment import BadSetting
+from caret.foundation.sealing import SealBroken
+from tenants.encryption.aws_kms import KmsRootKey, open_kms_root_key
+from tenants.encryption.errors import RootKeyMissing, RootKeyUnavailable
+from tenants.encryption.root_keys import RootKey, SecretRootKey, read_root_keys
+from tests.fakes.tenants import ROOT_SECRET
+
+KEY = bytes(range(32))
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with mock_aws():
+        yield
+
+
+def make_kms_key(alias: str = "") -> str:
+    client = boto3.client("kms")
+    key_id: str = client.create_key()["KeyMetadata"]["KeyId"]
+    if alias:
+        client.create_alias(AliasName=alias, TargetKeyId=key_id)
+    return key_id
+
+
+@pytest.fixture(params=["secret", "kms"])
+def root_key(request: pytest.FixtureRequest, aws: None) -> RootKey:
+    if request.param == "kms":
+        return open_kms_root_key(make_kms_key())
+    return SecretRootKey(ROOT_SECRET)
+
+
+def test_what_was_wrapped_is_unwrapped(root_key: RootKey) -> None:
+    wrapped = root_key.wrap(KEY, bound_to="here")
+
+    assert KEY not in wrapped
+    assert root_key.unwrap(wrapped, bound_to="here") == KEY
+
+
+def test_what_was_moved_is_not_unwrapped(root_key: RootKey) -> None:
+    wrapped = root_key.wrap(KEY, bound_to="here")
+
+    with pytest.raises(SealBroken):
+        root_key.unwrap(wrapped, bound_to="there")
+
+
+def test_what_was_changed_is_not_unwrapped(root_key: RootKey) -> None:
+    wrapped = bytearray(root_key.wrap(KEY, bound_to="here"))
+    wrapped[-1] ^= 1
+
+    with pytest.raises(SealBroken):
+        root_key.unwrap(bytes(wrapped), bound_to="here")
+
+
+def test_another_kms_key_unwraps_nothing(aws: None) -> None:
+    wrapped = open_kms_root_key(make_kms_key()).wrap(KEY, bound_to="here")
+
+    # KMS says that it is the wrong key; moto, that the access is denied.
+    with pytest.raises((SealBroken, RootKeyUnavailable)):
+        open_kms_root_key(make_kms_key()).unwrap(wrapped, bound_to="here")
+
+
+def test_a_kms_key_is_known_by_its_arn_whatever_its_alias(aws: None) -> None:
+    key_id = make_kms_key("alias/caret")
+
+    opened = open_kms_root_key("alias/caret")
+
+    assert opened.id == open_kms_root_key(key_id).id
+    assert opened.id.startswith("kms:arn:aws:kms:eu-central-1:")
+
+
+def test_a_kms_key_that_is_not_there_is_unavailable(aws: None) -> None:
+    with pytest.raises(RootKeyUnavailable, match="NotFoundException"):
+        open_kms_root_key("alias/nobody")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("IncorrectKeyException", SealBroken),
+        ("InvalidCiphertextException", SealBroken),
+        ("DisabledException", RootKeyUnavailable),
+        ("KMSInvalidStateException", RootKeyUnavailable),
+        ("AccessDeniedException", RootKeyUnavailable),
+    ],
+)
+def test_what_kms_refuses_is_broken_or_unavailable(
+    aws: None, code: str, error: type[Exception]
+) -> None:
+    client = boto3.client("kms")
+
+    with Stubber(client) as stubber:
+        stubber.add_client_error("decrypt", code)
+        with pytest.raises(error):
+            KmsRootKey(client, "arn").unwrap(b"wrapped", bound_to="here")
+
+
+def test_without_credentials_a_kms_key_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+
+    with pytest.raises(RootKeyUnavailable, match="NoCredentialsError"):
+        open_kms_root_key("alias/caret")
+
+
+def test_the_first_wraps_and_all_unwrap(tmp_path: Path) -> None:
+    file = tmp_path / "root"
+    file.write_text(secrets.token_hex(32) + "\n")
+
+    found = read_root_keys((f"file:{file}", "root-secret"), ROOT_SECRET)
+
+    assert found.current.id != SecretRootKey(ROOT_SECRET).id
+    assert (
+        found.of(SecretRootKey(ROOT_SECRET).id).unwrap(
+            SecretRootKey(ROOT_SECRET).wrap(KEY, bound_to="here"), bound_to="here"
+        )
+        == KEY
+    )
+
+
+def test_a_key_that_is_not_named_is_missing() -> None:
+    found = read_root_keys(("root-secret",), ROOT_SECRET)
+
+    with pytest.raises(RootKeyMissing, match="secret:0000"):
+        found.of("secret:0000")
+
+
+def test_a_kms_key_can_be_named(aws: None) -> None:
+    found = read_root_keys((f"kms:{make_kms_key()}",), ROOT_SECRET)
+
+    assert isinstance(found.current, KmsRootKey)
+
+
+@pytest.mark.parametrize("name", ["", "secret", "kms:", "file:", "vault:x", "file:/no/such/file"])
+def test_what_names_no_root_key_is_refused(name: str) -> None:
+    with pytest.raises(BadSetting, match="CARET_ROOT_KEYS"):
+        read_root_keys((name,), ROOT_SECRET)
+
+
+def test_no_root_key_at_all_is_refused() -> None:
+    with pytest.raises(BadSetting, match="CARET_ROOT_KEYS"):
+        read_root_keys((), ROOT_SECRET)
+
+
+@pytest.mark.parametrize("text", ["", "ab", "x" * 64, secrets.token_hex(31)])
+def test_a_file_without_a_root_key_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "root"
+    file.write_text(text)
+
+    with pytest.raises(BadSetting, match="64 hex digits") as caught:
+        read_root_keys((f"file:{file}",), ROOT_SECRET)
+
+    assert not text or text not in str(caught.value).replace(str(file), "")
