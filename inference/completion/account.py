@@ -59,6 +59,8 @@ class Account:
     sent_first_s: float | None = None
     closed_s: float | None = None
     num_sent_chars: int = field(default=0)
+    num_sent_breaks: int = 0  # line breaks among them
+    is_parsed: bool = False  # a parser judged it
 
     def receives(self, request: CompletionRequest) -> CompletionRequest:
         self.request = request
@@ -108,6 +110,7 @@ class Account:
         if self.sent_first_s is None:
             self.sent_first_s = self.clock.monotonic_s()
         self.num_sent_chars += len(text)
+        self.num_sent_breaks += text.count("\n")
 
     def finish(self, ending: Finish) -> None:
         """The first ending counts; what comes later is its echo."""
@@ -125,6 +128,10 @@ class Account:
         if moment_s is None:
             return None
         return round((moment_s - self.arrival.received_s) * 1000, 3)
+
+    @property
+    def num_sent_lines(self) -> int:
+        return self.num_sent_breaks + 1 if self.num_sent_chars else 0
 
     @property
     def first_token_ms(self) -> float | None:

@@ -50,4 +50,5 @@ class Arrival:
     received_s: float  # monotonic seconds
     occurred_at_ms: int  # Unix milliseconds
     trace_parent: str | None = None  # of the client's own trace, a W3C header as it came
+    editor: str = ""  # one of inference.gateway.editors
     request_id: RequestId = field(default_factory=new_request_id)

@@ -6,6 +6,8 @@ from typing import Any
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
 
+from inference.gateway.editors import editor_of
+
 Header = tuple[bytes, bytes]
 Headers = list[Header]
 Message = dict[str, Any]
@@ -50,6 +52,11 @@ def header(scope: Scope, name: bytes) -> str | None:
         if key == name:
             return str(value.decode("latin-1"))
     return None
+
+
+def editor_named(scope: Scope) -> str:
+    """By X-Caret-Editor, else by the User-Agent, as one of inference.gateway.editors."""
+    return editor_of(header(scope, b"x-caret-editor"), header(scope, b"user-agent"))
 
 
 def bearer_key(scope: Scope) -> str | None:

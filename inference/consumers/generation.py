@@ -17,7 +17,7 @@ from inference.completion.arrival import Arrival, Draft
 from inference.completion.client import Client
 from inference.completion.request import Principal
 from inference.consumers.answers import Http
-from inference.consumers.base import Scope, client_address, header, presented_key
+from inference.consumers.base import Scope, client_address, editor_named, header, presented_key
 from inference.consumers.http import HttpConsumer
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate
@@ -79,6 +79,7 @@ class GenerationConsumer(HttpConsumer):
             received_s=self._received_s,
             occurred_at_ms=self._plane.clock.now_ms(),
             trace_parent=header(self.scope, b"traceparent"),
+            editor=editor_named(self.scope),
         )
         client = question.client(self, arrival)
         with self._ending_with_key():
@@ -98,8 +99,7 @@ class GenerationConsumer(HttpConsumer):
         return self._dialect.error_body(error)
 
     def suggested(self, account: Account, text: str) -> None:
-        tenant_id = self._principal.snapshot.tenant_id
-        self._plane.suggestions.remember(tenant_id, account.arrival.request_id, text)
+        self._plane.suggestions.remember(self._principal, account.arrival.request_id, text)
 
     def _ending_with_key(self) -> AbstractContextManager[None]:
         """A key that is revoked ends its completion; the client gets what there is, and an end."""

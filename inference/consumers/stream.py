@@ -8,7 +8,14 @@ from typing import Final
 from channels.exceptions import StopConsumer
 
 from inference.completion.client import MAX_SEND_S, ClientGone
-from inference.consumers.base import DataPlaneConsumer, Message, bearer_key, client_address, header
+from inference.consumers.base import (
+    DataPlaneConsumer,
+    Message,
+    bearer_key,
+    client_address,
+    editor_named,
+    header,
+)
 from inference.errors import BadRequest, CompletionError, Forbidden
 from inference.gateway.authenticate import authenticate
 from inference.gateway.connection import Backend, Caller, Connection
@@ -51,7 +58,8 @@ class StreamConsumer(DataPlaneConsumer):
             warm=self._plane.warmer.opens,
             clock=self._plane.clock,
         )
-        caller = Caller(principal, key_text, client_address(self.scope))
+        address, editor = client_address(self.scope), editor_named(self.scope)
+        caller = Caller(principal, key_text, address, editor)
         self._connection = Connection(backend, caller, self._send_frame)
         await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
 

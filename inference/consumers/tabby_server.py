@@ -15,7 +15,7 @@ from caret.foundation.ids import RequestId
 from inference.consumers.bodies import decode
 from inference.consumers.lookups import LookupConsumer
 from inference.consumers.tabby import ID_PREFIX
-from inference.gateway.connection import MAX_OUTCOME
+from inference.gateway.outcomes import MAX_NUMBER
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class EventsConsumer(LookupConsumer):
             outcome = OutcomeEvent.PARTIALLY_ACCEPTED
         if outcome is not None:
             request_id = RequestId(event.completion_id.removeprefix(ID_PREFIX))
-            elapsed_ms = round(min(event.elapsed or 0.0, MAX_OUTCOME))
+            elapsed_ms = round(min(event.elapsed or 0.0, MAX_NUMBER))
             self.plane.suggestions.report(self.principal, request_id, outcome, after_ms=elapsed_ms)
         return Noted()
 

@@ -65,6 +65,7 @@ async def filter(
     else:
         around = surroundings_of(request, is_single_line=prompt.is_single_line)
         syntax = _syntax(request, admitted.variant)
+        account.is_parsed = syntax is not None
         cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
         checks = _checks(admitted, syntax, public_code)
         gate = Gate(checks, line_before=_end_of_line(request.prefix))

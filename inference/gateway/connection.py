@@ -5,15 +5,15 @@ Each completion is a task of its own, so that a `cancel` never waits behind one.
 """
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, UsageRecord
+from caret.contracts.usage import Finish, OutcomeRecord, TypedRecord, UsageRecord
 from caret.foundation.clock import Clock
-from caret.foundation.ids import RequestId, TenantId, new_request_id
+from caret.foundation.ids import TenantId, new_request_id
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
 from inference.completion.client import Client
@@ -22,6 +22,7 @@ from inference.errors import Busy, CompletionError
 from inference.gateway.frames import (
     BadFrame,
     CancelFrame,
+    ClientFrame,
     CompleteFrame,
     DeltaFrame,
     DoneFrame,
@@ -31,24 +32,18 @@ from inference.gateway.frames import (
     OpenFrame,
     OutcomeFrame,
     ServerFrame,
+    TypedFrame,
     decode_frame,
 )
 from inference.gateway.newest import is_superseding
+from inference.gateway.outcomes import Suggestion, Told, count
 from inference.gateway.protocol import Event, State, advance
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
+from inference.gateway.typed import TypingPace
 
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
-MAX_OUTCOME: Final = 2**31 - 1
-# How often each may be told of one completion: accepted word by word, persisted after six spans.
-MAX_REPORTS: Final = {
-    OutcomeEvent.SHOWN: 1,
-    OutcomeEvent.ACCEPTED: 1,
-    OutcomeEvent.REJECTED: 1,
-    OutcomeEvent.PARTIALLY_ACCEPTED: 32,
-    OutcomeEvent.PERSISTED: 8,
-}
 
 Send = Callable[[ServerFrame], Awaitable[None]]
 
@@ -70,6 +65,7 @@ class Caller:
     principal: Principal
     key_text: str
     address: str | None  # the client's; None: it has none
+    editor: str = ""  # one of inference.gateway.editors
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +92,10 @@ class Exchange:
 
     id: str
     purpose: Purpose
-    request_id: RequestId
+    suggestion: Suggestion
     send: Send
     state: State = State.UNKNOWN
     task: asyncio.Task[None] | None = None
-    reports: Counter[OutcomeEvent] = field(default_factory=Counter)
 
     def advance(self, event: Event) -> None:
         self.state = advance(self.state, event)
@@ -115,6 +110,7 @@ class Exchange:
     async def delta(self, text: str) -> None:
         self.advance(Event.DELTA)
         await self.send(DeltaFrame(id=self.id, text=text))
+        self.suggestion.grow(text)
 
     async def done(self, account: Account) -> None:
         self.advance(Event.DONE)
@@ -133,6 +129,7 @@ class Connection:
         self._send = send
         self._under_way: dict[str, Exchange] = {}
         self._ended: OrderedDict[str, Exchange] = OrderedDict()
+        self._pace = TypingPace(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
         """None: a binary frame. What is wrong with a frame is answered by an error frame, and the
@@ -151,10 +148,12 @@ class Connection:
                 self._cancel(frame)
             elif isinstance(frame, OpenFrame):
                 self._open(frame)
+            elif isinstance(frame, TypedFrame):
+                self._typed(frame)
             else:
                 self._outcome(frame)
         except CompletionError as error:
-            await self._refuse("" if isinstance(frame, OpenFrame) else frame.id, error)
+            await self._refuse(_id_of(frame), error)
 
     async def close(self) -> None:
         """The client has left: ends all that is under way and waits until it has ended."""
@@ -175,7 +174,8 @@ class Connection:
         for exchange in superseded:
             exchange.cancel(Finish.SUPERSEDED)
         arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
-        exchange = Exchange(frame.id, _purpose(frame), arrival.request_id, self._send)
+        suggestion = Suggestion(arrival.request_id)
+        exchange = Exchange(frame.id, _purpose(frame), suggestion, self._send)
         exchange.advance(Event.COMPLETE)
         self._under_way[frame.id] = exchange
         exchange.task = asyncio.create_task(self._run(exchange, arrival))
@@ -219,6 +219,7 @@ class Connection:
             received_s=self._backend.clock.monotonic_s(),
             occurred_at_ms=self._backend.clock.now_ms(),
             trace_parent=trace_parent,
+            editor=self._caller.editor,
         )
 
     def _open(self, frame: OpenFrame) -> None:
@@ -235,23 +236,41 @@ class Connection:
         exchange = self._ended.get(frame.id) or self._under_way.get(frame.id)
         advance(exchange.state if exchange else State.UNKNOWN, Event.OUTCOME)
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
-        if not (0 <= frame.chars <= MAX_OUTCOME and 0 <= frame.after_ms <= MAX_OUTCOME):
-            raise BadFrame("bad_field", "chars and after_ms must be whole numbers from 0.")
-        if exchange.reports[frame.event] >= MAX_REPORTS[frame.event]:
-            raise BadFrame("duplicate_outcome", "This was reported before.")
-        exchange.reports[frame.event] += 1
+        told = Told(frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share)
+        counted = count(exchange.suggestion, told)
         self._backend.keep(
             OutcomeRecord(
                 outcome_id=new_request_id(),
-                request_id=exchange.request_id,
+                request_id=exchange.suggestion.request_id,
                 tenant_id=self._caller.principal.snapshot.tenant_id,
                 user_id=self._caller.principal.credential.user_id,
                 occurred_at_ms=self._backend.clock.now_ms(),
                 event=frame.event,
-                chars=frame.chars,
                 after_ms=frame.after_ms,
+                chars=counted.chars,
+                lines=counted.lines,
+                span_s=counted.span_s,
+                edit_share=counted.edit_share,
             )
         )
+
+    def _typed(self, frame: TypedFrame) -> None:
+        for language, chars in self._pace.take(frame.chars).items():
+            self._backend.keep(
+                TypedRecord(
+                    typed_id=new_request_id(),
+                    tenant_id=self._caller.principal.snapshot.tenant_id,
+                    user_id=self._caller.principal.credential.user_id,
+                    occurred_at_ms=self._backend.clock.now_ms(),
+                    language=language,
+                    editor=self._caller.editor,
+                    chars=chars,
+                )
+            )
+
+
+def _id_of(frame: ClientFrame) -> str:
+    return "" if isinstance(frame, OpenFrame | TypedFrame) else frame.id
 
 
 def _purpose(frame: CompleteFrame) -> Purpose:

@@ -62,11 +62,19 @@ class CancelFrame(msgspec.Struct, frozen=True, tag="cancel"):
 class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     id: str
     event: OutcomeEvent
-    chars: int = 0
+    chars: int | None = None  # None: all that was suggested
+    lines: int | None = None
     after_ms: int = 0
+    edit_share: float | None = None
 
 
-ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame | OpenFrame
+class TypedFrame(msgspec.Struct, frozen=True, tag="typed"):
+    """What was typed by hand since the last one: nothing answers it, save what is wrong with it."""
+
+    chars: dict[str, int]  # by language
+
+
+ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame | OpenFrame | TypedFrame
 
 
 class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
@@ -116,7 +124,7 @@ class _AnyFrame(msgspec.Struct):
     id: str = ""
 
 
-_TYPES: Final = ("complete", "cancel", "outcome", "open")
+_TYPES: Final = ("complete", "cancel", "outcome", "open", "typed")
 _decode = msgspec.json.Decoder(ClientFrame).decode
 _decode_any = msgspec.json.Decoder(_AnyFrame).decode
 _encode = msgspec.json.Encoder().encode
@@ -141,7 +149,7 @@ def decode_frame(text: str) -> ClientFrame:
         raise _explain(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
         raise BadFrame("bad_json", "The frame is not a JSON object.") from None
-    if not isinstance(frame, OpenFrame) and not 0 < len(frame.id) <= MAX_ID_CHARS:
+    if not isinstance(frame, OpenFrame | TypedFrame) and not 0 < len(frame.id) <= MAX_ID_CHARS:
         raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 

@@ -1,9 +1,11 @@
 """record: however a completion ends, exactly one usage record of it is journalled."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
 from caret.foundation.clock import Clock
@@ -34,6 +36,7 @@ class Recorder:
     clock: Clock
     observers: tuple[Observer, ...] = ()  # load, metrics, traces
     followers: tuple[Follower, ...] = ()  # speculation
+    models: Mapping[str, str] = field(default_factory=dict)  # of the pools, by the pool's name
 
 
 @contextmanager
@@ -54,7 +57,9 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
         account.finish(Finish.CANCELLED)
         try:
             if account.principal is not None and account.request is not None:
-                recorder.journal.append(_record_of(account, account.principal, account.request))
+                model = recorder.models.get(account.pool, "")
+                found = _record_of(account, account.principal, account.request)
+                recorder.journal.append(replace(found, model=model))
         finally:
             _tell(recorder, account)
 
@@ -98,4 +103,8 @@ def _record_of(
         admitted_ms=account.ms_since_arrival(account.admitted_s),
         routed_ms=account.ms_since_arrival(account.routed_s),
         num_at_replica=account.num_at_replica,
+        editor=account.arrival.editor,
+        num_chars=account.num_sent_chars,
+        num_lines=account.num_sent_lines,
+        is_parsed=account.is_parsed,
     )

@@ -17,7 +17,7 @@ from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.tenant import Tenant
-from tenants.models.usage import Outcome, UsageRecord
+from tenants.models.usage import Outcome, Typed, UsageRecord
 from tenants.models.user import User
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Subscription",
     "Tenant",
     "TenantKey",
+    "Typed",
     "UsageFeed",
     "UsageRecord",
     "User",

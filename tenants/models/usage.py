@@ -1,6 +1,6 @@
 """Requests and what became of them, in counts, never in code; partitioned by month.
 
-Both tables are keyed by time and the record's own id, so that a record that comes twice is one row.
+The tables are keyed by time and the record's own id, so that a record that comes twice is one row.
 They point at keys and users without a foreign key: what was used stays counted.
 """
 
@@ -48,6 +48,11 @@ class UsageRecord(models.Model):
     routed_ms = models.FloatField(null=True)
     num_at_replica = models.IntegerField(null=True)
     batch = models.BigIntegerField(null=True)  # of the tenant's UsageFeed, in which it came in
+    editor = models.TextField(null=True)  # noqa: DJ001
+    model = models.TextField(null=True)  # noqa: DJ001
+    num_chars = models.IntegerField(null=True)
+    num_lines = models.IntegerField(null=True)
+    is_parsed = models.BooleanField(null=True)
 
     class Meta:
         db_table = "tenants_usage_record"
@@ -72,14 +77,45 @@ class Outcome(models.Model):
     user_id = models.UUIDField(null=True)
     event = models.TextField()
     chars = models.IntegerField()
-    after_ms = models.IntegerField()  # since the suggestion was shown
+    after_ms = models.IntegerField()  # since the suggestion was shown; persisted: was accepted
+    lines = models.IntegerField(null=True)  # None: recorded before there was such a field
+    # Of persisted only.
+    span_s = models.IntegerField(null=True)
+    edit_share = models.FloatField(null=True)  # 0 to 1
 
     class Meta:
         constraints: ClassVar = [RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY)]
+        indexes: ClassVar = [
+            # Read by the roll-ups: what became of an hour's completions.
+            models.Index(fields=["tenant", "request_id"], name="outcome_request"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.event} {self.request_id}"
 
 
+class Typed(models.Model):
+    """A `caret.contracts.usage.TypedRecord`."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "typed_id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    occurred_at = models.DateTimeField()
+    typed_id = models.UUIDField()
+    user_id = models.UUIDField(null=True)  # None: a service key
+    language = models.TextField()
+    editor = models.TextField()
+    chars = models.IntegerField()
+
+    class Meta:
+        constraints: ClassVar = [RowSecurity(name="typed_tenant", privileges=APPEND_ONLY)]
+
+    def __str__(self) -> str:
+        return str(self.typed_id)
+
+
 # Partitioned by occurred_at; `manage.py create_partitions` makes their months.
-PARTITIONED_TABLES = (UsageRecord._meta.db_table, Outcome._meta.db_table)
+PARTITIONED_TABLES = (
+    UsageRecord._meta.db_table,
+    Outcome._meta.db_table,
+    Typed._meta.db_table,
+)

@@ -18,7 +18,7 @@ from django.db import DataError, IntegrityError
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import note_use
-from tenants.models import Outcome, Tenant, UsageRecord
+from tenants.models import Outcome, Tenant, Typed, UsageRecord
 from tenants.usage.feed import next_batch
 from tenants.usage.rows import Row, Unfit, decode_entry, decode_row
 from tenants.usage.stream import Entry, Rejected, UsageStream
@@ -134,4 +134,6 @@ def _insert_rows(tenant_id: TenantId, rows: list[Row]) -> None:
     UsageRecord.objects.bulk_create(usage, ignore_conflicts=True)
     outcomes = [row for row in rows if isinstance(row, Outcome)]
     Outcome.objects.bulk_create(outcomes, ignore_conflicts=True)
+    typed = [row for row in rows if isinstance(row, Typed)]
+    Typed.objects.bulk_create(typed, ignore_conflicts=True)
     note_use({(row.key_id, row.occurred_at) for row in usage})

@@ -93,4 +93,9 @@ def _record(row: UsageRecord) -> CompletionRecord:
         admitted_ms=row.admitted_ms,
         routed_ms=row.routed_ms,
         num_at_replica=row.num_at_replica,
+        editor=row.editor or "",
+        model=row.model or "",
+        num_chars=row.num_chars or 0,
+        num_lines=row.num_lines or 0,
+        is_parsed=bool(row.is_parsed),
     )

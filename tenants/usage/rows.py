@@ -9,10 +9,16 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from caret.contracts.usage import (
+    SPANS_S,
+    CompletionRecord,
+    OutcomeEvent,
+    OutcomeRecord,
+    TypedRecord,
+)
 from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import from_unix_ms
-from tenants.models import Outcome, UsageRecord
+from tenants.models import Outcome, Typed, UsageRecord
 
 _MAX_TEXT_CHARS: Final = 200
 _MAX_INTEGER: Final = 2**31 - 1  # Postgres' integer
@@ -22,9 +28,10 @@ _PLAIN_FIELDS: Final = (
     *("assembled_ms", "first_token_ms", "engine_ms", "total_ms"),
     *("trigger", "variant", "cut_reason", "num_files", "num_snippets", "num_at_replica"),
     *("authenticated_ms", "admitted_ms", "routed_ms"),
+    *("editor", "model", "num_chars", "num_lines", "is_parsed"),
 )
 
-Row = UsageRecord | Outcome
+Row = UsageRecord | Outcome | Typed
 
 
 class Unfit(Exception):
@@ -47,7 +54,7 @@ def decode_row(data: bytes) -> Row:
         raise Unfit(f"record: {type(error).__name__}") from error
     _check_values(record)
     try:
-        return _usage_row(record) if isinstance(record, CompletionRecord) else _outcome_row(record)
+        return _row(record)
     except (ValueError, OverflowError) as error:
         raise Unfit("record: an id or a time is malformed") from error
 
@@ -61,6 +68,25 @@ def _check_values(record: Record) -> None:
             raise Unfit(f"{name}: negative or no number")
         if isinstance(value, int) and name != "occurred_at_ms" and value > _MAX_INTEGER:
             raise Unfit(f"{name}: too large")
+
+    if isinstance(record, OutcomeRecord):
+        _check_persistence(record)
+
+
+def _check_persistence(record: OutcomeRecord) -> None:
+    is_persisted = record.event is OutcomeEvent.PERSISTED
+    if is_persisted != (record.span_s in SPANS_S) or is_persisted != (
+        record.edit_share is not None
+    ):
+        raise Unfit("span_s, edit_share: of persisted, and of nothing else")
+    if record.edit_share is not None and record.edit_share > 1:
+        raise Unfit("edit_share: more than all of it")
+
+
+def _row(record: Record) -> Row:
+    if isinstance(record, CompletionRecord):
+        return _usage_row(record)
+    return _outcome_row(record) if isinstance(record, OutcomeRecord) else _typed_row(record)
 
 
 def _usage_row(record: CompletionRecord) -> UsageRecord:
@@ -84,6 +110,21 @@ def _outcome_row(record: OutcomeRecord) -> Outcome:
         event=record.event,
         chars=record.chars,
         after_ms=record.after_ms,
+        lines=record.lines,
+        span_s=record.span_s,
+        edit_share=record.edit_share,
+    )
+
+
+def _typed_row(record: TypedRecord) -> Typed:
+    return Typed(
+        tenant_id=uuid.UUID(record.tenant_id),
+        occurred_at=from_unix_ms(record.occurred_at_ms),
+        typed_id=uuid.UUID(record.typed_id),
+        user_id=_optional_id(record.user_id),
+        language=record.language,
+        editor=record.editor,
+        chars=record.chars,
     )
 
 

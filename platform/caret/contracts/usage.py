@@ -39,6 +39,10 @@ class OutcomeEvent(StrEnum):
     PERSISTED = "persisted"
 
 
+# When what was accepted is looked at again: Copilot's and Cody's moments, and half an hour.
+SPANS_S: Final = (15, 30, 120, 300, 600, 1_800)
+
+
 class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
     request_id: RequestId
     tenant_id: TenantId
@@ -73,6 +77,12 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     routed_ms: float | None = None
     num_at_replica: int | None = None  # requests of this gateway there when it was asked
 
+    editor: str = ""  # one of inference.gateway.editors; "": not told, or none that we know
+    model: str = ""  # as its pool names it; "": the request never got as far
+    num_chars: int = 0  # sent to the client
+    num_lines: int = 0  # of those characters, begun ones included
+    is_parsed: bool = False  # a parser judged it: that `cut_reason` is not syntax says something
+
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):
     outcome_id: RequestId  # an id of its own, so that ingest counts it once
@@ -81,11 +91,30 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     user_id: UserId | None
     occurred_at_ms: int
     event: OutcomeEvent
-    chars: int  # characters shown, accepted or persisted
-    after_ms: int  # since the suggestion was shown
+    chars: int  # shown, accepted, or still there; never more than was suggested
+    # Since the suggestion was shown: how long it stood there. Of persisted: since it was accepted.
+    after_ms: int
+    # Came later.
+    lines: int = 0  # of those characters
+    # Of persisted: which of SPANS_S had gone by, and the edit distance between what was accepted
+    # and what stands there now, as a share of what was accepted, 0 to 1. None: of other events.
+    span_s: int | None = None
+    edit_share: float | None = None
 
 
-UsageRecord = CompletionRecord | OutcomeRecord
+class TypedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):
+    """Characters typed by hand in one language since the client last told."""
+
+    typed_id: RequestId  # an id of its own, so that ingest counts it once
+    tenant_id: TenantId
+    user_id: UserId | None
+    occurred_at_ms: int
+    language: str
+    editor: str
+    chars: int
+
+
+UsageRecord = CompletionRecord | OutcomeRecord | TypedRecord
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[UsageRecord])

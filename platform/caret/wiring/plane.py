@@ -213,7 +213,11 @@ def _plane(
             speculation=speculation,
         ),
         engine=VllmEngine(links.engines),
-        recorder=replace(recorder, followers=(speculation,)),
+        recorder=replace(
+            recorder,
+            followers=(speculation,),
+            models={name: pool.model for name, pool in pools.by_name.items()},
+        ),
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
         uploads=Uploads(),

@@ -96,14 +96,14 @@ async def test_what_became_of_a_suggestion_is_recorded(site: Site, code: CodeTex
     async with site.stream() as stream:
         _, done = await ask(stream, {**_frame(code), "id": "1"})
         await stream.send(
-            {"type": "outcome", "id": "1", "event": "accepted", "chars": 42, "after_ms": 900}
+            {"type": "outcome", "id": "1", "event": "accepted", "chars": 1, "after_ms": 900}
         )
         request_id = done["meta"]["request_id"]
 
         async def is_recorded() -> bool:
             return any(
                 isinstance(record, OutcomeRecord)
-                and (record.request_id, record.event, record.chars) == (request_id, "accepted", 42)
+                and (record.request_id, record.event, record.chars) == (request_id, "accepted", 1)
                 for record in site.records()
             )
 

@@ -19,6 +19,7 @@ from caret.contracts.usage import (
     Finish,
     OutcomeEvent,
     OutcomeRecord,
+    TypedRecord,
     encode_records,
 )
 from caret.contracts.usage import UsageRecord as Record
@@ -26,7 +27,7 @@ from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keyvalue import connect
-from tenants.models import ApiKey, Outcome, UsageRecord
+from tenants.models import ApiKey, Outcome, Typed, UsageRecord
 from tenants.tasks import ingest_usage
 from tenants.usage.ingest import drain
 from tenants.usage.stream import MAX_REJECTED, REJECTED_STREAM, UsageStream
@@ -89,6 +90,18 @@ def outcome(company: Company) -> OutcomeRecord:
     )
 
 
+def typed(company: Company, *, chars: int = 120) -> TypedRecord:
+    return TypedRecord(
+        typed_id=RequestId(some_id()),
+        tenant_id=company.tenant_id,
+        user_id=None,
+        occurred_at_ms=to_unix_ms(timezone.now()),
+        language="go",
+        editor="zed",
+        chars=chars,
+    )
+
+
 def send(*records: Record) -> None:
     send_bytes(encode_records(list(records)))
 
@@ -122,6 +135,25 @@ def test_records_become_rows(company: Company, stream: UsageStream) -> None:
     assert request_ids(company) == {record.request_id}
     with tenant(company.tenant_id):
         assert [row.event for row in Outcome.objects.all()] == ["accepted"]
+
+
+def test_persistence_and_typed_characters_become_rows(
+    company: Company, stream: UsageStream, cast: Cast
+) -> None:
+    persisted = msgspec.structs.replace(
+        outcome(company), event=OutcomeEvent.PERSISTED, span_s=300, edit_share=0.2, lines=3
+    )
+    by_hand = typed(company)
+    send(persisted, by_hand, persisted, by_hand)
+
+    drain(stream)
+
+    with tenant(company.tenant_id):
+        (kept,), (counted,) = Outcome.objects.all(), Typed.objects.all()
+    assert (kept.span_s, kept.edit_share, kept.lines) == (300, 0.2, 3)
+    assert (counted.language, counted.editor, counted.chars) == ("go", "zed", 120)
+    with tenant(cast.globex.tenant_id):
+        assert not Typed.objects.filter(typed_id=by_hand.typed_id).exists()
 
 
 def test_the_neighbour_does_not_see_them(company: Company, stream: UsageStream, cast: Cast) -> None:

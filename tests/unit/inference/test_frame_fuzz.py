@@ -32,10 +32,10 @@ values = st.recursive(
     max_leaves=6,
 )
 names = ["prefix", "suffix", "mode", "path", "language", "files", "repository", "max_tokens"]
-names += ["event", "chars", "after_ms", "trigger", "text", PLANT]
+names += ["event", "chars", "after_ms", "trigger", "text", "edit_share", "lines", PLANT]
 frames = st.builds(
     lambda kind, identifier, fields: {"type": kind, "id": identifier, **fields},
-    st.sampled_from(["complete", "complete", "cancel", "outcome", "open", PLANT, None]),
+    st.sampled_from(["complete", "complete", "cancel", "outcome", "open", "typed", PLANT, None]),
     st.one_of(st.sampled_from(["1", "2", PLANT]), values),
     st.dictionaries(st.sampled_from(names), values, max_size=6),
 )

@@ -1,5 +1,7 @@
 """What becomes of a completion that was shown, as the client reports it over its stream."""
 
+from typing import Any
+
 import pytest
 
 from caret.contracts.usage import OutcomeEvent
@@ -48,12 +50,26 @@ async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
     assert editor.journal.records == []
 
 
-@pytest.mark.parametrize("fields", [{"chars": -1}, {"after_ms": -1}, {"chars": 2**31}])
-async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"chars": -1},
+        {"after_ms": -1},
+        {"chars": 2**31},
+        {"lines": -1},
+        {"edit_share": 0.1},
+        {"event": "persisted", "after_ms": 30_000},
+        {"event": "persisted", "after_ms": 30_000, "edit_share": 1.01},
+        {"event": "persisted", "after_ms": 30_000, "edit_share": -0.01},
+        {"event": "persisted", "after_ms": 13_000, "edit_share": 0.1},
+        {"event": "persisted", "after_ms": 30_000, "edit_share": "half"},
+    ],
+)
+async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, Any]) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
-        await editor.says("outcome", "1", event="shown", **fields)
+        await editor.says("outcome", "1", **{"event": "shown", **fields})
 
     assert editor.ends("1") == ["stop", "bad_field"]
     assert editor.journal.records == []
@@ -70,3 +86,57 @@ async def test_only_so_many_ended_completions_are_remembered() -> None:
 
     assert editor.ends("0") == ["stop", "unknown_id"]
     assert len(editor.journal.records) == 1
+
+
+async def test_what_is_not_said_is_all_that_was_suggested() -> None:
+    async with open_editor(FakeEngine(chunks_of("first\n", "second"))) as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="accepted")
+
+    (outcome,) = editor.journal.outcomes
+    assert (outcome.chars, outcome.lines) == (12, 2)
+
+
+async def test_no_more_counts_than_was_suggested() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="accepted", chars=9_000, lines=70)
+
+    (outcome,) = editor.journal.outcomes
+    assert (outcome.chars, outcome.lines) == (2, 1)
+
+
+async def test_persistence_is_told_once_for_each_moment() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        for after_ms in (14_900, 30_100, 100_000, 2_000_000):
+            fields = {"event": "persisted", "after_ms": after_ms, "edit_share": 0.25}
+            await editor.says("outcome", "1", **fields)
+
+    told = [(outcome.span_s, outcome.edit_share) for outcome in editor.journal.outcomes]
+    assert told == [(15, 0.25), (30, 0.25), (1_800, 0.25)]
+    assert editor.ends("1") == ["stop", "duplicate_outcome"]  # 100 s: of the 30 s once more
+
+
+async def test_an_acceptance_that_is_told_twice_counts_once() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="accepted")
+        await editor.says("outcome", "1", event="accepted")
+
+    assert editor.ends("1") == ["stop", "duplicate_outcome"]
+    assert len(editor.journal.outcomes) == 1
+
+
+async def test_an_outcome_of_a_colleagues_connection_is_refused() -> None:
+    async with open_editor() as editor, open_editor() as other:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await other.says("outcome", "1", event="accepted")
+
+    assert other.ends("1") == ["unknown_id"]
+    assert (editor.journal.records, other.journal.records) == ([], [])

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,9 +128,9 @@ def test_what_is_no_request_leaves_no_record() -> None:
 
 def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
     journal, clock = FakeJournal(), FakeClock()
-    arrival = make_arrival(clock=clock)
+    arrival = replace(make_arrival(clock=clock), editor="zed")
 
-    with record(Recorder(journal, clock), arrival) as account:
+    with record(Recorder(journal, clock, models={"demo": "qwen"}), arrival) as account:
         _known(account)
         clock.pass_s(0.001)
         account.admits(make_admitted(pool="demo"))
@@ -139,7 +140,8 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
         clock.pass_s(0.010)
         account.heard(generated_tokens=1, cached_tokens=None)
         clock.pass_s(0.001)
-        account.sent("ab")
+        account.sent("a\nb")
+        account.is_parsed = True
         clock.pass_s(0.020)
         account.heard(generated_tokens=5, cached_tokens=16)
         account.finish(Finish.STOP)
@@ -170,6 +172,11 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
             admitted_ms=1.0,
             routed_ms=1.0,
             num_at_replica=0,
+            editor="zed",
+            model="qwen",
+            num_chars=3,
+            num_lines=2,
+            is_parsed=True,
         )
     ]
 

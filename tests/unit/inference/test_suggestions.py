@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.gateway.suggestions import MAX_REMEMBERED
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import NEIGHBOURS_KEY, FakeGateway
-from tests.fakes.tenants import GLOBEX
+from tests.fakes.tenants import ALICE, GLOBEX, make_principal
 from tests.fakes.web import ask
 
 SEGMENTS = {"segments": {"prefix": "a = ", "suffix": ""}}
@@ -98,11 +99,37 @@ async def test_a_neighbour_reports_nothing_of_it() -> None:
     assert (server.status, gateway.journal.outcomes) == (200, [])
 
 
+async def test_a_colleague_reports_nothing_of_it() -> None:
+    gateway = make_gateway()
+    identifier = await suggested(gateway)
+    colleague = make_principal(user_id=ALICE)
+
+    request_id = RequestId(identifier.removeprefix("cmpl-"))
+    gateway.plane.suggestions.report(colleague, request_id, OutcomeEvent.ACCEPTED, after_ms=1)
+
+    assert gateway.journal.outcomes == []
+
+
+async def test_of_services_only_the_one_that_asked_reports() -> None:
+    gateway = make_gateway()
+    asked, other = (make_principal(user_id=None, key_id=name) for name in ("one", "two"))
+    suggestions, request_id = gateway.plane.suggestions, RequestId("request")
+    suggestions.remember(asked, request_id, "a\nb")
+
+    suggestions.report(other, request_id, OutcomeEvent.SHOWN, after_ms=0)
+    suggestions.report(asked, request_id, OutcomeEvent.ACCEPTED, after_ms=0)
+
+    assert [(each.event, each.chars, each.lines) for each in gateway.journal.outcomes] == [
+        ("accepted", 3, 2)
+    ]
+
+
 async def test_a_busy_neighbour_makes_nobody_forget() -> None:
     gateway = make_gateway()
     identifier = await suggested(gateway)
+    neighbour = make_principal(tenant_id=GLOBEX)
     for number in range(MAX_REMEMBERED + 1):
-        gateway.plane.suggestions.remember(GLOBEX, RequestId(str(number)), "x")
+        gateway.plane.suggestions.remember(neighbour, RequestId(str(number)), "x")
 
     await tell(gateway, identifier, "view")
 
@@ -112,9 +139,9 @@ async def test_a_busy_neighbour_makes_nobody_forget() -> None:
 async def test_what_is_remembered_is_bounded() -> None:
     gateway = make_gateway()
     identifier = await suggested(gateway)
-    (tenant,) = {each.tenant_id for each in gateway.journal.completions}
+    principal = make_principal()
     for number in range(MAX_REMEMBERED):
-        gateway.plane.suggestions.remember(tenant, RequestId(str(number)), "x")
+        gateway.plane.suggestions.remember(principal, RequestId(str(number)), "x")
 
     await tell(gateway, identifier, "view")
 

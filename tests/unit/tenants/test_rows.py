@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode, Tier
-from caret.contracts.usage import CompletionRecord, Finish, OutcomeEvent, OutcomeRecord
+from caret.contracts.usage import (
+    CompletionRecord,
+    Finish,
+    OutcomeEvent,
+    OutcomeRecord,
+    TypedRecord,
+)
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
-from tenants.models import Outcome, UsageRecord
+from tenants.models import Outcome, Typed, UsageRecord
 from tenants.usage.rows import Unfit, decode_entry, decode_row
 
 SECRET = "def secret_of_the_customer"
@@ -102,6 +108,45 @@ def test_a_record_that_no_table_could_hold_is_refused(changes: dict[str, Any]) -
         decode_row(encoded(COMPLETION, **changes))
 
     assert SECRET not in str(caught.value)
+
+
+def test_typed_characters_become_a_row() -> None:
+    record = TypedRecord(
+        typed_id=RequestId(some_id()),
+        tenant_id=TenantId(some_id()),
+        user_id=None,
+        occurred_at_ms=5,
+        language="go",
+        editor="zed",
+        chars=300,
+    )
+
+    row = decode_row(encoded(record))
+
+    assert isinstance(row, Typed)
+    assert (row.language, row.editor, row.chars) == ("go", "zed", 300)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"event": "persisted"},
+        {"event": "persisted", "span_s": 16, "edit_share": 0.1},
+        {"event": "persisted", "span_s": 15, "edit_share": 1.5},
+        {"event": "accepted", "span_s": 15, "edit_share": 0.1},
+        {"event": "accepted", "edit_share": 0.1},
+    ],
+)
+def test_persistence_has_a_moment_and_a_share_and_nothing_else_has(changes: dict[str, Any]) -> None:
+    with pytest.raises(Unfit):
+        decode_row(encoded(OUTCOME, **changes))
+
+
+def test_persistence_becomes_a_row() -> None:
+    row = decode_row(encoded(OUTCOME, event="persisted", span_s=120, edit_share=0.2))
+
+    assert isinstance(row, Outcome)
+    assert (row.span_s, row.edit_share) == (120, 0.2)
 
 
 def test_not_a_number_is_refused() -> None:

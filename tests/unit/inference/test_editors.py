@@ -1,0 +1,48 @@
+"""Which editor asks, by its headers."""
+
+import pytest
+
+from inference.gateway.editors import EDITORS, editor_of
+from tests.fakes.gateway import FakeGateway
+from tests.fakes.web import ask
+
+
+@pytest.mark.parametrize(
+    ("header", "editor"),
+    [
+        ("Visual Studio Code (desktop)/1.99 caret/0.1", "vscode"),
+        ("tabby-agent/1.8.0 (node 20) VSCode/1.95", "vscode"),
+        ("Cursor/0.42 vscode", "cursor"),
+        ("Neovim/0.10", "neovim"),
+        ("VIM - Vi IMproved 9.1", "vim"),
+        ("IntelliJ IDEA/2025.1", "jetbrains"),
+        ("Zed/0.190", "zed"),
+        ("Visual Studio/17.9", "visual_studio"),
+        ("axios/1.7", ""),
+        ("", ""),
+        (None, ""),
+        ("x" * 10_000 + "vscode", ""),
+    ],
+)
+def test_an_editor_is_known_by_its_header(header: str | None, editor: str) -> None:
+    assert editor_of(header) == editor
+
+
+def test_the_first_header_that_names_one_counts() -> None:
+    assert editor_of("unheard of", "neovim") == "neovim"
+    assert editor_of("zed", "neovim") == "zed"
+
+
+@pytest.mark.parametrize("header", ["def secret(): pass", "vscode" * 90, "\0zed"])
+def test_nothing_of_the_headers_own_words_is_kept(header: str) -> None:
+    assert editor_of(header) in EDITORS | {""}
+
+
+async def test_a_completions_record_names_the_editor_that_asked() -> None:
+    gateway = FakeGateway()
+    headers = [(b"user-agent", b"curl/8"), (b"x-caret-editor", b"nvim secret words")]
+
+    await ask(gateway, "/v1/completions", {"segments": {"prefix": "a = "}}, headers=headers)
+
+    (completion,) = gateway.journal.completions
+    assert completion.editor == "neovim"

@@ -1,0 +1,61 @@
+"""Characters typed by hand, as a client tells of them over its stream."""
+
+import json
+from typing import Any
+
+import pytest
+
+from caret.contracts.usage import TypedRecord
+from inference.gateway.frames import ErrorFrame
+from inference.gateway.typed import MAX_CHARS, MAX_LANGUAGES
+from tests.fakes.editor import Editor, open_editor
+from tests.fakes.tenants import ACME, ADA
+
+
+async def tell(editor: Editor, chars: Any) -> list[str]:
+    """The codes of what was refused so far."""
+    await editor.connection.on_frame(json.dumps({"type": "typed", "chars": chars}))
+    return [frame.code for frame in editor.frames if isinstance(frame, ErrorFrame)]
+
+
+async def test_each_language_is_a_record_of_the_user() -> None:
+    async with open_editor() as editor:
+        refused = await tell(editor, {"Python": 120, "": 4, "go": 0})
+
+    records = [each for each in editor.journal.records if isinstance(each, TypedRecord)]
+    assert [(each.language, each.chars) for each in records] == [("python", 120), ("", 4)]
+    assert {(each.tenant_id, each.user_id) for each in records} == {(ACME, ADA)}
+    assert len({each.typed_id for each in records}) == 2
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("chars", "code"),
+    [
+        ({"python": -1}, "bad_field"),
+        ({"python": MAX_CHARS + 1}, "bad_field"),
+        ({"python": 1.5}, "bad_field"),
+        ({"python": 10**30}, "bad_field"),
+        ({f"x{number}": 1 for number in range(MAX_LANGUAGES + 1)}, "bad_field"),
+        ({"klingon-secret": 1}, "unknown_language"),
+        (7, "bad_field"),
+        (None, "bad_field"),
+    ],
+)
+async def test_what_cannot_be_is_refused(chars: Any, code: str) -> None:
+    async with open_editor() as editor:
+        assert await tell(editor, chars) == [code]
+
+    assert editor.journal.records == []
+    assert not any("klingon" in str(frame) for frame in editor.frames)
+
+
+async def test_who_tells_too_often_is_asked_to_wait() -> None:
+    async with open_editor() as editor:
+        await tell(editor, {"python": 1})
+
+        assert await tell(editor, {"python": 1}) == ["too_many_requests"]
+
+    (error,) = (frame for frame in editor.frames if isinstance(frame, ErrorFrame))
+    assert error.retry_after_s == pytest.approx(10)
+    assert len(editor.journal.records) == 1
