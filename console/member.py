@@ -10,6 +10,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from tenants.members.actor import Actor
 from tenants.members.queries import MembershipRow, find_memberships
@@ -45,6 +46,7 @@ def find_member(request: HttpRequest) -> Member | None:
         role=tenant.role,
         address=client_address(request),
         request_id=str(uuid4()),
+        is_closing=tenant.status is TenantStatus.CLOSING,
     )
     others = [row for row in memberships if row is not tenant]
     return Member(user.get_username(), user.name, actor, tenant, others)

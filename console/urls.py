@@ -3,7 +3,15 @@
 from django.urls import path
 
 from console import assets
-from console.views import health, new_key, overview, revoke_key, sign_in, signing_keys
+from console.views import (
+    health,
+    invitation,
+    new_key,
+    overview,
+    revoke_key,
+    sign_in,
+    signing_keys,
+)
 
 app_name = "console"
 urlpatterns = [
@@ -11,6 +19,8 @@ urlpatterns = [
     path("sign-in", sign_in.sign_in, name="sign-in"),
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("tenant", sign_in.switch_tenant, name="switch-tenant"),
+    path("invitation/<token>", invitation.open_link, name="invitation-link"),
+    path("invitation", invitation.invitation, name="invitation"),
     path("keys/new", new_key.new_key, name="new-key"),
     path("keys/<lookup_id>/revoke", revoke_key.revoke, name="revoke-key"),
     path("assets/<digest>/<name>", assets.serve, name="asset"),

@@ -18,7 +18,7 @@ from tenants.keys.digest import key_digest
 from tenants.keys.queries import KeyView, find_key, require_lookup_id
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import ApiKey
+from tenants.models import ApiKey, Membership
 from tenants.snapshots.compile import KEEP_DEAD_KEYS
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import read_reason
@@ -55,6 +55,7 @@ def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
         # Locks the tenant first, so that two at once cannot both be the last.
         tenant_changed(tenant_id=actor.tenant_id)
         _require_room(actor, now)
+        _require_member(actor, new.owner_id)
         _insert(actor, new, generated, now)
         record_change(
             actor=actor,
@@ -83,15 +84,21 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
         ).update(revoked_at=now)
         if revoked:
             tenant_changed(tenant_id=actor.tenant_id)
-            record_change(
-                actor=actor,
-                action="key.revoked",
-                target=f"key:{lookup_id}",
-                change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
-                reason=reason,
-                now=now,
-            )
+            _record_revocation(actor, lookup_id, reason, now)
         return find_key(actor=actor, lookup_id=lookup_id, now=now)
+
+
+def revoke_keys_of(*, actor: Actor, owner_id: UserId, reason: str, now: datetime) -> int:
+    """All keys of a member that are not revoked yet; how many. For operations that end what he may
+    do: inside the tenant's scope, with its row locked by tenant_changed."""
+    keys = ApiKey.objects.filter(
+        tenant_id=actor.tenant_id, owner_id=uuid.UUID(owner_id), revoked_at=None
+    )
+    lookup_ids = list(keys.order_by("id").values_list("lookup_id", flat=True))
+    keys.update(revoked_at=now)
+    for lookup_id in lookup_ids:
+        _record_revocation(actor, LookupId(lookup_id), reason, now)
+    return len(lookup_ids)
 
 
 def note_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
@@ -103,6 +110,17 @@ def note_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     for key_id, used_at in sorted(latest.items()):
         stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
+
+
+def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> None:
+    record_change(
+        actor=actor,
+        action="key.revoked",
+        target=f"key:{lookup_id}",
+        change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
+        reason=reason,
+        now=now,
+    )
 
 
 def _check(new: NewKey, now: datetime) -> None:
@@ -126,6 +144,13 @@ def _require_room(actor: Actor, now: datetime) -> None:
         )
 
 
+def _require_member(actor: Actor, owner_id: UserId | None) -> None:
+    """The foreign key knows former members, too. Raises Invalid."""
+    members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
+    if owner_id is not None and not members.filter(user_id=owner_id).exists():
+        raise Invalid("owner_id", "The owner is no member of this tenant.")
+
+
 def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -> None:
     try:
         with transaction.atomic():
@@ -141,8 +166,6 @@ def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -
                 expires_at=new.expires_at,
             )
     except IntegrityError as error:
-        if "owner_id_member" in str(error):  # the composite foreign key, see the migration
-            raise Invalid("owner_id", "The owner is no member of this tenant.") from error
         raise Conflict("Try again.") from error  # lookup ids collide once in 2^47
 
 

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.errors import Forbidden
-from tenants.members.permissions import Permission, Role, allows
+from tenants.members.permissions import WHILE_CLOSING, Permission, Role, allows
+
+_CLOSING: Final = "This tenant is closing: what is left is export and erasure."
 
 
 class ActorKind(StrEnum):
@@ -24,6 +27,7 @@ class Actor:
     address: str | None  # None: not over the network
     request_id: str  # "" when not over HTTP
     key: LookupId | None = None  # the API key that was presented; None: none was
+    is_closing: bool = False  # the tenant: then little else than export and erasure is left
 
     @property
     def kind(self) -> ActorKind:
@@ -37,12 +41,22 @@ class Actor:
         return "platform" if self.user_id is None else f"user:{self.user_id}"
 
     def may(self, permission: Permission) -> bool:
-        return allows(self.role, permission)
+        return allows(self.role, permission) and self._is_left(permission)
 
     def require(self, permission: Permission) -> None:
         """Raises Forbidden."""
+        if not self._is_left(permission):
+            raise Forbidden(_CLOSING)
         if not self.may(permission):
             raise Forbidden(f"The role {self.role.value} may not do this ({permission.value}).")
+
+    def require_open(self) -> None:
+        """Raises Forbidden for whatever would change a tenant that is closing."""
+        if self.is_closing:
+            raise Forbidden(_CLOSING)
+
+    def _is_left(self, permission: Permission) -> bool:
+        return not self.is_closing or permission in WHILE_CLOSING
 
     def require_platform(self) -> None:
         """Raises Forbidden for a tenant's own people and keys, whatever their role."""

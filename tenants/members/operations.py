@@ -1,9 +1,10 @@
-"""Makes tenants and their people. For the platform's operator: no page reaches these yet."""
+"""Makes tenants and their people. Who is a member already is changed by `members.changes`."""
 
 import re
 from datetime import datetime
 from typing import Final
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -23,18 +24,27 @@ from tenants.snapshots.publish import tenant_changed
 from tenants.texts import require_storable
 
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
+_REGION: Final = re.compile(r"[a-z][a-z0-9-]{1,31}")
 
 
-def create_tenant(*, slug: str, name: str, now: datetime) -> TenantId:
-    """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict."""
+def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = None) -> TenantId:
+    """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict.
+
+    `region` is where its data is kept, for good; None: the installation's own.
+    """
     if _SLUG.fullmatch(slug) is None:
         raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
     require_storable("name", name)
+    region = _read_region(region)
     with transaction.atomic():
         try:
             with transaction.atomic():
                 row = Tenant.objects.create(
-                    slug=slug, name=name, status=TenantStatus.ACTIVE, created_at=now
+                    slug=slug,
+                    name=name,
+                    status=TenantStatus.ACTIVE,
+                    region=region,
+                    created_at=now,
                 )
         except IntegrityError as error:
             raise Conflict(f"There is a tenant {slug} already.") from error
@@ -47,7 +57,7 @@ def create_tenant(*, slug: str, name: str, now: datetime) -> TenantId:
                 actor=actor,
                 action="tenant.created",
                 target=f"tenant:{slug}",
-                change=(None, {"slug": slug, "name": name}),
+                change=(None, {"slug": slug, "name": name, "region": region}),
                 now=now,
             )
             tenant_changed(tenant_id=actor.tenant_id)
@@ -81,15 +91,11 @@ def set_password(*, user_id: UserId, password: str) -> None:
 
 def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
     """Raises Forbidden, and Conflict for who is a member already."""
-    actor.require(Permission.ADD_MEMBERS)
+    actor.require(Permission.WRITE_MEMBERS)
+    if role is Role.OWNER:
+        actor.require(Permission.WRITE_OWNERS)
     with tenant(actor.tenant_id):
-        try:
-            with transaction.atomic():
-                Membership.objects.create(
-                    tenant_id=actor.tenant_id, user_id=user_id, role=role, created_at=now
-                )
-        except IntegrityError as error:
-            raise Conflict("This user is a member already.") from error
+        join(tenant_id=actor.tenant_id, user_id=user_id, role=role, now=now)
         record_change(
             actor=actor,
             action="member.added",
@@ -97,6 +103,28 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
             change=(None, {"role": role.value}),
             now=now,
         )
+
+
+def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
+    """The row alone, inside the tenant's scope; who was a member once is one again. Raises
+    Conflict."""
+    row, is_new = Membership.objects.get_or_create(
+        tenant_id=tenant_id, user_id=user_id, defaults={"role": role, "created_at": now}
+    )
+    if is_new:
+        return
+    ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
+    if not ended.update(role=role, created_at=now, ended_at=None):
+        raise Conflict(f"This user is a member already, as {row.role}.")
+
+
+def _read_region(region: str | None) -> str:
+    """Raises Invalid."""
+    if region is None:
+        return str(settings.REGION)
+    if _REGION.fullmatch(region) is None:
+        raise Invalid("region", "Write 2 to 32 lower-case letters, digits and hyphens.")
+    return region
 
 
 def _set_password(user: User, password: str) -> None:

@@ -22,19 +22,51 @@ class Permission(StrEnum):
     WRITE_POLICY = "policy.write"
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
-    ADD_MEMBERS = "members.add"
+    READ_TENANT = "tenant.read"
+    READ_MEMBERS = "members.read"
+    WRITE_MEMBERS = "members.write"
+    WRITE_OWNERS = "members.write_owners"  # making an owner, and making one something else
+    READ_TEAMS = "teams.read"
+    WRITE_TEAMS = "teams.write"
 
 
 _P = Permission
 _EVERYTHING = frozenset(Permission)
+# What an auditor is given at most, and what is left while a tenant is closing: each of these only
+# looks, but for export and erasure, which the law wants to the last day.
+READING: Final = frozenset(
+    {
+        _P.READ_KEYS,
+        _P.READ_OWN_KEYS,
+        _P.READ_POLICY,
+        _P.READ_USAGE,
+        _P.READ_OWN_USAGE,
+        _P.READ_TENANT,
+        _P.READ_MEMBERS,
+        _P.READ_TEAMS,
+    }
+)
+WHILE_CLOSING: Final = READING
 
 PERMISSIONS: Final = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
-        Role.ADMINISTRATOR: _EVERYTHING,
-        Role.BILLING: frozenset({_P.READ_USAGE}),
-        Role.AUDITOR: frozenset({_P.READ_KEYS, _P.READ_POLICY, _P.READ_USAGE}),
-        Role.DEVELOPER: frozenset({_P.READ_OWN_KEYS, _P.READ_POLICY, _P.READ_OWN_USAGE}),
+        # Else an administrator could make himself an owner, and the owner nothing.
+        Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS},
+        Role.BILLING: frozenset({_P.READ_TENANT, _P.READ_USAGE, _P.READ_TEAMS}),
+        Role.AUDITOR: frozenset(
+            {
+                _P.READ_TENANT,
+                _P.READ_KEYS,
+                _P.READ_POLICY,
+                _P.READ_USAGE,
+                _P.READ_MEMBERS,
+                _P.READ_TEAMS,
+            }
+        ),
+        Role.DEVELOPER: frozenset(
+            {_P.READ_TENANT, _P.READ_OWN_KEYS, _P.READ_POLICY, _P.READ_OWN_USAGE}
+        ),
     }
 )
 

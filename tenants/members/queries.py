@@ -1,12 +1,21 @@
 """Reads tenants and memberships."""
 
 from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
+from django.db.models import F
+
+from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import acting_user, tenant
-from tenants.members.permissions import Role
-from tenants.models import Membership, Tenant, User
+from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission, Role
+from tenants.models import Membership, TeamMembership, Tenant, User
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.policies.queries import find_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +35,29 @@ class MemberRow:
 
     user_id: UserId
     email: str
+    name: str
     role: Role
+    created_at: datetime  # member since
+
+
+@dataclass(frozen=True, slots=True)
+class TenantView:
+    """A tenant, as its own people see it."""
+
+    slug: str
+    name: str
+    status: TenantStatus
+    region: str
+    # The policy's; that a pool is dedicated to the tenant is known by the catalogue of pools alone.
+    isolation: Isolation
+    created_at: datetime
 
 
 def find_memberships(*, user_id: UserId) -> list[MembershipRow]:
     """The tenants that a signed-in user may choose from, by name; closed ones are left out."""
     with acting_user(user_id):
         rows = (
-            Membership.objects.filter(user_id=user_id)
+            Membership.objects.filter(user_id=user_id, ended_at=None)
             .exclude(tenant__status=TenantStatus.CLOSED)
             .select_related("tenant")
             .order_by("tenant__name", "tenant_id")
@@ -45,11 +69,63 @@ def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
     """By e-mail address."""
     with tenant(tenant_id):
         rows = (
-            Membership.objects.filter(tenant_id=tenant_id)
+            Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
             .select_related("user")
             .order_by("user__email")
         )
-        return [MemberRow(UserId(str(row.user_id)), row.user.email, Role(row.role)) for row in rows]
+        return [_member_row(row) for row in rows]
+
+
+def page_of_members(
+    *, actor: Actor, limit: int, cursor: str | None, team_id: UUID | None = None
+) -> Page[MemberRow]:
+    """Newest first; with `team_id` those of one team, none for a team that is not the tenant's.
+    Raises Forbidden, Invalid. One query."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        found = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
+        if team_id is not None:
+            in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
+            found = found.filter(user_id__in=in_team.values("user_id"))
+        # A membership has no id of its own: its user's takes the place.
+        placed = found.select_related("user").annotate(id=F("user_id"))
+        rows = first_of(placed, limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.user_id))
+    return mapped(page, _member_row)
+
+
+def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        row = find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        return _member_row(row)
+
+
+def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
+    """The row of who is a member now, inside the tenant's scope. Raises NotFound."""
+    try:
+        return Membership.objects.select_related("user").get(
+            tenant_id=tenant_id, user_id=UUID(user_id), ended_at=None
+        )
+    except (Membership.DoesNotExist, ValueError) as error:
+        raise NotFound("There is no such member.") from error
+
+
+def get_tenant(*, actor: Actor) -> TenantView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_TENANT)
+    with tenant(actor.tenant_id):
+        row = Tenant.objects.get(id=actor.tenant_id)
+        isolation = find_policy(tenant_id=actor.tenant_id).policy.isolation
+    return TenantView(
+        slug=row.slug,
+        name=row.name,
+        status=TenantStatus(row.status),
+        region=row.region,
+        isolation=isolation,
+        created_at=row.created_at,
+    )
 
 
 def find_tenant(*, slug: str) -> TenantId | None:
@@ -66,6 +142,16 @@ def list_tenants() -> dict[str, TenantId]:
 def find_user(*, email: str) -> UserId | None:
     user_id = User.objects.filter(email=email.strip().lower()).values_list("id", flat=True).first()
     return None if user_id is None else UserId(str(user_id))
+
+
+def _member_row(row: Membership) -> MemberRow:
+    return MemberRow(
+        user_id=UserId(str(row.user_id)),
+        email=row.user.email,
+        name=row.user.name,
+        role=Role(row.role),
+        created_at=row.created_at,
+    )
 
 
 def _membership_row(row: Membership) -> MembershipRow:

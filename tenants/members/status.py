@@ -1,6 +1,6 @@
 """What the platform alone does to a tenant: stop it, let it on again, have its cache forgotten.
 
-active <-> suspended        either may be closed; closed is for ever
+active <-> suspended <-> closing -> closed      closed is for ever
 """
 
 from datetime import datetime
@@ -19,8 +19,9 @@ from tenants.texts import read_reason
 
 _LEADS_TO: Final = MappingProxyType(
     {
-        TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED, TenantStatus.CLOSED}),
-        TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSED}),
+        TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED}),
+        TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSING}),
+        TenantStatus.CLOSING: frozenset({TenantStatus.SUSPENDED, TenantStatus.CLOSED}),
         TenantStatus.CLOSED: frozenset[TenantStatus](),
     }
 )
@@ -36,7 +37,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
         if status not in _LEADS_TO[held]:
-            raise Conflict(f"{row.slug} is {held.value} already.")
+            raise Conflict(_refusal(row.slug, held, status))
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
             erase_all(tenant_id=actor.tenant_id)
@@ -48,6 +49,12 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
             reason=reason,
             now=now,
         )
+
+
+def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> str:
+    if held is wanted:
+        return f"{slug} is {held.value} already."
+    return f"{slug} is {held.value}: from there it cannot become {wanted.value}."
 
 
 def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:

@@ -8,6 +8,7 @@ reason (Postgres checks them past row security); Django cannot write those, migr
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
+from tenants.models.invitation import Invitation
 from tenants.models.kept_answer import KeptAnswer
 from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
@@ -16,6 +17,7 @@ from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
+from tenants.models.team import Team, TeamMembership
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, Typed, UsageRecord
 from tenants.models.user import User
@@ -26,6 +28,7 @@ __all__ = [
     "AuditHead",
     "BillingState",
     "DataKey",
+    "Invitation",
     "KeptAnswer",
     "LedgerAccount",
     "LedgerEntry",
@@ -39,6 +42,8 @@ __all__ = [
     "RootKeyUse",
     "SignedAuditHead",
     "Subscription",
+    "Team",
+    "TeamMembership",
     "Tenant",
     "TenantKey",
     "Typed",

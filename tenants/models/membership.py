@@ -17,6 +17,9 @@ class Membership(models.Model):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     created_at = models.DateTimeField()
+    # None: he is a member. The row stays for those that point at it (keys, audit); who comes back
+    # is a member by the same row.
+    ended_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar = [

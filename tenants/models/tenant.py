@@ -14,6 +14,9 @@ class Tenant(models.Model):
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=120)
     status = models.CharField(max_length=12, choices=[(s.value, s.name) for s in TenantStatus])
+    region = models.CharField(
+        max_length=32, default="local"
+    )  # where its data is kept; set once, at creation
     cache_epoch = models.PositiveIntegerField(default=0)  # raising it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # grows with each change
     published_version = models.PositiveBigIntegerField(default=0)  # what Redis is known to hold

@@ -41,6 +41,7 @@ return 1
 class TenantStatus(StrEnum):
     ACTIVE = "active"
     SUSPENDED = "suspended"  # keys are known and refused
+    CLOSING = "closing"  # suspended for good: its people export and erase, nothing else
     CLOSED = "closed"
 
 

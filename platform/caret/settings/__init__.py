@@ -18,7 +18,7 @@ from caret.foundation.environment import (
     env_secret,
     env_text,
 )
-from caret.settings.urls import database_from_url
+from caret.settings.urls import database_from_url, mail_from_url
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EMBEDDED = home_from_environment()
@@ -118,6 +118,20 @@ USE_TZ = True
 GATEWAY_URL = env_text(
     "CARET_GATEWAY_URL", f"http://127.0.0.1:{env_text('CARET_GATEWAY_PORT', '8401')}"
 )
+
+# Where this installation keeps its tenants' data, as its operator names it.
+REGION = env_text("CARET_REGION", "local")
+# As links in mails begin. Never taken from a request, whose Host anybody can write.
+CONSOLE_URL = env_text(
+    "CARET_CONSOLE_URL", f"http://127.0.0.1:{env_text('CARET_CONSOLE_PORT', '8400')}"
+)
+# Without a server, mails are files below CARET_HOME, for an operator to read.
+EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+EMAIL_FILE_PATH = str(EMBEDDED.home / "mail")
+if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secrets / "smtp-url"):
+    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    vars().update(mail_from_url(smtp_url))
+DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
 
 # Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
 RETRIEVAL = env_bool("CARET_RETRIEVAL", False)

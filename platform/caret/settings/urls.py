@@ -1,10 +1,37 @@
-"""Database addresses as libpq writes them, turned into Django's settings."""
+"""Addresses of databases, as libpq writes them, and of mail servers, as Django's settings."""
 
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
 
 from caret.foundation.environment import BadSetting
+
+_MAIL_PORTS: Final = {"smtp": 587, "smtps": 465}  # STARTTLS, and TLS from the first byte
+_MAIL_TIMEOUT_S: Final = 10
+
+
+def mail_from_url(url: str) -> dict[str, Any]:
+    """Django's EMAIL_* for `smtp://user:password@host:port` or `smtps://...`; always over TLS.
+
+    Raises BadSetting; never repeats the address, which holds a password.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _MAIL_PORTS[parts.scheme]
+    except (ValueError, KeyError) as error:
+        raise BadSetting("CARET_SMTP_URL begins with smtp:// or smtps://.") from error
+    if not parts.hostname:
+        raise BadSetting("CARET_SMTP_URL names no host.")
+    return {
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": port,
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_TLS": parts.scheme == "smtp",
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+        "EMAIL_TIMEOUT": _MAIL_TIMEOUT_S,
+    }
 
 
 def database_from_url(url: str) -> dict[str, Any]:

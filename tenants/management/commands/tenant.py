@@ -1,7 +1,8 @@
-"""`manage.py tenant SLUG --suspend | --activate | --purge-cache`: for the platform's operator."""
+"""`manage.py tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache`: for
+the platform's operator."""
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -14,13 +15,17 @@ from tenants.members.status import raise_cache_epoch, set_status
 
 
 class Command(BaseCommand):
-    help = "Suspends a tenant, activates it again, or has all that engines cached for it forgotten."
+    help = "Suspends, activates or closes a tenant, or has what engines cached for it forgotten."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--suspend", action="store_true", help="its keys are refused")
         what.add_argument("--activate", action="store_true", help="its keys are taken again")
+        what.add_argument(
+            "--begin-closing", action="store_true", help="only export and erasure are left"
+        )
+        what.add_argument("--close", action="store_true", help="nobody signs in to it any more")
         what.add_argument("--purge-cache", action="store_true", help="its prompts are forgotten")
         parser.add_argument("--reason", default="", help="for the audit trail")
 
@@ -35,11 +40,19 @@ class Command(BaseCommand):
         self.stdout.write(told)
 
 
+_STATUSES: Final = {
+    "suspend": TenantStatus.SUSPENDED,
+    "activate": TenantStatus.ACTIVE,
+    "begin_closing": TenantStatus.CLOSING,
+    "close": TenantStatus.CLOSED,
+}
+
+
 def _do(actor: Actor, options: dict[str, Any]) -> str:
     slug, reason, now = options["slug"], options["reason"], timezone.now()
     if options["purge_cache"]:
         epoch = raise_cache_epoch(actor=actor, reason=reason, now=now)
         return f"{slug} begins cache epoch {epoch}; what was cached before is not found again."
-    status = TenantStatus.SUSPENDED if options["suspend"] else TenantStatus.ACTIVE
+    status = next(status for option, status in _STATUSES.items() if options[option])
     set_status(actor=actor, status=status, reason=reason, now=now)
     return f"{slug} is {status.value}; gateways act on it within a second."

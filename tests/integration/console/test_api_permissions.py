@@ -2,6 +2,8 @@
 expectation fails here."""
 
 import json
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,6 +16,7 @@ from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
 from tests.integration.console.conftest import SignIn
+from tests.people import make_colleague, make_invitation, make_team
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,10 @@ def read_endpoints() -> list[Endpoint]:
 
 
 ENDPOINTS: Final = read_endpoints()
-OK, CREATED, FORBIDDEN, NOT_FOUND = (
+OK, CREATED, NO_CONTENT, FORBIDDEN, NOT_FOUND = (
     HTTPStatus.OK,
     HTTPStatus.CREATED,
+    HTTPStatus.NO_CONTENT,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.NOT_FOUND,
 )
@@ -57,24 +61,52 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("POST", "keys/{lookup_id}/revoke"): only_for(*MANAGERS),
     ("GET", "policy"): only_for(*READERS),
     ("PUT", "policy"): only_for(*MANAGERS),
+    ("GET", "invitations"): only_for(*MANAGERS, Role.AUDITOR),
+    ("POST", "invitations"): only_for(*MANAGERS, status=CREATED),
+    ("POST", "invitations/{invitation_id}/revoke"): only_for(*MANAGERS),
+    ("GET", "members"): only_for(*MANAGERS, Role.AUDITOR),
+    ("GET", "members/{user_id}"): only_for(*MANAGERS, Role.AUDITOR),
+    ("PATCH", "members/{user_id}"): only_for(*MANAGERS),
+    ("POST", "members/{user_id}/remove"): only_for(*MANAGERS, status=NO_CONTENT),
+    ("GET", "teams"): only_for(*MANAGERS, Role.BILLING, Role.AUDITOR),
+    ("POST", "teams"): only_for(*MANAGERS, status=CREATED),
+    ("GET", "teams/{team_id}"): only_for(*MANAGERS, Role.BILLING, Role.AUDITOR),
+    ("PATCH", "teams/{team_id}"): only_for(*MANAGERS),
+    ("DELETE", "teams/{team_id}"): only_for(*MANAGERS, status=NO_CONTENT),
+    ("PUT", "teams/{team_id}/members/{user_id}"): only_for(*MANAGERS),
+    ("DELETE", "teams/{team_id}/members/{user_id}"): only_for(*MANAGERS),
+    ("GET", "tenant"): only_for(*Role),
     ("GET", "usage"): only_for(*Role),
     ("GET", "usage/requests/{request_id}"): only_for(*Role),
 }
 BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "invitations"): {"email": f"guest@{secrets.token_hex(4)}.example"},
+    ("PATCH", "members/{user_id}"): {"role": "auditor"},
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
     ("PUT", "policy"): {"policy": write_policy(DEFAULT_POLICY), "reason": "test"},
+}
+# What an endpoint's path names, made anew for each call.
+PLACES: dict[str, Callable[[Company], str]] = {
+    "{lookup_id}": lambda company: make_key(company, company.developer).key.lookup_id,
+    "{request_id}": lambda company: make_completion(company, company.developer),
+    "{user_id}": lambda company: make_colleague(company).user_id,
+    "{team_id}": lambda company: make_team(company),
+    "{invitation_id}": lambda company: make_invitation(company),
 }
 NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
 
 
 def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
     """Asks for something of `company`'s."""
-    lookup_id = make_key(company, company.developer).key.lookup_id
-    request_id = make_completion(company, company.developer)
-    path = endpoint.path.replace("{lookup_id}", lookup_id).replace("{request_id}", request_id)
+    path = endpoint.path
+    for place, make in PLACES.items():
+        if place in path:
+            path = path.replace(place, make(company))
     address = f"/api/v1/{path}"
     body = BODIES.get((endpoint.method, endpoint.path))
+    if (endpoint.method, endpoint.path) in (("POST", "teams"), ("PATCH", "teams/{team_id}")):
+        body = {"name": secrets.token_hex(4)}  # one name is one team's only
     return client.generic(
         endpoint.method, address, json.dumps(body) if body else "", content_type="application/json"
     )
@@ -149,5 +181,5 @@ def test_a_change_without_the_forms_token_is_refused(
 def test_every_permission_opens_something() -> None:
     named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
-    # Members are added on the command line only, until there is a page for it.
-    assert set(Permission) - named == {Permission.ADD_MEMBERS}
+    # Asked in addition, where a member is or becomes an owner.
+    assert set(Permission) - named == {Permission.WRITE_OWNERS}

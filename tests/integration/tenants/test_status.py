@@ -86,8 +86,26 @@ def test_a_change_to_what_it_is_already_is_no_change(acme: Company) -> None:
     assert published(acme) == before
 
 
+def test_a_tenant_is_closed_by_way_of_suspending_and_closing(acme: Company) -> None:
+    with pytest.raises(CommandError, match="is active: from there it cannot become closed"):
+        run(acme.slug, "--close")
+
+    for step in ("--suspend", "--begin-closing", "--close"):
+        run(acme.slug, step)
+
+    assert published(acme).status is TenantStatus.CLOSED
+
+
+def test_closing_can_be_thought_over(acme: Company) -> None:
+    for step in ("--suspend", "--begin-closing", "--suspend", "--activate"):
+        run(acme.slug, step)
+
+    assert published(acme).status is TenantStatus.ACTIVE
+
+
 def test_a_closed_tenant_stays_closed(acme: Company) -> None:
-    set_status(actor=acme.platform, status=TenantStatus.CLOSED, reason="", now=timezone.now())
+    for step in ("--suspend", "--begin-closing", "--close"):
+        run(acme.slug, step)
 
     with pytest.raises(Conflict, match="closed"):
         set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())

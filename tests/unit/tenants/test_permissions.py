@@ -5,7 +5,14 @@ import pytest
 from caret.foundation.ids import TenantId, UserId
 from tenants.errors import Forbidden
 from tenants.members.actor import Actor
-from tenants.members.permissions import PERMISSIONS, Permission, Role, allows
+from tenants.members.permissions import (
+    PERMISSIONS,
+    READING,
+    WHILE_CLOSING,
+    Permission,
+    Role,
+    allows,
+)
 
 #                       owner admin bill audit dev
 EXPECTED = {
@@ -17,7 +24,12 @@ EXPECTED = {
     "policy.write":     "yes   yes   no   no    no",
     "usage.read":       "yes   yes   yes  yes   no",
     "usage.read_own":   "yes   yes   no   no    yes",
-    "members.add":      "yes   yes   no   no    no",
+    "tenant.read":      "yes   yes   yes  yes   yes",
+    "members.read":     "yes   yes   no   yes   no",
+    "members.write":    "yes   yes   no   no    no",
+    "members.write_owners": "yes no  no   no    no",
+    "teams.read":       "yes   yes   yes  yes   no",
+    "teams.write":      "yes   yes   no   no    no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 
@@ -31,6 +43,30 @@ def test_the_table_says_what_was_meant(permission: Permission) -> None:
 
 def test_every_role_is_in_the_table() -> None:
     assert set(PERMISSIONS) == set(Role) == set(COLUMNS)
+
+
+def test_an_auditor_changes_nothing() -> None:
+    assert PERMISSIONS[Role.AUDITOR] <= READING
+
+
+def test_an_administrator_may_all_but_make_owners() -> None:
+    missing = PERMISSIONS[Role.OWNER] - PERMISSIONS[Role.ADMINISTRATOR]
+
+    assert missing == {Permission.WRITE_OWNERS}
+
+
+@pytest.mark.parametrize("permission", list(Permission))
+def test_while_a_tenant_is_closing_its_owner_only_looks(permission: Permission) -> None:
+    olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
+
+    assert olga.may(permission) == (permission in WHILE_CLOSING)
+
+
+def test_who_is_refused_while_closing_is_told_so() -> None:
+    olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
+
+    with pytest.raises(Forbidden, match="closing"):
+        olga.require(Permission.CREATE_KEYS)
 
 
 def test_an_actor_without_the_permission_is_refused() -> None:

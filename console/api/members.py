@@ -1,0 +1,132 @@
+"""Members, and the tenant that they belong to, over REST."""
+
+import uuid
+from datetime import datetime
+from typing import Annotated
+
+from django.utils import timezone
+from ninja import Query, Router, Status
+from pydantic import Field
+
+from caret.contracts.policy import Isolation
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import UserId
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer, Body
+from tenants.members.changes import change_role, remove_member
+from tenants.members.permissions import Permission, Role
+from tenants.members.queries import (
+    MemberRow,
+    TenantView,
+    find_member,
+    get_tenant,
+    page_of_members,
+)
+from tenants.paging import Page
+from tenants.texts import MAX_REASON_CHARS
+
+router = Router(tags=["members"])
+tenant_router = Router(tags=["tenant"])
+
+Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
+
+
+class Tenant(Answer):
+    slug: str
+    name: str
+    status: TenantStatus
+    region: str  # where its data is kept
+    isolation: Isolation  # of the prefix cache, as the policy has it
+    created_at: datetime
+
+
+class Member(Answer):
+    user_id: uuid.UUID
+    email: str
+    name: str
+    role: Role
+    created_at: datetime  # member since
+
+
+class MemberPage(PageAnswer):
+    rows: list[Member]  # newest first
+
+
+class PagedMembers(Paged):
+    team_id: uuid.UUID | None = None  # those of one team only
+
+
+class ChangeMember(Body):
+    role: Role
+    reason: Reason = ""
+
+
+class RemoveMember(Body):
+    reason: Reason = ""
+
+
+@tenant_router.get(
+    "",
+    response=Tenant,
+    summary="The tenant: its status, region and isolation.",
+    openapi_extra=open_to(Permission.READ_TENANT),
+)
+def get(request: ApiRequest) -> TenantView:
+    return get_tenant(actor=actor_of(request))
+
+
+@router.get(
+    "",
+    response=MemberPage,
+    summary="List members, or those of one team.",
+    openapi_extra=open_to(Permission.READ_MEMBERS),
+)
+def list_all(request: ApiRequest, page: Query[PagedMembers]) -> Page[MemberRow]:
+    return page_of_members(
+        actor=actor_of(request), limit=page.limit, cursor=page.cursor, team_id=page.team_id
+    )
+
+
+@router.get(
+    "/{user_id}",
+    response=Member,
+    summary="One member.",
+    openapi_extra=open_to(Permission.READ_MEMBERS),
+)
+def find(request: ApiRequest, user_id: uuid.UUID) -> MemberRow:
+    return find_member(actor=actor_of(request), user_id=UserId(str(user_id)))
+
+
+@router.patch(
+    "/{user_id}",
+    response=Member,
+    summary="Give a member another role. Only an owner makes owners.",
+    openapi_extra=open_to(Permission.WRITE_MEMBERS),
+)
+def change(request: ApiRequest, user_id: uuid.UUID, asked: ChangeMember) -> MemberRow:
+    return change_role(
+        actor=actor_of(request),
+        user_id=UserId(str(user_id)),
+        role=asked.role,
+        reason=asked.reason,
+        now=timezone.now(),
+    )
+
+
+@router.post(
+    "/{user_id}/remove",
+    response={204: None},
+    summary="End a membership; its keys are refused within a second. Anybody may leave.",
+    openapi_extra=open_to(Permission.WRITE_MEMBERS),
+)
+def remove(
+    request: ApiRequest, user_id: uuid.UUID, asked: RemoveMember | None = None
+) -> Status[None]:
+    remove_member(
+        actor=actor_of(request),
+        user_id=UserId(str(user_id)),
+        reason=asked.reason if asked else "",
+        now=timezone.now(),
+    )
+    return Status(204, None)

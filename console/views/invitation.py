@@ -1,0 +1,100 @@
+"""Accepting an invitation: by who is signed in, or by who gets an account with it.
+
+The mail's link carries the token once: it is moved into the session, so that it stands in no
+address that a browser keeps or sends on.
+"""
+
+from typing import Final
+from uuid import uuid4
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods
+
+from caret.foundation.ids import TenantId, UserId
+from console.member import choose_tenant, client_address
+from console.password_checks import Busy, check_password, checking_place
+from tenants.errors import Refused
+from tenants.invitations.operations import Guest, accept_invitation, peek
+from tenants.members.operations import create_user
+from tenants.members.queries import find_user
+
+_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
+MAX_NAME_CHARS: Final = 120
+BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
+
+
+@require_GET
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    request.session[_SESSION_TOKEN] = token
+    return redirect("console:invitation")
+
+
+@require_http_methods(["GET", "POST"])
+def invitation(request: HttpRequest) -> HttpResponse:
+    token = request.session.get(_SESSION_TOKEN, "")
+    try:
+        email, tenant_name = peek(text=token, now=timezone.now())
+    except Refused as error:
+        return _page(request, {"refusal": error.message}, 404)
+    context = {"email": email, "tenant_name": tenant_name, "stage": _stage(request, email)}
+    if request.method == "GET":
+        return _page(request, context)
+    try:
+        return _joined(request, token, email)
+    except Refused as error:
+        return _page(request, context | {"message": error.message}, 400)
+    except Busy:
+        return _page(request, context | {"message": BUSY}, 503)
+
+
+def _stage(request: HttpRequest, email: str) -> str:
+    if request.user.is_authenticated:
+        return "accept" if request.user.get_username() == email else "other"
+    return "register" if find_user(email=email) is None else "sign-in"
+
+
+def _joined(request: HttpRequest, token: str, email: str) -> HttpResponse:
+    """Raises Refused, Busy."""
+    if request.user.is_authenticated:
+        user_id = UserId(str(request.user.pk))
+        tenant_id = accept_invitation(
+            guest=_guest(request, user_id), text=token, now=timezone.now()
+        )
+    else:
+        tenant_id = _registered(request, token, email)
+    del request.session[_SESSION_TOKEN]
+    choose_tenant(request, tenant_id)
+    messages.success(request, "Welcome. You are a member now.")
+    return redirect("console:overview")
+
+
+def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
+    """The account comes with the membership or not at all. Raises Refused, Busy."""
+    password = request.POST.get("password", "")
+    with checking_place(), transaction.atomic():
+        user_id = create_user(
+            email=email,
+            name=request.POST.get("name", "").strip()[:MAX_NAME_CHARS],
+            password=password,
+            now=timezone.now(),
+        )
+        tenant_id = accept_invitation(
+            guest=_guest(request, user_id), text=token, now=timezone.now()
+        )
+    user = check_password(request, email=email, password=password)
+    assert user is not None  # made a moment ago with this password
+    login(request, user)
+    return tenant_id
+
+
+def _guest(request: HttpRequest, user_id: UserId) -> Guest:
+    return Guest(user_id=user_id, address=client_address(request), request_id=str(uuid4()))
+
+
+def _page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
+    return render(request, "console/invitation.html", context, status=status)

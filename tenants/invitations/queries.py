@@ -1,0 +1,78 @@
+"""Reads invitations; their tokens are nowhere to be read."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission, Role
+from tenants.models import Invitation
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+
+
+class InvitationState(StrEnum):
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationView:
+    id: uuid.UUID
+    email: str
+    role: Role
+    state: InvitationState
+    invited_by_email: str | None  # None: the platform itself
+    created_at: datetime
+    expires_at: datetime
+    mailed_at: datetime | None  # None: the mail could not be sent
+
+
+def page_of_invitations(
+    *, actor: Actor, limit: int, cursor: str | None, now: datetime
+) -> Page[InvitationView]:
+    """Newest first. Raises Forbidden, Invalid. One query."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        found = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related("invited_by")
+        rows = first_of(found, limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: _view(row, now))
+
+
+def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        try:
+            row = Invitation.objects.select_related("invited_by").get(
+                tenant_id=actor.tenant_id, id=invitation_id
+            )
+        except Invitation.DoesNotExist as error:
+            raise NotFound("There is no such invitation.") from error
+    return _view(row, now)
+
+
+def _view(row: Invitation, now: datetime) -> InvitationView:
+    return InvitationView(
+        id=row.id,
+        email=row.email,
+        role=Role(row.role),
+        state=_state(row, now),
+        invited_by_email=None if row.invited_by is None else row.invited_by.email,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        mailed_at=row.mailed_at,
+    )
+
+
+def _state(row: Invitation, now: datetime) -> InvitationState:
+    if row.accepted_at is not None:
+        return InvitationState.ACCEPTED
+    if row.revoked_at is not None:
+        return InvitationState.REVOKED
+    return InvitationState.EXPIRED if row.expires_at <= now else InvitationState.OPEN

@@ -1,0 +1,38 @@
+"""An invitation to become a member: its token's digest, never its token."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.members.permissions import Role
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class Invitation(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    email = models.EmailField(max_length=254)  # lower case
+    role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
+    digest = models.BinaryField()  # 32 bytes, see tenants.invitations.token
+    # None: the platform itself.
+    invited_by = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    mailed_at = models.DateTimeField(null=True)  # None: the mail could not be sent
+    accepted_at = models.DateTimeField(null=True)  # None: nobody has
+    revoked_at = models.DateTimeField(null=True)  # None: in force until it expires
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "digest"], name="invitation_digest"),
+            RowSecurity(name="invitation_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} as {self.role}"

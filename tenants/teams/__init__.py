@@ -1,0 +1,1 @@
+"""Teams: made, renamed, deleted; members put into them and taken out."""

@@ -1,0 +1,126 @@
+"""Writes teams. A member who leaves the tenant leaves its teams (members.changes)."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from django.db import IntegrityError, transaction
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import Facts, record_change
+from tenants.errors import Conflict, Invalid
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.members.queries import find_membership
+from tenants.models import Team, TeamMembership
+from tenants.snapshots.publish import tenant_changed
+from tenants.teams.queries import TeamView, find_team
+
+MAX_NAME_CHARS: Final = 120
+MAX_TEAMS: Final = 1_000  # of a tenant
+
+
+def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
+    """Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    name = _read_name(name)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
+            raise Conflict(f"There are {MAX_TEAMS} teams already.")
+        team_id = uuid.uuid4()
+        with _unique_name(name):
+            Team.objects.create(tenant_id=actor.tenant_id, id=team_id, name=name, created_at=now)
+        _record(actor, "team.created", team_id, (None, {"name": name}), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def rename_team(*, actor: Actor, team_id: uuid.UUID, name: str, now: datetime) -> TeamView:
+    """Raises Forbidden, Invalid, NotFound, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    name = _read_name(name)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = find_team(actor=actor, team_id=team_id)
+        if held.name == name:
+            return held
+        with _unique_name(name):
+            Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).update(name=name)
+        _record(actor, "team.renamed", team_id, ({"name": held.name}, {"name": name}), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime) -> None:
+    """Its members stay members of the tenant. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = find_team(actor=actor, team_id=team_id)
+        Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).delete()
+        _record(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
+
+
+def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime) -> TeamView:
+    """Who is in it already stays. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
+        find_team(actor=actor, team_id=team_id)
+        find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        _, is_new = TeamMembership.objects.get_or_create(
+            tenant_id=actor.tenant_id,
+            team_id=team_id,
+            user_id=user_id,
+            defaults={"created_at": now},
+        )
+        if is_new:
+            _record(actor, "team.member_added", team_id, (None, {"user_id": user_id}), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def take_out_of_team(
+    *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
+) -> TeamView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        find_team(actor=actor, team_id=team_id)
+        find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        rows = TeamMembership.objects.filter(
+            tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id
+        )
+        if rows.delete()[0]:
+            _record(actor, "team.member_removed", team_id, ({"user_id": user_id}, None), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def _read_name(name: str) -> str:
+    """Raises Invalid."""
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise Invalid("name", f"Give the team a name of 1 to {MAX_NAME_CHARS} characters.")
+    return name
+
+
+@contextmanager
+def _unique_name(name: str) -> Iterator[None]:
+    """Raises Conflict for a name that another team has, in whatever case."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        raise Conflict(f"There is a team {name} already.") from error
+
+
+def _record(
+    actor: Actor,
+    action: str,
+    team_id: uuid.UUID,
+    change: tuple[Facts | None, Facts | None],
+    now: datetime,
+) -> None:
+    record_change(actor=actor, action=action, target=f"team:{team_id}", change=change, now=now)

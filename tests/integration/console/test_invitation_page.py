@@ -1,0 +1,126 @@
+"""Accepting an invitation in a browser."""
+
+import secrets
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.members.changes import remove_member
+from tenants.members.queries import find_memberships, find_user
+from tests.cast import PASSWORD, Cast
+from tests.integration.console.conftest import SignIn
+from tests.people import Mailbox, make_colleague, make_stranger, send_invitation
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+def fresh_address() -> str:
+    return f"{secrets.token_hex(6)}@new.example"
+
+
+def test_the_token_leaves_the_address_at_once(cast: Cast, mailbox: Mailbox) -> None:
+    send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
+
+    response = Client().get(f"/invitation/{mailbox.last}", follow=True)
+
+    assert response.redirect_chain == [("/invitation", 302)]
+    assert mailbox.last not in response.content.decode()
+    assert b"Join Acme" in response.content
+
+
+def test_somebody_new_gets_an_account_and_is_in(cast: Cast, mailbox: Mailbox) -> None:
+    email, client = fresh_address(), Client()
+    send_invitation(cast.acme, email, mailbox=mailbox)
+    client.get(f"/invitation/{mailbox.last}")
+
+    response = client.post("/invitation", {"name": "Nina", "password": PASSWORD}, follow=True)
+
+    assert response.redirect_chain == [("/", 302)]
+    assert email.encode() in response.content
+    assert b"Welcome" in response.content
+
+
+def test_a_weak_password_makes_no_account(cast: Cast, mailbox: Mailbox) -> None:
+    email, client = fresh_address(), Client()
+    send_invitation(cast.acme, email, mailbox=mailbox)
+    client.get(f"/invitation/{mailbox.last}")
+
+    response = client.post("/invitation", {"name": "Nina", "password": "short"})
+
+    assert response.status_code == 400
+    assert find_user(email=email) is None
+
+
+def test_who_has_an_account_signs_in_and_joins(
+    cast: Cast, mailbox: Mailbox, sign_in: SignIn
+) -> None:
+    guest = make_stranger()
+    send_invitation(cast.acme, guest.email, mailbox=mailbox)
+    asked = Client().get(f"/invitation/{mailbox.last}", follow=True)
+    client = sign_in(guest)
+    client.get(f"/invitation/{mailbox.last}")
+
+    client.post("/invitation")
+
+    assert b"/sign-in?next=/invitation" in asked.content
+    assert [row.slug for row in find_memberships(user_id=guest.user_id)] == [cast.acme.slug]
+
+
+def test_an_account_that_is_there_gets_no_new_password(cast: Cast, mailbox: Mailbox) -> None:
+    guest, client = make_stranger(), Client()
+    send_invitation(cast.acme, guest.email, mailbox=mailbox)
+    client.get(f"/invitation/{mailbox.last}")
+
+    response = client.post("/invitation", {"name": "Mallory", "password": PASSWORD})
+
+    assert response.status_code == 400
+    assert find_memberships(user_id=guest.user_id) == []
+
+
+def test_who_is_signed_in_as_another_does_not_join(
+    cast: Cast, mailbox: Mailbox, sign_in: SignIn
+) -> None:
+    send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
+    gus = cast.globex.developer
+    client = sign_in(gus)
+    client.get(f"/invitation/{mailbox.last}")
+
+    response = client.post("/invitation")
+
+    assert response.status_code == 400
+    assert [row.slug for row in find_memberships(user_id=gus.user_id)] == [cast.globex.slug]
+
+
+def test_a_form_from_elsewhere_accepts_nothing(
+    cast: Cast, mailbox: Mailbox, sign_in: SignIn
+) -> None:
+    guest = make_stranger()
+    send_invitation(cast.acme, guest.email, mailbox=mailbox)
+    client = sign_in(guest)
+    client.get(f"/invitation/{mailbox.last}")
+    client.handler.enforce_csrf_checks = True
+
+    assert client.post("/invitation").status_code == 403
+    assert find_memberships(user_id=guest.user_id) == []
+
+
+def test_a_dead_link_says_so() -> None:
+    response = Client().get("/invitation/civ_nothing", follow=True)
+
+    assert response.status_code == 404
+    assert b"No such invitation" in response.content
+
+
+def test_a_removed_members_session_is_worth_nothing(cast: Cast, sign_in: SignIn) -> None:
+    ada = make_colleague(cast.acme)
+    client = sign_in(ada)
+    before = client.get("/api/v1/tenant").status_code
+
+    remove_member(actor=cast.acme.platform, user_id=ada.user_id, reason="", now=timezone.now())
+
+    assert (before, client.get("/api/v1/tenant").status_code) == (200, 403)
+    assert client.get("/").status_code == 403

@@ -1,0 +1,266 @@
+"""Invitations: who gets in by one, and who does not."""
+
+import secrets
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.test import override_settings
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.invitations.mail import send_invitation as send_mail
+from tenants.invitations.operations import (
+    LIFETIME,
+    Guest,
+    accept_invitation,
+    invite,
+    peek,
+    revoke_invitation,
+)
+from tenants.invitations.queries import InvitationState, find_invitation, page_of_invitations
+from tenants.invitations.token import new_token
+from tenants.members.permissions import Role
+from tenants.members.queries import find_memberships
+from tenants.members.status import set_status
+from tenants.models import AuditEntry, Invitation
+from tests.cast import Cast, Company, Person, make_company
+from tests.people import Mailbox, make_colleague, make_stranger, send_invitation
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+def accept(person: Person, text: str, *, after: timedelta = timedelta(0)) -> None:
+    guest = Guest(user_id=person.user_id, address="192.0.2.9", request_id="")
+    accept_invitation(guest=guest, text=text, now=timezone.now() + after)
+
+
+def roles_of(person: Person) -> list[Role]:
+    return [row.role for row in find_memberships(user_id=person.user_id)]
+
+
+def test_who_was_invited_becomes_a_member_as_what_he_was_invited(
+    company: Company, mailbox: Mailbox
+) -> None:
+    guest = make_stranger()
+    send_invitation(company, guest.email.upper(), role=Role.AUDITOR, mailbox=mailbox)
+
+    accept(guest, mailbox.last)
+
+    assert roles_of(guest) == [Role.AUDITOR]
+
+
+def test_an_invitation_works_once(company: Company, mailbox: Mailbox) -> None:
+    guest = make_stranger()
+    send_invitation(company, guest.email, mailbox=mailbox)
+    accept(guest, mailbox.last)
+
+    with pytest.raises(NotFound):
+        accept(guest, mailbox.last)
+
+
+def test_for_nobody_but_who_has_the_address(company: Company, mailbox: Mailbox) -> None:
+    guest, mallory = make_stranger(), make_stranger()
+    send_invitation(company, guest.email, mailbox=mailbox)
+
+    with pytest.raises(Forbidden):
+        accept(mallory, mailbox.last)
+    accept(guest, mailbox.last)
+
+    assert (roles_of(guest), roles_of(mallory)) == ([Role.DEVELOPER], [])
+
+
+def test_and_for_seven_days(company: Company, mailbox: Mailbox) -> None:
+    guest = make_stranger()
+    sent = send_invitation(company, guest.email, mailbox=mailbox)
+
+    with pytest.raises(NotFound):
+        accept(guest, mailbox.last, after=LIFETIME)
+
+    later = find_invitation(
+        actor=company.platform, invitation_id=sent.id, now=timezone.now() + LIFETIME
+    )
+    assert later.state is InvitationState.EXPIRED
+
+
+def test_one_that_was_taken_back_does_not_work(company: Company, mailbox: Mailbox) -> None:
+    guest = make_stranger()
+    sent = send_invitation(company, guest.email, mailbox=mailbox)
+
+    revoke_invitation(actor=company.platform, invitation_id=sent.id, now=timezone.now())
+
+    with pytest.raises(NotFound):
+        accept(guest, mailbox.last)
+
+
+def test_a_new_one_takes_the_place_of_the_last(company: Company, mailbox: Mailbox) -> None:
+    guest = make_stranger()
+    send_invitation(company, guest.email, role=Role.ADMINISTRATOR, mailbox=mailbox)
+    first = mailbox.last
+    send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=mailbox)
+
+    with pytest.raises(NotFound):
+        accept(guest, first)
+    accept(guest, mailbox.last)
+
+    assert roles_of(guest) == [Role.DEVELOPER]
+
+
+def test_a_token_whose_tenant_was_exchanged_opens_neither(
+    company: Company, mailbox: Mailbox, cast: Cast
+) -> None:
+    guest = make_stranger()
+    send_invitation(company, guest.email, mailbox=mailbox)
+    of_globex = new_token(cast.globex.tenant_id).text
+    forged = of_globex[:25] + mailbox.last[25:]  # civ_, then 21 characters of the tenant
+
+    with pytest.raises(NotFound):
+        accept(guest, forged)
+
+    assert roles_of(guest) == []
+
+
+@pytest.mark.parametrize("text", ["", "civ_", "nonsense", "\0", "civ_" + "A" * 64])
+def test_nonsense_is_no_invitation(text: str) -> None:
+    with pytest.raises(NotFound):
+        accept(make_stranger(), text)
+
+
+def test_a_member_already_is_not_invited(company: Company) -> None:
+    with pytest.raises(Conflict):
+        send_invitation(company, make_colleague(company).email)
+
+
+def test_an_invitation_changes_no_members_role(company: Company, mailbox: Mailbox) -> None:
+    """He became a member otherwise, after it was sent."""
+    guest = make_stranger()
+    send_invitation(company, guest.email, role=Role.OWNER, mailbox=mailbox)
+    second = Mailbox()
+    with tenant(company.tenant_id):
+        Invitation.objects.update(email="parked@x.example")
+    send_invitation(company, guest.email, role=Role.DEVELOPER, mailbox=second)
+    accept(guest, second.last)
+    with tenant(company.tenant_id):
+        Invitation.objects.filter(email="parked@x.example").update(email=guest.email)
+
+    with pytest.raises(Conflict):
+        accept(guest, mailbox.last)
+
+    assert roles_of(guest) == [Role.DEVELOPER]
+
+
+def test_only_owners_invite_owners(company: Company) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+
+    with pytest.raises(Forbidden):
+        invite(
+            actor=alice.actor,
+            email="x@y.example",
+            role=Role.OWNER,
+            mailer=Mailbox(),
+            now=timezone.now(),
+        )
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+def test_who_may_not_invite_invites_nobody(company: Company, role: Role) -> None:
+    with pytest.raises(Forbidden):
+        invite(
+            actor=make_colleague(company, role).actor,
+            email="x@y.example",
+            role=Role.DEVELOPER,
+            mailer=Mailbox(),
+            now=timezone.now(),
+        )
+
+
+def test_what_is_no_address_is_not_invited(company: Company) -> None:
+    with pytest.raises(Invalid) as caught:
+        send_invitation(company, "nobody")
+
+    assert caught.value.field == "email"
+
+
+def test_a_suspended_tenant_lets_nobody_in(company: Company, mailbox: Mailbox) -> None:
+    guest = make_stranger()
+    send_invitation(company, guest.email, mailbox=mailbox)
+    set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+
+    with pytest.raises(NotFound):
+        accept(guest, mailbox.last)
+
+
+def test_the_token_is_kept_nowhere(company: Company, mailbox: Mailbox) -> None:
+    sent = send_invitation(company, "x@y.example", mailbox=mailbox)
+
+    with tenant(company.tenant_id):
+        row = Invitation.objects.get(id=sent.id)
+        entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
+    assert mailbox.last[25:] not in str(vars(row))
+    assert not any(mailbox.last[25:] in entry for entry in entries)
+
+
+def test_a_mail_that_was_not_sent_is_shown_as_such(company: Company, mailbox: Mailbox) -> None:
+    sent = send_invitation(company, "x@y.example", mailbox=mailbox)
+    mailbox.works = False
+    failed = send_invitation(company, "z@y.example", mailbox=mailbox)
+
+    assert sent.mailed_at is not None
+    assert failed.mailed_at is None
+
+
+def test_the_neighbour_neither_sees_nor_takes_back_an_invitation(
+    company: Company, mailbox: Mailbox, cast: Cast
+) -> None:
+    bob, guest = cast.globex.administrator.actor, make_stranger()
+    sent = send_invitation(company, guest.email, mailbox=mailbox)
+
+    with pytest.raises(NotFound):
+        revoke_invitation(actor=bob, invitation_id=sent.id, now=timezone.now())
+    page = page_of_invitations(actor=bob, limit=200, cursor=None, now=timezone.now())
+
+    assert sent.id not in {row.id for row in page.rows}
+    accept(guest, mailbox.last)
+
+
+def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -> None:
+    send_invitation(company, "x@y.example", mailbox=mailbox)
+
+    assert peek(text=mailbox.last, now=timezone.now()) == ("x@y.example", company.name)
+
+
+@override_settings(
+    EMAIL_BACKEND="django.core.mail.backends.locmem.EmailBackend",
+    CONSOLE_URL="https://caret.example",
+)
+def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company) -> None:
+    token = new_token(company.tenant_id)
+    mail.outbox = []
+
+    assert send_mail("x@y.example", token, tenant_name="Acme\r\nBcc: all@y.example")
+
+    (sent,) = mail.outbox
+    assert sent.subject == "Join Acme Bcc: all@y.example in Caret"
+    assert sent.recipients() == ["x@y.example"]
+    assert f"https://caret.example/invitation/{token.text}" in sent.body
+
+
+@override_settings(
+    EMAIL_BACKEND="django.core.mail.backends.smtp.EmailBackend",
+    EMAIL_HOST="127.0.0.1",
+    EMAIL_PORT=1,
+)
+def test_a_mail_server_that_is_gone_is_no_error_of_ours(company: Company) -> None:
+    token = new_token(company.tenant_id)
+
+    assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")

@@ -1,0 +1,264 @@
+"""Changing roles and removing members: what follows, who may, and the owner who stays."""
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants import keyvalue
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.invitations.operations import invite
+from tenants.invitations.queries import InvitationState, find_invitation
+from tenants.keys.operations import NewKey, create_key
+from tenants.keys.queries import KeyState, find_key
+from tenants.members.actor import Actor
+from tenants.members.changes import change_role, remove_member
+from tenants.members.operations import add_member
+from tenants.members.permissions import Role
+from tenants.members.queries import find_memberships, list_members, page_of_members
+from tenants.models import AuditEntry
+from tests.cast import Cast, Company, Person, make_company, make_key
+from tests.people import Mailbox, make_colleague
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def owner(company: Company) -> Person:
+    return company.people[Role.OWNER]
+
+
+def to_role(actor: Actor, person: Person, role: Role) -> None:
+    change_role(actor=actor, user_id=person.user_id, role=role, reason="", now=timezone.now())
+
+
+def remove(actor: Actor, person: Person) -> None:
+    remove_member(actor=actor, user_id=person.user_id, reason="left", now=timezone.now())
+
+
+def published(company: Company) -> TenantSnapshot:
+    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+def roles(company: Company) -> dict[UserId, Role]:
+    return {row.user_id: row.role for row in list_members(tenant_id=company.tenant_id)}
+
+
+def test_an_administrator_gives_a_developer_another_role(company: Company) -> None:
+    alice, ada = make_colleague(company, Role.ADMINISTRATOR), make_colleague(company)
+
+    to_role(alice.actor, ada, Role.BILLING)
+
+    assert roles(company)[ada.user_id] is Role.BILLING
+
+
+def test_the_change_is_in_the_trail(company: Company, owner: Person) -> None:
+    ada = make_colleague(company)
+
+    to_role(owner.actor, ada, Role.AUDITOR)
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="member.role_changed")
+    assert (entry.before, entry.after) == ({"role": "developer"}, {"role": "auditor"})
+    assert entry.target == f"user:{ada.user_id}"
+
+
+def test_an_administrator_makes_neither_himself_nor_others_an_owner(company: Company) -> None:
+    alice, ada = make_colleague(company, Role.ADMINISTRATOR), make_colleague(company)
+
+    for person in (alice, ada):
+        with pytest.raises(Forbidden, match=r"members\.write_owners"):
+            to_role(alice.actor, person, Role.OWNER)
+
+    assert roles(company)[alice.user_id] is Role.ADMINISTRATOR
+
+
+def test_an_administrator_neither_demotes_nor_removes_an_owner(
+    company: Company, owner: Person
+) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+    make_colleague(company, Role.OWNER)
+
+    with pytest.raises(Forbidden):
+        to_role(alice.actor, owner, Role.DEVELOPER)
+    with pytest.raises(Forbidden):
+        remove(alice.actor, owner)
+
+    assert roles(company)[owner.user_id] is Role.OWNER
+
+
+def test_an_administrator_adds_no_owner(company: Company, cast: Cast) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+
+    with pytest.raises(Forbidden):
+        add_member(
+            actor=alice.actor,
+            user_id=cast.globex.developer.user_id,
+            role=Role.OWNER,
+            now=timezone.now(),
+        )
+
+
+def test_an_owner_makes_another_and_may_go_then(company: Company, owner: Person) -> None:
+    second = make_colleague(company)
+
+    to_role(owner.actor, second, Role.OWNER)
+    remove(owner.actor, owner)
+
+    assert roles(company) == {second.user_id: Role.OWNER}
+
+
+def test_the_last_owner_can_be_neither_demoted_nor_removed(company: Company, owner: Person) -> None:
+    with pytest.raises(Conflict, match="last owner"):
+        to_role(owner.actor, owner, Role.ADMINISTRATOR)
+    with pytest.raises(Conflict, match="last owner"):
+        remove(owner.actor, owner)
+    with pytest.raises(Conflict, match="last owner"):
+        remove(company.platform, owner)
+
+
+def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> None:
+    second = make_colleague(company, Role.OWNER)
+    remove(owner.actor, second)
+
+    with pytest.raises(Conflict, match="last owner"):
+        remove(owner.actor, owner)
+
+
+def test_two_owners_who_demote_each_other_leave_one(company: Company, owner: Person) -> None:
+    """The second still acts as the owner that he was when his request began."""
+    second = make_colleague(company, Role.OWNER)
+
+    to_role(owner.actor, second, Role.DEVELOPER)
+    with pytest.raises(Conflict, match="last owner"):
+        to_role(second.actor, owner, Role.DEVELOPER)
+
+
+def test_a_removed_members_keys_are_revoked_at_the_gateways(
+    company: Company, owner: Person
+) -> None:
+    ada, carl = make_colleague(company), make_colleague(company)
+    key, others = make_key(company, ada).key, make_key(company, carl).key
+
+    remove(owner.actor, ada)
+
+    states = {row.lookup_id: row.revoked_at_ms for row in published(company).credentials}
+    assert states[key.lookup_id] is not None
+    assert states[others.lookup_id] is None
+    found = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
+    assert found.state is KeyState.REVOKED
+
+
+def test_each_of_these_revocations_is_in_the_trail(company: Company, owner: Person) -> None:
+    ada = make_colleague(company)
+    targets = {f"key:{make_key(company, ada).key.lookup_id}" for _ in range(2)}
+
+    remove(owner.actor, ada)
+
+    with tenant(company.tenant_id):
+        entries = AuditEntry.objects.filter(action="key.revoked")
+        assert {entry.target for entry in entries} == targets
+
+
+def test_a_removed_member_finds_the_tenant_no_more(company: Company, owner: Person) -> None:
+    ada = make_colleague(company)
+
+    remove(owner.actor, ada)
+
+    assert find_memberships(user_id=ada.user_id) == []
+
+
+def test_no_key_is_made_for_a_removed_member(company: Company, owner: Person) -> None:
+    ada = make_colleague(company)
+    remove(owner.actor, ada)
+
+    with pytest.raises(Invalid) as caught:
+        make_key(company, ada)
+
+    assert caught.value.field == "owner_id"
+
+
+def test_who_comes_back_is_a_member_again_but_his_keys_are_not(
+    company: Company, owner: Person
+) -> None:
+    ada = make_colleague(company)
+    key = make_key(company, ada).key
+    remove(owner.actor, ada)
+
+    add_member(actor=owner.actor, user_id=ada.user_id, role=Role.BILLING, now=timezone.now())
+
+    assert roles(company)[ada.user_id] is Role.BILLING
+    found = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
+    assert found.state is KeyState.REVOKED
+
+
+def test_what_a_removed_administrator_has_invited_is_taken_back(
+    company: Company, owner: Person
+) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+    sent = invite(
+        actor=alice.actor,
+        email="second-self@elsewhere.example",
+        role=Role.ADMINISTRATOR,
+        mailer=Mailbox(),
+        now=timezone.now(),
+    )
+
+    remove(owner.actor, alice)
+
+    found = find_invitation(actor=owner.actor, invitation_id=sent.id, now=timezone.now())
+    assert found.state is InvitationState.REVOKED
+
+
+def test_a_developer_leaves_by_himself_and_removes_nobody_else(company: Company) -> None:
+    ada, carl = make_colleague(company), make_colleague(company)
+
+    with pytest.raises(Forbidden):
+        remove(ada.actor, carl)
+    remove(ada.actor, ada)
+
+    assert ada.user_id not in roles(company)
+    assert carl.user_id in roles(company)
+
+
+def test_the_neighbours_members_are_not_there(company: Company, cast: Cast) -> None:
+    bob, ada = cast.globex.administrator, make_colleague(company)
+
+    with pytest.raises(NotFound):
+        to_role(bob.actor, ada, Role.AUDITOR)
+    with pytest.raises(NotFound):
+        remove(bob.actor, ada)
+
+    assert roles(company)[ada.user_id] is Role.DEVELOPER
+
+
+def test_pages_of_members_are_the_tenants_own(company: Company, cast: Cast, owner: Person) -> None:
+    made = [make_colleague(company) for _ in range(4)]
+
+    first = page_of_members(actor=owner.actor, limit=3, cursor=None)
+    second = page_of_members(actor=owner.actor, limit=3, cursor=first.next_cursor)
+
+    found = [row.user_id for row in (*first.rows, *second.rows)]
+    assert found == [person.user_id for person in (*reversed(made), owner)]
+    assert second.next_cursor is None
+
+
+def test_who_may_not_see_members_sees_none(cast: Cast) -> None:
+    with pytest.raises(Forbidden):
+        page_of_members(actor=cast.acme.developer.actor, limit=10, cursor=None)
+
+
+def test_a_key_for_a_member_is_his_own_company_s_matter(company: Company, cast: Cast) -> None:
+    ada = make_colleague(company)
+    wish = NewKey(
+        kind=make_key(company, ada).key.kind, owner_id=ada.user_id, name="x", expires_at=None
+    )
+
+    with pytest.raises(Invalid):
+        create_key(actor=cast.globex.administrator.actor, new=wish, now=timezone.now())

@@ -1,0 +1,82 @@
+"""More people than the known cast: colleagues, teams and invitations, made for one test."""
+
+import secrets
+from dataclasses import dataclass, field
+
+from django.utils import timezone
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.invitations.operations import invite
+from tenants.invitations.queries import InvitationView
+from tenants.invitations.token import InvitationToken
+from tenants.members.actor import Actor
+from tenants.members.operations import join
+from tenants.members.permissions import Role
+from tenants.models import User
+from tenants.teams.operations import create_team
+from tests.cast import Company, Person
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """What would have been mailed."""
+
+    works: bool = True
+    mails: list[tuple[str, InvitationToken]] = field(default_factory=list)
+
+    def __call__(self, email: str, token: InvitationToken) -> bool:
+        if self.works:
+            self.mails.append((email, token))
+        return self.works
+
+    @property
+    def last(self) -> str:
+        return self.mails[-1][1].text
+
+
+def make_stranger(email: str | None = None) -> Person:
+    """A person without tenant and without password, which takes its time to hash."""
+    email = email or f"{secrets.token_hex(6)}@elsewhere.example"
+    user = User(email=email, name="", created_at=timezone.now())
+    user.set_unusable_password()
+    user.save(force_insert=True)
+    user_id = UserId(str(user.id))
+    nobody = "00000000-0000-0000-0000-000000000000"
+    return Person(user_id, email, Actor(nobody, user_id, Role.DEVELOPER, None, ""))  # type: ignore[arg-type]  # no tenant yet
+
+
+def make_colleague(company: Company, role: Role = Role.DEVELOPER) -> Person:
+    stranger = make_stranger(f"{secrets.token_hex(6)}@{company.slug}.example")
+    with tenant(company.tenant_id):
+        join(
+            tenant_id=company.tenant_id,
+            user_id=stranger.user_id,
+            role=role,
+            now=timezone.now(),
+        )
+    actor = Actor(company.tenant_id, stranger.user_id, role, address="192.0.2.8", request_id="")
+    return Person(stranger.user_id, stranger.email, actor)
+
+
+def make_team(company: Company, name: str | None = None) -> str:
+    made = create_team(
+        actor=company.platform, name=name or secrets.token_hex(4), now=timezone.now()
+    )
+    return str(made.id)
+
+
+def send_invitation(
+    company: Company, email: str, *, role: Role = Role.DEVELOPER, mailbox: Mailbox | None = None
+) -> InvitationView:
+    return invite(
+        actor=company.platform,
+        email=email,
+        role=role,
+        mailer=mailbox or Mailbox(),
+        now=timezone.now(),
+    )
+
+
+def make_invitation(company: Company) -> str:
+    return str(send_invitation(company, f"{secrets.token_hex(4)}@guest.example").id)
