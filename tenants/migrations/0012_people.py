@@ -12,7 +12,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0008_audit_chain_contract"),
+        ("tenants", "0011_keyring"),
     ]
 
     operations = [
