@@ -37,7 +37,9 @@ class InvitationPage(PageAnswer):
     rows: list[Invitation]  # newest first
 
 
-class Invite(Body):
+class Invite(
+    Body, json_schema_extra={"example": {"email": "ada@example.com", "role": "developer"}}
+):
     email: Annotated[str, Field(max_length=254)]
     role: Role = Role.DEVELOPER
 

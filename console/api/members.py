@@ -57,12 +57,12 @@ class PagedMembers(Paged):
     team_id: uuid.UUID | None = None  # those of one team only
 
 
-class ChangeMember(Body):
+class ChangeMember(Body, json_schema_extra={"example": {"role": "auditor"}}):
     role: Role
     reason: Reason = ""
 
 
-class RemoveMember(Body):
+class RemoveMember(Body, json_schema_extra={"example": {"reason": "She left the company."}}):
     reason: Reason = ""
 
 

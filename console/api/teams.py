@@ -35,7 +35,7 @@ class TeamPage(PageAnswer):
     rows: list[Team]  # newest first
 
 
-class NamedTeam(Body):
+class NamedTeam(Body, json_schema_extra={"example": {"name": "Platform"}}):
     name: str  # 1 to 120 characters, one team's only
 
 
