@@ -12,7 +12,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0011_keyring"),
+        ("tenants", "0012_outcome_details"),
     ]
 
     operations = [
