@@ -1,0 +1,139 @@
+"""What was typed, as arguments of an operation."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from caret.client.api.operations import IDEMPOTENCY_KEY, Field, Kind, Operation, Place
+
+_TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
+_BODY: Final = "body_file"
+_OPERATION: Final = "operation"
+EPILOG: Final = (
+    "CARET_URL is the console's address, CARET_SERVICE_KEY a service key (cpk_svc_...); both may "
+    "stand in files named by CARET_URL_FILE and CARET_SERVICE_KEY_FILE."
+)
+
+
+def parser_of(operations: Sequence[Operation]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="caret", description="Caret's administration on the command line.", epilog=EPILOG
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON even into a terminal")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the answer there")
+    groups = parser.add_subparsers(metavar="GROUP", required=True)
+    for group in sorted({operation.group for operation in operations}):
+        members = [operation for operation in operations if operation.group == group]
+        commands = groups.add_parser(group, help=", ".join(each.command for each in members))
+        _add_commands(commands.add_subparsers(metavar="COMMAND", required=True), members)
+    return parser
+
+
+def _add_commands(commands: Any, operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        command = commands.add_parser(
+            operation.command, help=operation.summary, description=operation.summary
+        )
+        command.set_defaults(**{_OPERATION: operation})
+        if operation.has_body:
+            command.add_argument(
+                "--body", dest=_BODY, metavar="FILE", help="a whole body as JSON; - for the input"
+            )
+        if operation.is_paged:
+            command.add_argument(
+                "--all", action="store_true", help="all pages, one after the other"
+            )
+        for field in operation.fields:
+            if field.name != IDEMPOTENCY_KEY:
+                _add_field(command, field)
+
+
+def _add_field(command: argparse.ArgumentParser, field: Field) -> None:
+    settings: dict[str, Any] = {
+        "type": _READERS[field.kind],
+        # A percent sign would be one of argparse's own.
+        "help": field.help.replace("%", "%%") or (f"({field.kind})"),
+        "choices": field.choices or None,
+    }
+    if field.place is Place.PATH:
+        command.add_argument(_key(field), metavar=field.name, **settings)
+        return
+    if field.kind is Kind.LIST:
+        settings |= {
+            "action": "append",
+            "type": str,
+            "help": f"{settings['help']} (may be repeated)",
+        }
+    metavar = None if field.choices else field.kind.name
+    # What a body's file may say is not asked for again.
+    is_required = field.is_required and field.place is not Place.BODY
+    command.add_argument(
+        f"--{field.name.replace('_', '-').lower()}",
+        dest=_key(field),
+        metavar=metavar,
+        required=is_required,
+        **settings,
+    )
+
+
+def operation_in(options: argparse.Namespace) -> Operation:
+    operation: Operation = vars(options)[_OPERATION]
+    return operation
+
+
+def given(options: argparse.Namespace, place: Place) -> dict[str, Any]:
+    """What was given for the fields of one place, by their names."""
+    values = vars(options)
+    return {
+        field.name: values[_key(field)]
+        for field in operation_in(options).fields
+        if field.place is place and values.get(_key(field)) is not None
+    }
+
+
+def body_in(options: argparse.Namespace) -> dict[str, Any] | None:
+    """None: the operation takes none. Raises ValueError, OSError for a file that holds none."""
+    if not operation_in(options).has_body:
+        return None
+    file = vars(options)[_BODY]
+    whole = {} if file is None else json.loads(_text_of(file))
+    if not isinstance(whole, dict):
+        raise ValueError("a body is an object")
+    return {**whole, **given(options, Place.BODY)}
+
+
+def _text_of(file: str) -> str:
+    return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+
+
+def _key(field: Field) -> str:
+    """Two places may have fields of one name."""
+    return f"{field.place}:{field.name}"
+
+
+def _truth(text: str) -> bool:
+    try:
+        return _TRUTHS[text.lower()]
+    except KeyError as error:
+        raise argparse.ArgumentTypeError("write true or false") from error
+
+
+def _json(text: str) -> Any:
+    """JSON, or @FILE that holds some."""
+    try:
+        return json.loads(_text_of(text[1:]) if text.startswith("@") else text)
+    except (ValueError, OSError) as error:
+        raise argparse.ArgumentTypeError(f"this is no JSON ({error})") from error
+
+
+_READERS: Final[dict[Kind, Callable[[str], Any]]] = {
+    Kind.TEXT: str,
+    Kind.WHOLE: int,
+    Kind.NUMBER: float,
+    Kind.TRUTH: _truth,
+    Kind.LIST: str,
+    Kind.JSON: _json,
+}

@@ -1,0 +1,105 @@
+"""One request and its answer. What may be sent again is, when there was no answer or a busy one.
+
+Redirects are not followed: the key goes to the address that was named, and nowhere else.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+
+MAX_TRIES: Final = 4
+_FIRST_PAUSE_S: Final = 0.5
+_MAX_PAUSE_S: Final = 60.0
+_TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0)
+_AGAIN: Final = frozenset({429, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    method: str
+    path: str  # with all its names filled in
+    query: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None  # as JSON; None: no body
+    is_repeatable: bool = True
+
+
+class Unanswered(Exception):
+    """Nobody answered, or not in time."""
+
+
+class Refused(Exception):
+    """The server answered with a problem."""
+
+    def __init__(self, status: int, code: str, detail: str, place: str | None) -> None:
+        super().__init__(detail if place is None else f"{place}: {detail}")
+        self.status = status
+        self.code = code
+
+
+class Caller:
+    """Asks one server with one key. Close it."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._client = httpx.Client(
+            base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport
+        )
+        self._sleep = sleep
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self, asked: Asked) -> httpx.Response:
+        """Raises Unanswered, Refused."""
+        pause_s = _FIRST_PAUSE_S
+        for is_last in (*[False] * (MAX_TRIES - 1), True):
+            try:
+                response = self._send(asked)
+            except httpx.HTTPError as error:
+                if is_last or not asked.is_repeatable:
+                    raise Unanswered(f"{self._client.base_url} does not answer: {error}") from error
+            else:
+                if response.status_code not in _AGAIN or is_last or not asked.is_repeatable:
+                    return _accepted(response)
+                pause_s = max(pause_s, _wished_s(response))
+            self._sleep(min(pause_s, _MAX_PAUSE_S))
+            pause_s *= 2
+        raise AssertionError("the last try returns or raises")
+
+    def _send(self, asked: Asked) -> httpx.Response:
+        return self._client.request(
+            asked.method,
+            asked.path,
+            params=dict(asked.query),
+            headers=dict(asked.headers),
+            json=asked.body,
+        )
+
+
+def _wished_s(response: httpx.Response) -> float:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isdecimal() else 0.0
+
+
+def _accepted(response: httpx.Response) -> httpx.Response:
+    if response.is_success:
+        return response
+    try:
+        problem = response.json()
+        raise Refused(
+            response.status_code, problem["code"], problem["detail"], problem.get("field")
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        reason = f"The server answered {response.status_code} {response.reason_phrase}."
+        raise Refused(response.status_code, "unexpected", reason, None) from error

@@ -1,0 +1,160 @@
+"""The operations that an OpenAPI document describes, as commands. Pure.
+
+An operation's id is `group.command`. Its parameters and the fields of its body become arguments:
+those of the path by their place, all others by their name.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+Json = dict[str, Any]
+# Said by the client itself, for what it sends twice.
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+
+
+class Place(StrEnum):
+    PATH = "path"
+    QUERY = "query"
+    HEADER = "header"
+    BODY = "body"
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    WHOLE = "whole number"
+    NUMBER = "number"
+    TRUTH = "true or false"
+    LIST = "list"  # of texts
+    JSON = "JSON"  # all that a shell cannot write otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    place: Place
+    kind: Kind
+    is_required: bool
+    choices: tuple[str, ...]  # none: any
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    group: str
+    command: str
+    method: str  # upper case
+    path: str  # with {names} in it
+    summary: str
+    fields: tuple[Field, ...]
+    has_body: bool
+    is_paged: bool  # takes a cursor
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is done once, however often it is sent."""
+        return self.method != "POST" or any(field.name == IDEMPOTENCY_KEY for field in self.fields)
+
+
+class NotDescribed(Exception):
+    """The document is no description of this API."""
+
+
+def read_operations(document: Json) -> list[Operation]:
+    """By group and command. Raises NotDescribed."""
+    try:
+        found = [
+            _operation(document, path, method, described)
+            for path, methods in document["paths"].items()
+            for method, described in methods.items()
+            if "." in described["operationId"]
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise NotDescribed("What answered there is no Caret.") from error
+    return sorted(found, key=lambda each: (each.group, each.command))
+
+
+def _operation(document: Json, path: str, method: str, described: Json) -> Operation:
+    group, command = described["operationId"].split(".", 1)
+    body = _body(document, described)
+    fields = (*_parameters(document, described), *_body_fields(document, body))
+    return Operation(
+        group=group,
+        command=command.replace("_", "-"),
+        method=method.upper(),
+        path=path,
+        summary=described.get("summary", ""),
+        fields=fields,
+        has_body=body is not None,
+        is_paged=any(each.name == "cursor" and each.place is Place.QUERY for each in fields),
+    )
+
+
+def _parameters(document: Json, described: Json) -> Iterator[Field]:
+    for parameter in described.get("parameters", []):
+        place = Place(parameter["in"]) if parameter["in"] in set(Place) else None
+        if place is not None:
+            is_required = bool(parameter.get("required"))
+            yield _field(document, parameter["name"], place, parameter["schema"], is_required)
+
+
+def _body(document: Json, described: Json) -> Json | None:
+    content = described.get("requestBody", {}).get("content", {}).get("application/json")
+    return None if content is None else _not_null(document, content["schema"])
+
+
+def _body_fields(document: Json, body: Json | None) -> Iterator[Field]:
+    if body is None:
+        return
+    required = set(body.get("required", []))
+    for name, schema in body.get("properties", {}).items():
+        yield _field(document, name, Place.BODY, schema, name in required)
+
+
+def _field(document: Json, name: str, place: Place, schema: Json, is_required: bool) -> Field:
+    shape = _not_null(document, schema)
+    choices = tuple(str(each) for each in shape.get("enum", ()))
+    return Field(
+        name=name,
+        place=place,
+        kind=_kind(document, shape),
+        is_required=is_required,
+        choices=choices,
+        help=str(schema.get("description") or shape.get("description") or ""),
+    )
+
+
+def _kind(document: Json, shape: Json) -> Kind:
+    match shape.get("type"):
+        case "string":
+            return Kind.TEXT
+        case "integer":
+            return Kind.WHOLE
+        case "number":
+            return Kind.NUMBER
+        case "boolean":
+            return Kind.TRUTH
+        case "array" if _not_null(document, shape.get("items", {})).get("type") == "string":
+            return Kind.LIST
+    return Kind.JSON
+
+
+def _not_null(document: Json, schema: Json) -> Json:
+    """What it is when it is there: the first shape of several that is not null."""
+    schema = _resolved(document, schema)
+    shapes: list[Json] = schema.get("anyOf", [])
+    for shape in shapes:
+        found = _resolved(document, shape)
+        if found.get("type") != "null":
+            return found
+    return schema
+
+
+def _resolved(document: Json, schema: Json) -> Json:
+    while "$ref" in schema:
+        place: Mapping[str, Any] = document
+        for name in schema["$ref"].removeprefix("#/").split("/"):
+            place = place[name]
+        schema = dict(place)
+    return schema

@@ -1,0 +1,75 @@
+"""Answers for people: lists as tables, single things field by field."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def show(console: Console, answer: Any) -> None:
+    """What `json.loads` gives."""
+    if not isinstance(answer, Mapping):
+        console.print_json(data=answer)
+        return
+    single = {name: value for name, value in answer.items() if not _is_rows(value)}
+    for name, value in answer.items():
+        if _is_rows(value):
+            console.print(_table(name, value))
+    if single:
+        console.print(_fields(single))
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(
+        title=f"{_words(name)}: {len(rows)}", title_justify="left", box=None, pad_edge=False
+    )
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for column in names:
+        is_number = all(isinstance(row.get(column), int | float | None) for row in rows)
+        table.add_column(_words(column), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row.get(column)) for column in names))
+    return table
+
+
+def _fields(values: Mapping[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in values.items():
+        table.add_row(_words(name), _cell(value))
+    return table
+
+
+def _cell(value: Any) -> Text:
+    """As it is: what a server says is no markup."""
+    match value:
+        case None:
+            return Text("-", style="dim")
+        case bool():
+            return Text("yes" if value else "no")
+        case list() if all(isinstance(each, str) for each in value):
+            return _text(", ".join(value))
+        case Mapping():
+            return Text("\n").join(_entry(str(name), each) for name, each in value.items())
+        case _:
+            return _text(str(value))
+
+
+def _entry(name: str, value: Any) -> Text:
+    return Text(f"{_words(name)}: ") + _cell(value)
+
+
+def _text(value: str) -> Text:
+    """What would command the terminal is spelt out: names are written by people."""
+    return Text("".join(char if char.isprintable() else ascii(char)[1:-1] for char in value))
+
+
+def _words(name: str) -> str:
+    return _text(name.replace("_", " ")).plain
