@@ -12,12 +12,14 @@ from django.utils import timezone
 
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
+from tenants.audit import heads
 from tenants.billing.rating import rate
 from tenants.idempotency import operations as idempotency
 from tenants.keyvalue import connect
 from tenants.retrieval import erasure, serve
 from tenants.retrieval.embed import EmbeddingEngine
 from tenants.retrieval.streams import RetrievalStreams
+from tenants.signing_keys import signing_keys
 from tenants.snapshots import publish
 from tenants.usage import ingest, stream
 
@@ -59,3 +61,8 @@ def sweep_retrieval() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def rate_usage() -> None:
     rate.rate_all(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def sign_audit_heads() -> None:
+    heads.sign_heads(keys=signing_keys(), now=timezone.now())

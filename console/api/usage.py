@@ -88,7 +88,7 @@ def get(request: ApiRequest, span: Query[Span]) -> dict[str, object]:
     openapi_extra=open_to(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def get_request(request: ApiRequest, request_id: uuid.UUID) -> dict[str, object]:
-    record = find_request(actor=actor_of(request), request_id=request_id)
+    record = find_request(actor=actor_of(request), request_id=request_id, now=timezone.now())
     explanation = explain(record)
     return {
         **{name: getattr(record, name) for name in record.__struct_fields__},

@@ -20,7 +20,10 @@ app = Celery("caret")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["tenants"])
 
-app.conf.task_queues = [Queue("ingest"), Queue("snapshots"), Queue("retrieval"), Queue("billing")]  # type: ignore[no-untyped-call]
+app.conf.task_queues = [
+    Queue(name)  # type: ignore[no-untyped-call]
+    for name in ("ingest", "snapshots", "retrieval", "billing", "audit")
+]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
@@ -29,6 +32,7 @@ app.conf.task_routes = {
     "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
     "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
     "tenants.tasks.rate_usage": {"queue": "billing"},
+    "tenants.tasks.sign_audit_heads": {"queue": "audit"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -64,6 +68,12 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.rate_usage",
         "schedule": 15.0,
         "options": {"expires": 30.0},
+    },
+    # Signs once an hour what has grown. More often asked, as intervals begin anew with each start.
+    "sign-audit-heads": {
+        "task": "tenants.tasks.sign_audit_heads",
+        "schedule": 300.0,
+        "options": {"expires": 300.0},
     },
 }
 

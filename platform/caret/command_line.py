@@ -56,6 +56,12 @@ def _index_public_code(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _verify_audit(argv: list[str]) -> int:
+    from tenants.audit.command_line import main
+
+    return main(argv[2:])
+
+
 def _gateway(_argv: list[str]) -> int:
     from caret.gateway_process import main
 
@@ -75,6 +81,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "complete": _complete,
     "capacity": _capacity,
     "index_public_code": _index_public_code,
+    "verify_audit": _verify_audit,
     "gateway": _gateway,
 }
 

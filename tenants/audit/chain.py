@@ -18,6 +18,11 @@ from uuid import UUID
 from caret.foundation.canonical import canonical, exact
 
 DEFINITION: Final = 1
+FORMAT: Final = "caret.audit"
+# Of signatures: see caret.foundation.signing.
+HEAD_PURPOSE: Final = "audit-head/1"
+HEADER_PURPOSE: Final = "audit-export-header/1"
+TRAILER_PURPOSE: Final = "audit-export-trailer/1"
 GENESIS: Final = bytes(32)
 
 
@@ -75,6 +80,20 @@ def hash_of(document: Mapping[str, Any]) -> bytes:
 
 def with_hash(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "hash": hash_of(document).hex()}
+
+
+def head_document(
+    *, tenant_id: Any, sequence: int, hash: bytes, signed_at: datetime
+) -> dict[str, Any]:
+    """What is signed of a chain: that it had come to this entry."""
+    return {
+        "kind": "head",
+        "definition": DEFINITION,
+        "tenant_id": str(tenant_id),
+        "sequence": sequence,
+        "hash": hash.hex(),
+        "signed_at": timestamp(signed_at),
+    }
 
 
 def timestamp(moment: datetime) -> str:

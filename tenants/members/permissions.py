@@ -28,6 +28,7 @@ class Permission(StrEnum):
     WRITE_OWNERS = "members.write_owners"  # making an owner, and making one something else
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
+    READ_AUDIT = "audit.read"
 
 
 _P = Permission
@@ -44,6 +45,7 @@ READING: Final = frozenset(
         _P.READ_TENANT,
         _P.READ_MEMBERS,
         _P.READ_TEAMS,
+        _P.READ_AUDIT,
     }
 )
 WHILE_CLOSING: Final = READING
@@ -62,6 +64,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_USAGE,
                 _P.READ_MEMBERS,
                 _P.READ_TEAMS,
+                _P.READ_AUDIT,
             }
         ),
         Role.DEVELOPER: frozenset(

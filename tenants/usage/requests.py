@@ -1,7 +1,7 @@
 """One completion's record, by its id."""
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from caret.contracts.policy import Mode, Tier, Trigger
@@ -9,6 +9,7 @@ from caret.contracts.usage import CompletionRecord, Finish
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_read
 from tenants.errors import NotFound
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.queries import list_tenants
@@ -19,9 +20,12 @@ from tenants.usage.queries import visible_to
 _AROUND: Final = timedelta(seconds=60)
 
 
-def find_request(*, actor: Actor, request_id: uuid.UUID) -> CompletionRecord:
+def find_request(
+    *, actor: Actor, request_id: uuid.UUID, now: datetime, reason: str = ""
+) -> CompletionRecord:
     """Raises Forbidden, and NotFound: there is none, it is not ingested yet, or it is somebody
-    else's. One query over the primary key, in one or two months' partitions."""
+    else's. One query over the primary key, in one or two months' partitions; a look at what
+    somebody else asked is in the audit trail."""
     try:
         made_at = from_unix_ms(request_id.int >> 80)
     except OverflowError:  # no version 7
@@ -37,13 +41,21 @@ def find_request(*, actor: Actor, request_id: uuid.UUID) -> CompletionRecord:
             .order_by("occurred_at")
             .first()
         )
-    if row is None:
-        raise _not_found()
+        if row is None:
+            raise _not_found()
+        if actor.user_id is None or actor.user_id != str(row.user_id):
+            record_read(
+                actor=actor,
+                action="request.explained",
+                target=f"request:{request_id}",
+                now=now,
+                reason=reason,
+            )
     return _record(row)
 
 
 def find_request_of_anybody(
-    *, request_id: uuid.UUID, slug: str | None = None
+    *, request_id: uuid.UUID, now: datetime, slug: str | None = None, reason: str = ""
 ) -> tuple[str, CompletionRecord]:
     """For the operator: the tenant's slug and the record. Asks each tenant in a scope of its own,
     until one has it; with `slug`, that one only. Raises NotFound."""
@@ -51,7 +63,8 @@ def find_request_of_anybody(
         if slug is not None and each != slug:
             continue
         try:
-            return each, find_request(actor=platform_actor(tenant_id), request_id=request_id)
+            actor = platform_actor(tenant_id)
+            return each, find_request(actor=actor, request_id=request_id, now=now, reason=reason)
         except NotFound:
             continue
     raise _not_found()

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
-from tenants.errors import NotFound
+from tenants.errors import Invalid, NotFound
+from tenants.texts import read_reason
 from tenants.usage.explanation import explain
 from tenants.usage.requests import find_request_of_anybody
 from tenants.usage.waterfall import lines
@@ -21,14 +23,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("request_id", type=_request_id, metavar="REQUEST_ID")
         parser.add_argument("--tenant", metavar="SLUG", help="look at this tenant's only")
+        parser.add_argument("--reason", default="", help="for the tenant's audit trail")
         parser.add_argument("--json", action="store_true", help="print one JSON line instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             slug, record = find_request_of_anybody(
-                request_id=options["request_id"], slug=options["tenant"]
+                request_id=options["request_id"],
+                now=timezone.now(),
+                slug=options["tenant"],
+                reason=read_reason(options["reason"]),
             )
-        except NotFound as error:
+        except (NotFound, Invalid) as error:
             raise CommandError(error.message) from error
         explanation = explain(record)
         if options["json"]:

@@ -56,6 +56,7 @@ def only_for(*roles: Role, status: int = OK) -> dict[Role, int]:
 MANAGERS = (Role.OWNER, Role.ADMINISTRATOR)
 READERS = (*MANAGERS, Role.AUDITOR, Role.DEVELOPER)
 EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
+    ("GET", "audit"): only_for(*MANAGERS, Role.AUDITOR),
     ("GET", "keys"): only_for(*READERS),
     ("POST", "keys"): only_for(*MANAGERS, status=CREATED),
     ("POST", "keys/{lookup_id}/revoke"): only_for(*MANAGERS),

@@ -6,16 +6,21 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
+from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
+from tenants.models import AuditEntry
 from tenants.usage.requests import find_request, find_request_of_anybody
-from tests.cast import Cast, make_completion
+from tests.cast import Cast, Company, make_completion
 
 
 def test_a_tenant_s_people_find_its_request(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer, cached_tokens=None)
 
-    found = find_request(actor=cast.acme.administrator.actor, request_id=uuid.UUID(request_id))
+    found = find_request(
+        actor=cast.acme.administrator.actor, request_id=uuid.UUID(request_id), now=timezone.now()
+    )
 
     assert found.request_id == request_id
     assert found.tenant_id == cast.acme.tenant_id
@@ -27,7 +32,11 @@ def test_the_neighbour_does_not_find_it(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer)
 
     with pytest.raises(NotFound):
-        find_request(actor=cast.globex.administrator.actor, request_id=uuid.UUID(request_id))
+        find_request(
+            actor=cast.globex.administrator.actor,
+            request_id=uuid.UUID(request_id),
+            now=timezone.now(),
+        )
 
 
 def test_a_developer_finds_his_own_only(cast: Cast) -> None:
@@ -35,21 +44,23 @@ def test_a_developer_finds_his_own_only(cast: Cast) -> None:
     alices = make_completion(cast.acme, cast.acme.administrator)
     actor = cast.acme.developer.actor
 
-    assert find_request(actor=actor, request_id=uuid.UUID(own)).request_id == own
+    assert (
+        find_request(actor=actor, request_id=uuid.UUID(own), now=timezone.now()).request_id == own
+    )
     with pytest.raises(NotFound):
-        find_request(actor=actor, request_id=uuid.UUID(alices))
+        find_request(actor=actor, request_id=uuid.UUID(alices), now=timezone.now())
 
 
 @pytest.mark.parametrize("request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)])
 def test_an_id_of_nothing_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
     with pytest.raises(NotFound):
-        find_request(actor=cast.acme.platform, request_id=request_id)
+        find_request(actor=cast.acme.platform, request_id=request_id, now=timezone.now())
 
 
 def test_the_operator_finds_it_without_knowing_whose_it_is(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
-    slug, found = find_request_of_anybody(request_id=uuid.UUID(request_id))
+    slug, found = find_request_of_anybody(request_id=uuid.UUID(request_id), now=timezone.now())
 
     assert (slug, found.request_id) == (cast.globex.slug, request_id)
 
@@ -58,7 +69,9 @@ def test_under_another_tenant_s_name_the_operator_does_not(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
     with pytest.raises(NotFound):
-        find_request_of_anybody(request_id=uuid.UUID(request_id), slug=cast.acme.slug)
+        find_request_of_anybody(
+            request_id=uuid.UUID(request_id), now=timezone.now(), slug=cast.acme.slug
+        )
 
 
 def test_the_command_explains_it(cast: Cast) -> None:
@@ -79,3 +92,40 @@ def test_the_command_explains_it(cast: Cast) -> None:
 def test_the_command_refuses_what_it_does_not_find_in_one_sentence(request_id: str) -> None:
     with pytest.raises(CommandError):
         call_command("explain_request", request_id)
+
+
+def looks_at(company: Company, request_id: str) -> list[AuditEntry]:
+    with tenant(company.tenant_id):
+        return list(
+            AuditEntry.objects.filter(target=f"request:{request_id}").select_related("actor")
+        )
+
+
+def test_a_look_at_somebody_else_s_request_is_in_the_trail(cast: Cast) -> None:
+    request_id = make_completion(cast.acme, cast.acme.developer)
+    alice = cast.acme.administrator
+
+    find_request(actor=alice.actor, request_id=uuid.UUID(request_id), now=timezone.now())
+
+    (look,) = looks_at(cast.acme, request_id)
+    assert (look.action, str(look.actor_id)) == ("request.explained", alice.user_id)
+
+
+def test_a_look_at_one_s_own_request_is_not(cast: Cast) -> None:
+    request_id = make_completion(cast.acme, cast.acme.developer)
+
+    find_request(
+        actor=cast.acme.developer.actor, request_id=uuid.UUID(request_id), now=timezone.now()
+    )
+
+    assert looks_at(cast.acme, request_id) == []
+
+
+def test_the_operator_s_look_is_in_that_tenant_s_trail_with_a_reason(cast: Cast) -> None:
+    request_id = make_completion(cast.globex, cast.globex.developer)
+
+    call_command("explain_request", request_id, reason="ticket 7", stdout=StringIO())
+
+    (look,) = looks_at(cast.globex, request_id)
+    assert (look.actor_kind, look.reason) == ("platform", "ticket 7")
+    assert looks_at(cast.acme, request_id) == []

@@ -30,6 +30,7 @@ EXPECTED = {
     "members.write_owners": "yes no  no   no    no",
     "teams.read":       "yes   yes   yes  yes   no",
     "teams.write":      "yes   yes   no   no    no",
+    "audit.read":       "yes   yes   no   yes   no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 

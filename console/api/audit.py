@@ -1,0 +1,67 @@
+"""The audit trail over REST."""
+
+import uuid
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import AwareDatetime, Field
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer
+from tenants.audit.queries import Asked, EntryView, list_entries
+from tenants.members.actor import ActorKind
+from tenants.members.permissions import Permission
+from tenants.paging import Page
+
+router = Router(tags=["audit"])
+
+
+class Entry(Answer):
+    sequence: int  # from 1, without gaps
+    id: uuid.UUID
+    at: datetime
+    actor_kind: ActorKind
+    actor_id: uuid.UUID | None  # null: not a person
+    actor_email: str | None
+    actor_key: str | None  # lookup id; null: no key was used
+    action: str
+    target: str
+    before: Any  # null: there was nothing, or it was only looked at
+    after: Any
+    address: str | None  # null: not over the network
+    request_id: str
+    reason: str
+    previous_hash: str
+    hash: str  # platform/docs/audit.md says of what
+
+
+class EntryList(PageAnswer):
+    rows: list[Entry]  # newest first
+
+
+class AskedFor(Paged):
+    action: Annotated[str, Field(max_length=60)] | None = None
+    # A user's id, a key's lookup id, or "platform".
+    actor: Annotated[str, Field(max_length=40)] | None = None
+    target: Annotated[str, Field(max_length=200)] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None  # the first moment that is not asked for
+
+
+@router.get(
+    "",
+    response=EntryList,
+    summary="The audit trail; that you looked becomes an entry of it.",
+    openapi_extra=open_to(Permission.READ_AUDIT),
+)
+def list_all(request: ApiRequest, asked: Query[AskedFor]) -> Page[EntryView]:
+    return list_entries(
+        actor=actor_of(request),
+        asked=Asked(asked.action, asked.actor, asked.target, asked.since, asked.until),
+        limit=asked.limit,
+        cursor=asked.cursor,
+        now=timezone.now(),
+    )

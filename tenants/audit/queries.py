@@ -1,0 +1,163 @@
+"""Reads the audit trail: pages for people, ranges of the chain for what proves and pushes it."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.chain import GENESIS, timestamp
+from tenants.audit.operations import Facts, record_read
+from tenants.errors import Invalid
+from tenants.members.actor import Actor, ActorKind
+from tenants.members.permissions import Permission
+from tenants.models import AuditEntry, AuditHead
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.texts import require_storable
+
+_BATCH: Final = 200
+_LOOKUP_ID: Final = re.compile(r"[0-9A-Za-z]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which entries; None: no matter which."""
+
+    action: str | None = None
+    actor: str | None = None  # a user's id, a key's lookup id, or "platform"
+    target: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None  # the first moment that is not asked for
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    sequence: int
+    id: uuid.UUID
+    at: datetime
+    actor_kind: ActorKind
+    actor_id: uuid.UUID | None  # None: not a person
+    actor_email: str | None
+    actor_key: str | None  # None: no key was used
+    action: str
+    target: str
+    before: Any
+    after: Any
+    address: str | None
+    request_id: str
+    reason: str
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    sequence: int  # 0: there is no entry
+    hash: bytes
+
+
+def list_entries(
+    *, actor: Actor, asked: Asked, limit: int, cursor: str | None, now: datetime
+) -> Page[EntryView]:
+    """Newest first, as clocks had it. That somebody looked becomes an entry, too.
+
+    Raises Forbidden, Invalid.
+    """
+    actor.require(Permission.READ_AUDIT)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = _matching(actor, asked).select_related("actor")
+        rows = first_of(found, limit=limit, after=after, time_field="at")
+        record_read(actor=actor, action="audit.read", target="audit", asked=_told(asked), now=now)
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.at, row.id))
+    return mapped(page, _view)
+
+
+def find_head(*, tenant_id: TenantId) -> Head:
+    """Must run inside the tenant's scope."""
+    row = AuditHead.objects.filter(tenant_id=tenant_id).order_by("tenant_id").first()
+    return Head(0, GENESIS) if row is None else Head(row.sequence, bytes(row.hash))
+
+
+def read_range(*, tenant_id: TenantId, first: int, last: int) -> Iterator[AuditEntry]:
+    """In the order of the chain, both ends included; outside any scope. Holds a few at a time, and
+    no transaction in between: what has been committed stays as it is."""
+    while first <= last:
+        with tenant(tenant_id):
+            batch = list(
+                AuditEntry.objects.filter(
+                    tenant_id=tenant_id, sequence__gte=first, sequence__lte=last
+                ).order_by("sequence")[:_BATCH]
+            )
+        if not batch:
+            return
+        yield from batch
+        first = batch[-1].sequence + 1
+
+
+def in_period(
+    entries: QuerySet[AuditEntry], since: datetime | None, until: datetime | None
+) -> QuerySet[AuditEntry]:
+    if since is not None:
+        entries = entries.filter(at__gte=since)
+    return entries if until is None else entries.filter(at__lt=until)
+
+
+def _matching(actor: Actor, asked: Asked) -> QuerySet[AuditEntry]:
+    for name in ("action", "target"):
+        require_storable(name, getattr(asked, name) or "")
+    entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id)
+    if asked.action is not None:
+        entries = entries.filter(action=asked.action)
+    if asked.target is not None:
+        entries = entries.filter(target=asked.target)
+    if asked.actor is not None:
+        entries = entries.filter(**_of_actor(asked.actor))
+    return in_period(entries, asked.since, asked.until)
+
+
+def _of_actor(text: str) -> dict[str, Any]:
+    """Raises Invalid."""
+    if text == ActorKind.PLATFORM:
+        return {"actor_kind": ActorKind.PLATFORM}
+    if _LOOKUP_ID.fullmatch(text):
+        return {"actor_key": text}
+    try:
+        return {"actor_id": uuid.UUID(text)}
+    except ValueError as error:
+        raise Invalid("actor", "Give a user's id, a key's lookup id, or platform.") from error
+
+
+def _told(asked: Asked) -> Facts:
+    values = {each.name: getattr(asked, each.name) for each in fields(asked)}
+    return {
+        name: timestamp(value) if isinstance(value, datetime) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _view(row: AuditEntry) -> EntryView:
+    return EntryView(
+        sequence=row.sequence,
+        id=row.id,
+        at=row.at,
+        actor_kind=ActorKind(row.actor_kind),
+        actor_id=row.actor_id,
+        actor_email=None if row.actor is None else row.actor.email,
+        actor_key=row.actor_key or None,
+        action=row.action,
+        target=row.target,
+        before=row.before,
+        after=row.after,
+        address=row.address,
+        request_id=row.request_id,
+        reason=row.reason,
+        previous_hash=bytes(row.previous_hash).hex(),
+        hash=bytes(row.hash).hex(),
+    )

@@ -1,0 +1,109 @@
+"""An export of the audit trail without a database, as an attacker could make or change it."""
+
+import hashlib
+import io
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from caret.foundation.canonical import canonical
+from caret.foundation.signing import SigningKeys
+from tenants.audit.chain import (
+    DEFINITION,
+    FORMAT,
+    GENESIS,
+    HEAD_PURPOSE,
+    HEADER_PURPOSE,
+    TRAILER_PURPOSE,
+    head_document,
+    timestamp,
+    with_hash,
+)
+from tenants.audit.verification import Verified, verify_export
+
+KEYS = SigningKeys(bytes(range(32)), version=1)
+OTHER_KEYS = SigningKeys(bytes(32), version=1)
+TENANT_ID = "0b3c8f9e-5d1e-4b7a-9c1d-2f3a4b5c6d7e"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Export:
+    header: dict[str, Any]
+    body: list[dict[str, Any]]  # entries and signed heads
+    keys: SigningKeys = KEYS
+
+    def text(self) -> bytes:
+        """With whatever the signatures must be for the header and the body to be signed."""
+        header = self.keys.sign_document(self.header, purpose=HEADER_PURPOSE)
+        before = b"".join(canonical(line) + b"\n" for line in [header, *self.body])
+        trailer = {
+            "kind": "trailer",
+            "rows": self.header["rows"],
+            "sha256": hashlib.sha256(before).hexdigest(),
+        }
+        return before + canonical(self.keys.sign_document(trailer, purpose=TRAILER_PURPOSE)) + b"\n"
+
+
+def chain(count: int, *, tenant_id: str = TENANT_ID, first: str = "made") -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = []
+    previous = GENESIS.hex()
+    for number in range(1, count + 1):
+        entry = with_hash(
+            {
+                "kind": "entry",
+                "definition": DEFINITION,
+                "tenant_id": tenant_id,
+                "sequence": number,
+                "previous_hash": previous,
+                "at": timestamp(NOON + timedelta(minutes=number)),
+                "action": first if number == 1 else "key.created",
+                "after": {"name": "Zoë's laptop", "share": 0.25, "limit": None},
+            }
+        )
+        entries.append(entry)
+        previous = entry["hash"]
+    return entries
+
+
+def signed_head(entry: dict[str, Any], keys: SigningKeys = KEYS) -> dict[str, Any]:
+    head = head_document(
+        tenant_id=entry["tenant_id"],
+        sequence=entry["sequence"],
+        hash=bytes.fromhex(entry["hash"]),
+        signed_at=NOON,
+    )
+    return keys.sign_document(head, purpose=HEAD_PURPOSE)
+
+
+def export_of(entries: list[dict[str, Any]], *, heads_after: tuple[int, ...] = ()) -> Export:
+    body = []
+    for entry in entries:
+        body.append(entry)
+        if entry["sequence"] in heads_after:
+            body.append(signed_head(entry))
+    header = {
+        "kind": "header",
+        "format": FORMAT,
+        "definition": DEFINITION,
+        "tenant_id": entries[0]["tenant_id"],
+        "tenant": "acme",
+        "since": None,
+        "until": None,
+        "rows": len(entries),
+        "first_sequence": entries[0]["sequence"],
+        "last_sequence": entries[-1]["sequence"],
+        "previous_hash": entries[0]["previous_hash"],
+        "last_hash": entries[-1]["hash"],
+        "chain_head": {"sequence": entries[-1]["sequence"], "hash": entries[-1]["hash"]},
+        "generated_at": timestamp(NOON),
+    }
+    return Export(header, body)
+
+
+def signed_by(export: Export, keys: SigningKeys) -> Export:
+    return replace(export, keys=keys)
+
+
+def verified(text: bytes) -> Verified:
+    return verify_export(io.BytesIO(text), KEYS.public_keys())

@@ -1,0 +1,217 @@
+"""An export of real entries, verified by who has nothing but the public keys."""
+
+import io
+import json
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.signing import write_public_keys
+from tenants.audit.command_line import main as verify_audit
+from tenants.audit.export import Period, write_export
+from tenants.audit.heads import sign_head
+from tenants.audit.operations import record_change
+from tenants.audit.verification import Broken, verify_export
+from tenants.errors import Forbidden
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tenants.signing_keys import signing_keys
+from tests.cast import ACME, Cast, Company, make_company, make_key
+from tests.stack.services import Services
+
+ALL = Period(None, None)
+
+
+@pytest.fixture
+def company() -> Company:
+    company = make_company("initech", ACME)
+    make_key(company, company.developer)
+    return company
+
+
+def add(company: Company, *, at: datetime, action: str = "test.done") -> None:
+    with tenant(company.tenant_id):
+        record_change(
+            actor=company.platform,
+            action=action,
+            target="t",
+            change=(None, {"micros": 2**60, "rates": {"eur": 0.1}, "name": "Zoë\u2028\U0001f600"}),
+            now=at,
+        )
+
+
+def export(actor: Actor, period: Period = ALL) -> bytes:
+    out = io.BytesIO()
+    write_export(actor=actor, period=period, out=out, keys=signing_keys(), now=timezone.now())
+    return out.getvalue()
+
+
+def verify(text: bytes) -> dict[str, Any]:
+    return verify_export(io.BytesIO(text), signing_keys().public_keys()).header
+
+
+def lines(text: bytes, kind: str) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in text.splitlines()]
+    return [line for line in found if line["kind"] == kind]
+
+
+def test_an_export_verifies_and_holds_itself(company: Company) -> None:
+    add(company, at=timezone.now())
+
+    text = export(company.people[Role.AUDITOR].actor)
+
+    header = verify(text)
+    assert (header["tenant"], header["rows"]) == (company.slug, 9)
+    actions = [entry["action"] for entry in lines(text, "entry")]
+    assert (actions[0], actions[-1]) == ("tenant.created", "audit.exported")
+
+
+def test_its_signed_heads_stand_behind_their_entries(company: Company) -> None:
+    now = timezone.now()
+    for hours in (0, 1):
+        sign_head(
+            tenant_id=company.tenant_id,
+            keys=signing_keys(),
+            now=now + timedelta(hours=hours),
+        )
+        add(company, at=now)
+
+    text = export(company.platform)
+
+    heads = lines(text, "head")
+    assert [head["sequence"] for head in heads] == [7, 8]
+    assert verify_export(io.BytesIO(text), signing_keys().public_keys()).num_heads == 2
+
+
+def test_a_period_is_half_open(company: Company) -> None:
+    day = datetime(2001, 5, 1, tzinfo=UTC)
+    for hours in (-1, 0, 23, 24):
+        add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
+
+    text = export(company.platform, Period(day, day + timedelta(days=1)))
+
+    verify(text)
+    assert [entry["action"] for entry in lines(text, "entry")] == ["test.0", "test.23"]
+
+
+def test_entries_of_a_clock_that_jumped_stand_in_between(company: Company) -> None:
+    day = datetime(2001, 5, 1, tzinfo=UTC)
+    for hours in (1, -500, 2):
+        add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
+
+    text = export(company.platform, Period(day, None))
+
+    verify(text)
+    assert "test.-500" in [entry["action"] for entry in lines(text, "entry")]
+
+
+def test_a_period_without_entries_is_a_sound_export_of_none(company: Company) -> None:
+    day = datetime(2001, 5, 1, tzinfo=UTC)
+
+    assert verify(export(company.platform, Period(day, day + timedelta(days=1))))["rows"] == 0
+
+
+def test_it_holds_nothing_of_the_neighbours(company: Company, cast: Cast) -> None:
+    text = export(company.platform).decode()
+
+    assert cast.acme.tenant_id not in text
+    assert cast.acme.slug not in text
+
+
+@pytest.mark.parametrize("role", [Role.DEVELOPER, Role.BILLING])
+def test_who_may_not_read_the_trail_exports_nothing(company: Company, role: Role) -> None:
+    out = io.BytesIO()
+
+    with pytest.raises(Forbidden):
+        write_export(
+            actor=company.people[role].actor,
+            period=ALL,
+            out=out,
+            keys=signing_keys(),
+            now=timezone.now(),
+        )
+
+    assert out.getvalue() == b""
+
+
+def test_what_was_changed_in_the_database_is_named(company: Company, services: Services) -> None:
+    with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE tenants_auditentry NO FORCE ROW LEVEL SECURITY")
+        owner.execute(
+            "UPDATE tenants_auditentry SET reason = 'x' WHERE sequence = 3 AND tenant_id = %s",
+            [company.tenant_id],
+        )
+        owner.execute("ALTER TABLE tenants_auditentry FORCE ROW LEVEL SECURITY")
+
+    with pytest.raises(Broken, match="entry 3: what it says does not have its hash"):
+        verify(export(company.platform))
+
+
+def test_memory_does_not_grow_with_the_export(company: Company) -> None:
+    def peak(target: int) -> int:
+        _grow(company, target)
+        tracemalloc.start()
+        with Path("/dev/null").open("wb") as out:
+            write_export(
+                actor=company.platform, period=ALL, out=out, keys=signing_keys(), now=timezone.now()
+            )
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    few, many = peak(400), peak(2_000)
+
+    assert many < few * 1.5
+
+
+def _grow(company: Company, count: int) -> None:
+    with tenant(company.tenant_id):
+        while AuditEntry.objects.count() < count:
+            for _ in range(100):
+                record_change(
+                    actor=company.platform,
+                    action="test.done",
+                    target="t",
+                    change=(None, {"text": "x" * 1_000}),
+                    now=timezone.now(),
+                )
+    connection.close()
+
+
+def test_the_command_writes_what_the_other_command_verifies(
+    company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, keys = tmp_path / "trail.ndjson", tmp_path / "caret-signing-keys.json"
+    keys.write_text(write_public_keys(signing_keys().public_keys()))
+
+    call_command("export_audit", company.slug, out=file, reason="yearly", stdout=StringIO())
+
+    assert verify_audit([str(file)]) == 0
+    assert "8 entries, 1 to 8" in capsys.readouterr().out
+    assert file.stat().st_mode & 0o077 == 0
+    last = lines(file.read_bytes(), "entry")[-1]
+    assert (last["action"], last["reason"]) == ("audit.exported", "yearly")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [keys.name, file.name]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nobody", "--out", "x"),
+        ("{slug}", "--out", "/nonexistent/x"),
+        ("{slug}", "--out", "x", "--from", "yesterday"),
+    ],
+)
+def test_the_command_refuses_in_a_sentence(company: Company, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        call_command("export_audit", *[word.format(slug=company.slug) for word in arguments])

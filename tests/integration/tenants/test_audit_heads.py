@@ -1,0 +1,156 @@
+"""Heads are signed once an hour, and never over a chain that was tampered with."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import DatabaseError, connection
+from structlog.testing import capture_logs
+
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.signing import verify_document
+from tenants.audit.chain import HEAD_PURPOSE
+from tenants.audit.heads import ChainBroken, sign_head, sign_heads, signed_document
+from tenants.audit.operations import record_change
+from tenants.models import AuditEntry, SignedAuditHead
+from tenants.signing_keys import signing_keys
+from tenants.tasks import sign_audit_heads
+from tests.cast import GLOBEX, Company, make_company
+from tests.stack.services import Services
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def tamper(services: Services, company: Company) -> Iterator[Callable[[str], None]]:
+    """As who owns the tables could."""
+    with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
+
+        def run(statement: str) -> None:
+            owner.execute("ALTER TABLE tenants_auditentry NO FORCE ROW LEVEL SECURITY")
+            owner.execute(f"{statement} AND tenant_id = '{company.tenant_id}'")
+            owner.execute("ALTER TABLE tenants_auditentry FORCE ROW LEVEL SECURITY")
+
+        yield run
+
+
+def add(company: Company) -> None:
+    with tenant(company.tenant_id):
+        record_change(
+            actor=company.platform, action="test", target="t", change=(None, None), now=NOON
+        )
+
+
+def sign(company: Company, now: datetime = NOON) -> bool:
+    return sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=now)
+
+
+def signed(company: Company) -> list[SignedAuditHead]:
+    with tenant(company.tenant_id):
+        return list(SignedAuditHead.objects.order_by("sequence"))
+
+
+def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> None:
+    assert sign(company)
+
+    (head,) = signed(company)
+    with tenant(company.tenant_id):
+        last = AuditEntry.objects.order_by("-sequence")[0]
+    assert (head.sequence, bytes(head.hash)) == (last.sequence, bytes(last.hash))
+    verify_document(signing_keys().public_keys(), signed_document(head), purpose=HEAD_PURPOSE)
+
+
+@pytest.mark.parametrize("minutes", [0, 30, 59])
+def test_a_second_run_in_the_hour_signs_nothing(company: Company, minutes: int) -> None:
+    sign(company)
+    add(company)
+
+    assert not sign(company, NOON + timedelta(minutes=minutes))
+    assert len(signed(company)) == 1
+
+
+def test_the_next_hour_signs_what_has_grown(company: Company) -> None:
+    sign(company)
+    add(company)
+
+    assert sign(company, NOON + HOUR)
+    assert [head.sequence for head in signed(company)] == [3, 4]
+
+
+def test_a_chain_that_has_not_grown_is_not_signed_again(company: Company) -> None:
+    sign(company)
+
+    assert not sign(company, NOON + HOUR)
+
+
+def test_a_clock_that_was_set_back_signs_what_has_grown(company: Company) -> None:
+    sign(company)
+    add(company)
+
+    assert sign(company, NOON - 24 * HOUR)
+
+
+def test_a_head_can_neither_be_changed_nor_deleted(company: Company) -> None:
+    sign(company)
+
+    with (
+        pytest.raises(DatabaseError, match="permission denied"),
+        tenant(company.tenant_id),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("DELETE FROM tenants_signedaudithead")
+
+
+@pytest.mark.parametrize(
+    ("statement", "sequence"),
+    [
+        ("UPDATE tenants_auditentry SET reason = 'another' WHERE sequence = 2", 2),
+        ("UPDATE tenants_auditentry SET previous_hash = hash WHERE sequence = 3", 3),
+        ("DELETE FROM tenants_auditentry WHERE sequence = 1", 1),
+        ("DELETE FROM tenants_auditentry WHERE sequence = 3", 3),
+    ],
+)
+def test_a_chain_that_was_tampered_with_is_not_signed(
+    company: Company, tamper: Any, statement: str, sequence: int
+) -> None:
+    tamper(statement)
+
+    with pytest.raises(ChainBroken) as caught:
+        sign(company)
+
+    assert caught.value.sequence == sequence
+    assert signed(company) == []
+
+
+def test_a_broken_chain_is_reported_and_stops_no_other(company: Company, tamper: Any) -> None:
+    sound = make_company("sound", {})
+    tamper("DELETE FROM tenants_auditentry WHERE sequence = 2")
+
+    with capture_logs() as logs:
+        sign_heads(keys=signing_keys(), now=NOON)
+
+    told = [log for log in logs if log["event"] == "audit.chain_broken"]
+    assert {"tenant_id": company.tenant_id, "sequence": 2}.items() <= told[-1].items()
+    assert len(signed(sound)) == 1
+
+
+def test_the_workers_task_signs(company: Company) -> None:
+    sign_audit_heads()
+
+    assert len(signed(company)) == 1
+
+
+def test_the_neighbours_heads_are_not_seen(company: Company) -> None:
+    sign(company)
+    other = make_company("other", {})
+
+    with tenant(other.tenant_id):
+        assert not SignedAuditHead.objects.filter(tenant_id=company.tenant_id).exists()
