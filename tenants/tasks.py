@@ -16,6 +16,7 @@ from tenants.audit import heads
 from tenants.billing.rating import rate
 from tenants.idempotency import operations as idempotency
 from tenants.keyvalue import connect
+from tenants.metrics import roll_up
 from tenants.retrieval import erasure, serve
 from tenants.retrieval.embed import EmbeddingEngine
 from tenants.retrieval.streams import RetrievalStreams
@@ -66,3 +67,9 @@ def rate_usage() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def sign_audit_heads() -> None:
     heads.sign_heads(keys=signing_keys(), now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def roll_up_usage() -> None:
+    usage = stream.UsageStream(connect(), consumer="roll-up")
+    roll_up.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))

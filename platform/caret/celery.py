@@ -22,7 +22,7 @@ app.autodiscover_tasks(["tenants"])
 
 app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
-    for name in ("ingest", "snapshots", "retrieval", "billing", "audit")
+    for name in ("ingest", "snapshots", "retrieval", "billing", "audit", "metrics")
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
@@ -33,6 +33,7 @@ app.conf.task_routes = {
     "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
     "tenants.tasks.rate_usage": {"queue": "billing"},
     "tenants.tasks.sign_audit_heads": {"queue": "audit"},
+    "tenants.tasks.roll_up_usage": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -74,6 +75,12 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.sign_audit_heads",
         "schedule": 300.0,
         "options": {"expires": 300.0},
+    },
+    # An hour is counted anew whenever it has got records: once a minute is soon enough for reports.
+    "roll-up-usage": {
+        "task": "tenants.tasks.roll_up_usage",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
     },
 }
 

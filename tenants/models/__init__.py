@@ -16,6 +16,7 @@ from tenants.models.membership import Membership
 from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
+from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.team import Team, TeamMembership
 from tenants.models.tenant import Tenant
@@ -39,6 +40,8 @@ __all__ = [
     "PolicyVersion",
     "PriceVersion",
     "RetrievalChunk",
+    "RollupMark",
+    "RollupState",
     "RootKeyUse",
     "SignedAuditHead",
     "Subscription",
@@ -47,7 +50,9 @@ __all__ = [
     "Tenant",
     "TenantKey",
     "Typed",
+    "UsageDay",
     "UsageFeed",
+    "UsageHour",
     "UsageRecord",
     "User",
 ]

@@ -18,6 +18,7 @@ from django.db import DataError, IntegrityError
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import note_use
+from tenants.metrics.marks import hours_of, mark
 from tenants.models import Outcome, Tenant, Typed, UsageRecord
 from tenants.usage.feed import next_batch
 from tenants.usage.rows import Row, Unfit, decode_entry, decode_row
@@ -136,4 +137,5 @@ def _insert_rows(tenant_id: TenantId, rows: list[Row]) -> None:
     Outcome.objects.bulk_create(outcomes, ignore_conflicts=True)
     typed = [row for row in rows if isinstance(row, Typed)]
     Typed.objects.bulk_create(typed, ignore_conflicts=True)
+    mark(tenant_id, hours_of(rows))
     note_use({(row.key_id, row.occurred_at) for row in usage})

@@ -6,11 +6,13 @@ claimed by the next one. Acknowledged entries are deleted, so the stream is as l
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, cast
 
 import redis
 
 from caret.contracts.usage import USAGE_FIELD, USAGE_GROUP, USAGE_STREAM
+from caret.foundation.clock import from_unix_ms
 
 REJECTED_STREAM: Final = "caret:usage:rejected"
 MAX_REJECTED: Final = 1_000  # entries; the oldest go first
@@ -66,6 +68,14 @@ class UsageStream:
             USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
         )
         return [entry for _, rows in answer for entry in _entries(rows)]
+
+    def arrived_until(self, *, now: datetime) -> datetime:
+        """What had come before is in the tables; what came since is pending, or not yet read."""
+        answer: Any = self._connection.xrange(USAGE_STREAM, count=1)
+        if not answer:
+            return now
+        milliseconds = int(answer[0][0].partition(b"-")[0])
+        return min(now, from_unix_ms(milliseconds))
 
     def settle(self, entries: Sequence[Entry], rejected: Sequence[Rejected]) -> None:
         """Parks what was rejected, then acknowledges and deletes: one transaction of Redis."""

@@ -1,0 +1,83 @@
+"""What is counted of a group of completions. Counts only: they add up over hours, days and groups.
+
+People do not: who was active is counted from the sets of users of each day (see reports).
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Final
+
+from caret.contracts.usage import SPANS_S
+
+
+class Source(StrEnum):
+    """Who has seen it. What a client reports is as true as the client."""
+
+    SERVER = "observed by the server"
+    CLIENT = "reported by the client"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    # Observed by the server.
+    requests: int = 0
+    completed: int = 0  # ended by the model, by the filter at a good point, or at max_tokens
+    cancelled: int = 0  # taken back by the client, or superseded by its next request
+    shed: int = 0
+    filtered: int = 0  # withheld
+    errors: int = 0
+    suggestions: int = 0  # completed with text
+    suggested_chars: int = 0
+    suggested_lines: int = 0
+    parsed: int = 0  # whose end a parser has judged
+    parsed_valid: int = 0  # of those, the ones that it did not end or withhold
+    prompt_tokens: int = 0
+    told_prompt_tokens: int = 0  # of requests whose engine told how many of them were cached
+    cached_tokens: int = 0  # of those
+    generated_tokens: int = 0
+    # Reported by the client; each suggestion counts once in each.
+    shown: int = 0  # what was accepted or rejected was shown
+    seen: int = 0  # shown for 750 ms at least, or accepted
+    accepted: int = 0  # as a whole
+    partly_accepted: int = 0  # in parts only
+    rejected: int = 0
+    shown_chars: int = 0
+    seen_chars: int = 0
+    accepted_chars: int = 0
+    shown_lines: int = 0
+    accepted_lines: int = 0
+    accepted_tokens: int = 0  # generated tokens, by the accepted share of their characters
+    # Accepted suggestions that were looked at again after so many seconds, and those of them of
+    # which 67% were left.
+    looked_at_15: int = 0
+    retained_15: int = 0
+    looked_at_30: int = 0
+    retained_30: int = 0
+    looked_at_120: int = 0
+    retained_120: int = 0
+    looked_at_300: int = 0
+    retained_300: int = 0
+    looked_at_600: int = 0
+    retained_600: int = 0
+    looked_at_1800: int = 0
+    retained_1800: int = 0
+    typed_chars: int = 0  # by hand
+
+
+NAMES: Final = tuple(field.name for field in fields(Counts))
+_FIRST_REPORTED: Final = NAMES.index("shown")
+SOURCES: Final = {
+    name: Source.SERVER if place < _FIRST_REPORTED else Source.CLIENT
+    for place, name in enumerate(NAMES)
+}
+LOOKED_AT: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
+RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
+
+
+def total(parts: Iterable[Counts]) -> Counts:
+    sums = dict.fromkeys(NAMES, 0)
+    for part in parts:
+        for name, value in asdict(part).items():
+            sums[name] += value
+    return Counts(**sums)

@@ -1,0 +1,90 @@
+"""Usage and outcomes by hour and by day, in counts; what is still to be counted; how far it is."""
+
+import uuid
+from typing import ClassVar, Final
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.metrics.counts import NAMES
+from tenants.models.tenant import Tenant
+
+# In the place of a user, which a key needs: what services' keys have used.
+SERVICES: Final = uuid.UUID(int=0)
+
+
+class _Rolled(models.Model):
+    """Of one user's completions with one editor, language, model and variant. The counts are those
+    of tenants.metrics.counts, which says what they mean, a column each."""
+
+    pk = models.CompositePrimaryKey(
+        *("tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant")
+    )
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    starts_at = models.DateTimeField()  # of the completions; their outcomes belong here, too
+    user_id = models.UUIDField()
+    # "": not known.
+    editor = models.TextField()
+    language = models.TextField()
+    model = models.TextField()
+    variant = models.TextField()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.starts_at:%Y-%m-%d %H}"
+
+
+for _name in NAMES:
+    models.BigIntegerField(default=0).contribute_to_class(_Rolled, _name)
+
+
+class UsageHour(_Rolled):
+    class Meta:
+        db_table = "tenants_usage_hour"
+        constraints: ClassVar = [RowSecurity(name="usage_hour_tenant")]
+
+
+class UsageDay(_Rolled):
+    """Days in UTC."""
+
+    class Meta:
+        db_table = "tenants_usage_day"
+        constraints: ClassVar = [RowSecurity(name="usage_day_tenant")]
+
+
+class RollupMark(models.Model):
+    """An hour that has got records since it was counted. One for each batch that came in, so that
+    who counts takes away the marks that he has seen, and no others."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "hour", "mark_id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    hour = models.DateTimeField()
+    mark_id = models.UUIDField(default=uuid.uuid4)
+
+    class Meta:
+        db_table = "tenants_rollup_mark"
+        constraints: ClassVar = [
+            RowSecurity(name="rollup_mark_tenant", privileges=("SELECT", "INSERT", "DELETE"))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.hour:%Y-%m-%d %H}"
+
+
+class RollupState(models.Model):
+    tenant = models.OneToOneField(
+        Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
+    )
+    # All that gateways had delivered of the time before it is counted.
+    complete_until = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_rollup_state"
+        constraints: ClassVar = [
+            RowSecurity(name="rollup_state_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} until {self.complete_until}"

@@ -1,0 +1,66 @@
+"""Usage records, outcomes and typing as ingest leaves them: rows, and the marks of their hours."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.metrics.marks import hours_of, mark
+from tenants.models import Outcome, Typed, UsageRecord
+from tests.cast import Company
+
+NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+
+
+def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> uuid.UUID:
+    values = {
+        "user_id": company.developer.user_id,
+        "request_id": uuid7(now_ms=to_unix_ms(at)),
+        "language": "python",
+        "editor": "zed",
+        "model": "qwen",
+        "finish": "stop",
+        "generated_tokens": 10,
+        "num_chars": 40,
+        "num_lines": 2,
+        **fields,
+    }
+    row = UsageRecord(
+        tenant_id=company.tenant_id,
+        occurred_at=at,
+        key_id=uuid.uuid4(),
+        protocol="stream",
+        mode="inline",
+        tier="fast",
+        pool="fast",
+        replica="r",
+        error_code="",
+        prompt_tokens=100,
+        cached_tokens=80,
+        total_ms=9.0,
+        **values,
+    )
+    insert(company, row)
+    return row.request_id
+
+
+def add_outcome(company: Company, request_id: uuid.UUID, event: str, **fields: Any) -> None:
+    values = {"occurred_at": NOON + timedelta(minutes=1), "chars": 40, "lines": 2, "after_ms": 0}
+    insert(
+        company,
+        Outcome(
+            tenant_id=company.tenant_id,
+            outcome_id=uuid.uuid4(),
+            request_id=request_id,
+            event=event,
+            **values | fields,
+        ),
+    )
+
+
+def insert(company: Company, row: UsageRecord | Outcome | Typed) -> None:
+    with tenant(company.tenant_id):
+        row.save(force_insert=True)
+        mark(company.tenant_id, hours_of([row]))

@@ -1,0 +1,370 @@
+"""Hours and days are what their records are, however often and late they are counted."""
+
+import multiprocessing
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from io import StringIO
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.utils import timezone
+
+from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, OutcomeEvent
+from caret.foundation.clock import from_unix_ms, to_unix_ms
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keyvalue import connect
+from tenants.metrics import roll_up as rolling
+from tenants.metrics.counts import NAMES, Counts
+from tenants.metrics.marks import hours_of
+from tenants.metrics.roll_up import complete_until, mark_again, roll_up, roll_up_all
+from tenants.models import Outcome, RollupMark, Typed, UsageDay, UsageHour
+from tenants.models.rollup import SERVICES
+from tenants.tasks import roll_up_usage
+from tenants.usage.ingest import drain
+from tenants.usage.stream import UsageStream
+from tests.cast import GLOBEX, Company, make_company
+from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
+from tests.integration.tenants.test_ingest import completion, outcome, send
+
+NOW = NOON + timedelta(days=1)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def counted(company: Company, table: Any = UsageDay) -> list[dict[str, Any]]:
+    with tenant(company.tenant_id):
+        return list(table.objects.order_by("starts_at", "user_id", "language").values())
+
+
+def only(company: Company, table: Any = UsageDay) -> Counts:
+    (row,) = counted(company, table)
+    return Counts(**{name: row[name] for name in NAMES})
+
+
+def run(company: Company) -> int:
+    return roll_up(tenant_id=company.tenant_id, arrived_until=NOW)
+
+
+def test_completions_are_counted_by_how_they_ended(company: Company) -> None:
+    for finish in ("stop", "length", "cancelled", "superseded", "shed", "filtered", "error"):
+        add_completion(company, finish=finish)
+
+    run(company)
+
+    found = only(company)
+    assert (found.requests, found.completed, found.cancelled) == (7, 2, 2)
+    assert (found.shed, found.filtered, found.errors, found.suggestions) == (1, 1, 1, 2)
+    assert (found.prompt_tokens, found.cached_tokens) == (700, 560)
+    assert only(company, UsageHour) == found
+
+
+def test_a_group_is_one_users_with_one_editor_language_model_and_variant(company: Company) -> None:
+    add_completion(company)
+    add_completion(company, language="go")
+    add_completion(company, user_id=None, variant="b")
+
+    run(company)
+
+    keys = {(str(row["user_id"]), row["language"], row["variant"]) for row in counted(company)}
+    developer = company.developer.user_id
+    assert keys == {
+        (developer, "python", ""),
+        (developer, "go", ""),
+        (str(SERVICES), "python", "b"),
+    }
+
+
+def test_outcomes_are_their_completions(company: Company) -> None:
+    accepted, part, glimpsed, ignored = (add_completion(company) for _ in range(4))
+    add_outcome(company, accepted, "shown")
+    add_outcome(company, accepted, "accepted", after_ms=300)
+    add_outcome(company, part, "partially_accepted", chars=10, lines=1)
+    add_outcome(company, part, "partially_accepted", chars=10, lines=1)
+    add_outcome(company, glimpsed, "rejected", after_ms=200)
+    add_outcome(company, ignored, "rejected", after_ms=750)
+
+    run(company)
+
+    found = only(company)
+    assert (found.shown, found.seen, found.rejected) == (4, 3, 2)
+    assert (found.accepted, found.partly_accepted) == (1, 1)
+    assert (found.shown_chars, found.seen_chars, found.accepted_chars) == (160, 120, 60)
+    assert (found.accepted_lines, found.accepted_tokens) == (4, 15)
+
+
+def test_an_outcome_that_was_told_by_two_gateways_counts_once(company: Company) -> None:
+    request_id = add_completion(company)
+    for _ in range(2):
+        add_outcome(company, request_id, "accepted")
+
+    run(company)
+
+    found = only(company)
+    assert (found.shown, found.accepted, found.accepted_chars) == (1, 1, 40)
+
+
+def test_persistence_belongs_to_the_completions_hour(company: Company) -> None:
+    request_id = add_completion(company)
+    later = NOON + timedelta(minutes=31)
+    add_outcome(company, request_id, "accepted")
+    add_outcome(company, request_id, "persisted", span_s=30, edit_share=0.33)
+    add_outcome(company, request_id, "persisted", span_s=1_800, edit_share=0.34, occurred_at=later)
+
+    run(company)
+
+    found = only(company, UsageHour)
+    assert (found.looked_at_30, found.retained_30) == (1, 1)
+    assert (found.looked_at_1800, found.retained_1800) == (1, 0)
+
+
+def test_what_was_typed_joins_its_group_or_makes_one(company: Company) -> None:
+    add_completion(company, model="", variant=None)
+    for language in ("python", "go"):
+        insert(
+            company,
+            Typed(
+                tenant_id=company.tenant_id,
+                occurred_at=NOON,
+                typed_id=uuid.uuid4(),
+                user_id=company.developer.user_id,
+                language=language,
+                editor="zed",
+                chars=70,
+            ),
+        )
+
+    run(company)
+
+    found = [(row["language"], row["requests"], row["typed_chars"]) for row in counted(company)]
+    assert found == [("go", 0, 70), ("python", 1, 70)]
+
+
+def test_a_parsers_judgement_is_counted_where_there_is_one(company: Company) -> None:
+    add_completion(company, is_parsed=True, cut_reason="")
+    add_completion(company, is_parsed=True, cut_reason="syntax", finish="filtered")
+    add_completion(company, is_parsed=False)
+    add_completion(company, is_parsed=True, finish="cancelled")
+
+    run(company)
+
+    found = only(company)
+    assert (found.parsed, found.parsed_valid) == (2, 1)
+
+
+def test_counting_again_changes_nothing(company: Company) -> None:
+    add_completion(company)
+    run(company)
+    before = counted(company), counted(company, UsageHour)
+
+    mark_again(tenant_id=company.tenant_id, start=NOON, end=NOON + timedelta(hours=1))
+
+    assert run(company) == 1
+    assert (counted(company), counted(company, UsageHour)) == before
+    assert run(company) == 0
+
+
+def test_a_late_record_is_added(company: Company) -> None:
+    add_completion(company)
+    run(company)
+
+    add_completion(company, at=NOON - timedelta(hours=3))
+    run(company)
+
+    assert only(company).requests == 2
+    assert [row["requests"] for row in counted(company, UsageHour)] == [1, 1]
+
+
+def test_an_outcome_that_came_before_its_completion_is_counted_with_it(company: Company) -> None:
+    made = uuid7(now_ms=to_unix_ms(NOON))
+    add_outcome(company, made, "accepted")
+    run(company)
+    assert counted(company) == []
+
+    add_completion(company, request_id=made)
+    run(company)
+
+    assert only(company).accepted == 1
+
+
+def test_hours_whose_records_are_gone_keep_their_counts(company: Company) -> None:
+    add_completion(company)
+    run(company)
+    with tenant(company.tenant_id):
+        UsageHour.objects.update(starts_at=NOON.replace(minute=0) - timedelta(days=30))
+        UsageDay.objects.all().delete()
+
+    gone = NOON - timedelta(days=30)
+    mark_again(tenant_id=company.tenant_id, start=gone, end=gone + timedelta(hours=1))
+    run(company)
+
+    assert [row["requests"] for row in counted(company, UsageHour)] == [1]
+
+
+def test_the_neighbours_records_are_not_counted(company: Company) -> None:
+    neighbour = make_company("hooli", GLOBEX)
+    add_completion(company)
+
+    run(neighbour)
+    run(company)
+
+    assert counted(neighbour) == []
+    assert only(company).requests == 1
+
+
+def test_it_is_complete_up_to_what_had_arrived(company: Company) -> None:
+    add_completion(company)
+
+    run(company)
+
+    with tenant(company.tenant_id):
+        assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+
+
+def test_it_never_becomes_less_complete(company: Company) -> None:
+    run(company)
+
+    roll_up(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
+
+    with tenant(company.tenant_id):
+        assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+
+
+def test_what_waits_in_the_stream_is_not_said_to_be_complete(company: Company) -> None:
+    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    drain(stream)
+    now = timezone.now() + timedelta(hours=1)
+    assert stream.arrived_until(now=now) == now
+    entry_id = connect().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
+
+    waiting = stream.arrived_until(now=now)
+
+    assert waiting == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
+    drain(stream)
+
+
+def test_what_was_ingested_is_rolled_up_by_the_task(company: Company) -> None:
+    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    record = completion(company, request_id=str(uuid7()))
+    told = outcome(company)
+    send(record, type(told)(**{**_fields(told), "request_id": record.request_id}), record)
+    drain(stream)
+
+    roll_up_usage()
+
+    found = only(company)
+    assert (found.requests, found.accepted) == (1, 1)
+
+
+def _fields(struct: Any) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def test_who_is_killed_while_he_counts_has_done_nothing_by_halves(company: Company) -> None:
+    for number in range(12):
+        add_completion(company, at=NOON - timedelta(hours=number * 6))
+    process = multiprocessing.get_context("fork").Process(
+        target=_count_and_be_killed, args=[company]
+    )
+    connections.close_all()
+
+    process.start()
+    process.join(timeout=30)
+
+    assert process.exitcode == -signal.SIGKILL
+    hours, days = counted(company, UsageHour), counted(company)
+    assert 0 < len(days) < 4
+    assert sum(row["requests"] for row in hours) == sum(row["requests"] for row in days)
+    run(company)
+    assert sum(row["requests"] for row in counted(company)) == 12
+    with tenant(company.tenant_id):
+        assert not RollupMark.objects.exists()
+
+
+def _count_and_be_killed(company: Company) -> None:
+    """In a process of its own, which ends in the middle of the second day: its marks are taken
+    away, its hours half counted."""
+    execute: Callable[..., None] = rolling._count_hour
+    days: set[Any] = set()
+
+    def count(cursor: Any, tenant_id: Any, hour: datetime) -> None:
+        days.add(hour.date())
+        execute(cursor, tenant_id, hour)
+        if len(days) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+
+    rolling._count_hour = count
+    roll_up(tenant_id=company.tenant_id, arrived_until=NOW)
+
+
+def test_a_record_that_comes_in_while_its_hour_is_counted_is_counted_next(company: Company) -> None:
+    add_completion(company)
+    counting = Thread(target=_count_elsewhere, args=[company])
+    with tenant(company.tenant_id):
+        add_completion(company)
+        counting.start()
+        counting.join()
+
+    before = only(company).requests
+    run(company)
+
+    assert (before, only(company).requests) == (1, 2)
+
+
+def _count_elsewhere(company: Company) -> None:
+    run(company)
+    connections.close_all()
+
+
+def test_every_tenants_are_counted(company: Company) -> None:
+    add_completion(company)
+
+    assert roll_up_all(arrived_until=NOW) >= 1
+
+    assert only(company).requests == 1
+
+
+def test_what_is_no_request_of_ours_marks_nothing() -> None:
+    stranger = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
+
+    assert hours_of([stranger]) == set()
+
+
+def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
+    add_completion(company)
+    run(company)
+    with tenant(company.tenant_id):
+        UsageHour.objects.update(requests=77)
+    output = StringIO()
+
+    call_command("roll_up", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output)
+
+    assert only(company).requests == 1
+    assert "1 days counted anew" in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nobody", "--from=2026-11-20", "--to=2026-11-21"],
+        ["acme", "--from=2026-11-20", "--to=2026-11-20"],
+        ["acme", "--from=2026-11-32", "--to=2026-12-20"],
+        ["acme", "--from=2020-11-20", "--to=2026-12-20"],
+    ],
+)
+def test_a_period_that_is_none_is_refused(company: Company, arguments: list[str]) -> None:
+    slug = company.slug if arguments[0] == "acme" else arguments[0]
+
+    with pytest.raises(CommandError):
+        call_command("roll_up", slug, *arguments[1:])

@@ -1,0 +1,81 @@
+"""Metrics of counts: each by its definition, and nothing where there is nothing to divide by."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.metrics.counts import NAMES, SOURCES, Counts, Source, total
+from tenants.metrics.definitions import COST, METRICS, Price, cost_metric
+
+COUNTS = Counts(
+    requests=200,
+    cancelled=50,
+    parsed=80,
+    parsed_valid=76,
+    prompt_tokens=2_000_000,
+    generated_tokens=10_000,
+    shown=100,
+    seen=80,
+    accepted=30,
+    partly_accepted=10,
+    seen_chars=4_000,
+    accepted_chars=1_000,
+    accepted_tokens=500,
+    looked_at_30=20,
+    retained_30=15,
+    typed_chars=3_000,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("acceptance", 0.4),
+        ("completion_acceptance", 0.5),
+        ("weighted_acceptance", 0.25),
+        ("persistence_30", 0.75),
+        ("persistence_1800", None),
+        ("completed_code", 0.25),
+        ("validity", 0.95),
+        ("cancellation", 0.25),
+    ],
+)
+def test_a_metric_is_what_its_definition_says(name: str, value: float | None) -> None:
+    (metric,) = (metric for metric in METRICS if metric.name == name)
+
+    assert metric.of(COUNTS) == value
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
+def test_nothing_has_no_metrics(metric: object) -> None:
+    assert all(each.of(Counts()) is None for each in METRICS)
+
+
+def test_without_typing_there_is_no_share_of_completed_code() -> None:
+    (metric,) = (metric for metric in METRICS if metric.name == "completed_code")
+
+    assert metric.of(Counts(accepted_chars=10)) is None
+
+
+def test_accepted_tokens_bear_the_cost_of_all() -> None:
+    metric = cost_metric(Price(prompt_micros=100_000, generated_micros=1_000_000))
+
+    # 200,000 for the prompts, 10,000 for what was generated, over half a thousand accepted.
+    assert metric.of(COUNTS) == 420_000
+    assert metric.of(Counts(prompt_tokens=5)) is None
+    assert (metric.name, cost_metric(None).of(COUNTS)) == (COST, None)
+
+
+def test_every_count_and_every_metric_has_its_source() -> None:
+    assert SOURCES["generated_tokens"] is Source.SERVER
+    assert SOURCES["shown"] is SOURCES["typed_chars"] is Source.CLIENT
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    servers = {metric.name for metric in METRICS if metric.source is Source.SERVER}
+    assert servers == {"validity", "cancellation"}
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=5))
+def test_counts_add_up(values: list[int]) -> None:
+    added = total(Counts(**dict.fromkeys(NAMES, value)) for value in values)
+
+    assert {getattr(added, name) for name in NAMES} == {sum(values)}
