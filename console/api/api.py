@@ -7,7 +7,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from console.api import audit, invitations, keys, members, policy, teams, usage
+from console.api import audit, consent, invitations, keys, members, policy, teams, usage
 from console.api.authentication import TOO_LARGE, MemberAuth
 from console.api.description import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
@@ -31,6 +31,7 @@ def _build() -> Api:
     api.add_decorator(repeatable, mode="view")
     for prefix, router in (
         ("audit", audit.router),
+        ("consent", consent.router),
         ("invitations", invitations.router),
         ("keys", keys.router),
         ("members", members.router),

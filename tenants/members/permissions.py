@@ -29,6 +29,8 @@ class Permission(StrEnum):
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
     READ_AUDIT = "audit.read"
+    OWN_CONSENT = "consent.own"
+    READ_CONSENT = "consent.read"
 
 
 _P = Permission
@@ -46,9 +48,11 @@ READING: Final = frozenset(
         _P.READ_MEMBERS,
         _P.READ_TEAMS,
         _P.READ_AUDIT,
+        _P.READ_CONSENT,
     }
 )
-WHILE_CLOSING: Final = READING
+# Withdrawing consent erases.
+WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT}
 
 PERMISSIONS: Final = MappingProxyType(
     {
@@ -65,10 +69,17 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_MEMBERS,
                 _P.READ_TEAMS,
                 _P.READ_AUDIT,
+                _P.READ_CONSENT,
             }
         ),
         Role.DEVELOPER: frozenset(
-            {_P.READ_TENANT, _P.READ_OWN_KEYS, _P.READ_POLICY, _P.READ_OWN_USAGE}
+            {
+                _P.READ_TENANT,
+                _P.READ_OWN_KEYS,
+                _P.READ_POLICY,
+                _P.READ_OWN_USAGE,
+                _P.OWN_CONSENT,
+            }
         ),
     }
 )

@@ -8,6 +8,7 @@ reason (Postgres checks them past row security); Django cannot write those, migr
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
+from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.invitation import Invitation
 from tenants.models.kept_answer import KeptAnswer
 from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
@@ -28,6 +29,7 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "BillingState",
+    "ConsentReceipt",
     "DataKey",
     "Invitation",
     "KeptAnswer",

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, TenantPolicy
+from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, Telemetry, TenantPolicy
 from tenants.errors import Invalid
 from tenants.texts import is_storable
 
@@ -17,6 +17,8 @@ MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; "no limit" i
 MAX_BURST: Final = 100_000
 MAX_TOKENS_PER_DAY: Final = 10**12
 MAX_RETRIEVAL_GLOBS: Final = 50
+MAX_RETENTION_DAYS: Final = 365
+_MAX_WORDING_CHARS: Final = 40
 
 DEFAULT_POLICY: Final = TenantPolicy(
     features=frozenset(Mode),
@@ -54,6 +56,8 @@ def _check_bounds(policy: TenantPolicy) -> None:
     _check_limits(policy.limits)
     _check_exclusions(policy)
     _check_retrieval(policy.retrieval)
+    if policy.telemetry is not None:
+        _check_telemetry(policy.telemetry)
 
 
 def _check_limits(limits: Limits) -> None:
@@ -68,6 +72,15 @@ def _check_limits(limits: Limits) -> None:
 def _check_whole(field: str, number: int, at_most: int) -> None:
     if not 1 <= number <= at_most:
         raise Invalid(field, f"Write a whole number from 1 to {at_most}, or leave the limit out.")
+
+
+def _check_telemetry(telemetry: Telemetry) -> None:
+    if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
+        raise Invalid(
+            "telemetry.retention_days", f"Write a whole number from 1 to {MAX_RETENTION_DAYS}."
+        )
+    if len(telemetry.wording) > _MAX_WORDING_CHARS or not is_storable(telemetry.wording):
+        raise Invalid("telemetry.wording", "Name the wording that is in force.")
 
 
 def _check_exclusions(policy: TenantPolicy) -> None:

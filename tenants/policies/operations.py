@@ -14,6 +14,7 @@ from tenants.policies.document import read_policy, write_policy
 from tenants.policies.queries import PolicyInForce, find_policy
 from tenants.retrieval.erasure import keep_allowed
 from tenants.snapshots.publish import tenant_changed
+from tenants.telemetry.operations import note_allowance
 from tenants.texts import MAX_REASON_CHARS, read_reason
 
 
@@ -40,6 +41,12 @@ def set_policy(
         add_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
         status = TenantStatus(Tenant.objects.get(id=actor.tenant_id).status)
         keep_allowed(tenant_id=actor.tenant_id, policy=policy, status=status)
+        note_allowance(
+            actor=actor,
+            change=(held.policy.telemetry, policy.telemetry),
+            policy_version=held.version + 1,
+            now=now,
+        )
         record_change(
             actor=actor,
             action="policy.changed",

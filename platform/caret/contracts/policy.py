@@ -48,6 +48,14 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_day: dict[Tier, int] = {}
 
 
+class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """That users may let content of their completions be kept; each decides for himself."""
+
+    wording: str  # the version of what the tenant has agreed to, e.g. "tenant-1"
+    retention_days: int  # at least 1; what was kept is erased afterwards
+    training: bool = False  # users may also agree that it trains models
+
+
 class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fields with a default came later: a policy that was stored without them means the default."""
 
@@ -63,3 +71,4 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     takes_part_in_experiments: bool = True  # of prompt layouts and filters, never of data
     withholds_secrets: bool = True  # completions that look like credentials
     withholds_public_code: bool = False  # completions found in the operator's index of public code
+    telemetry: Telemetry | None = None  # None: no content is kept, whoever agrees

@@ -77,6 +77,10 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("PUT", "teams/{team_id}/members/{user_id}"): only_for(*MANAGERS),
     ("DELETE", "teams/{team_id}/members/{user_id}"): only_for(*MANAGERS),
     ("GET", "tenant"): only_for(*Role),
+    ("GET", "consent"): only_for(*MANAGERS, Role.DEVELOPER),
+    ("PUT", "consent"): only_for(*MANAGERS, Role.DEVELOPER),
+    ("DELETE", "consent"): only_for(*MANAGERS, Role.DEVELOPER),
+    ("GET", "consent/receipts"): only_for(*READERS),
     ("GET", "usage"): only_for(*Role),
     ("GET", "usage/requests/{request_id}"): only_for(*Role),
 }
@@ -85,6 +89,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "members/{user_id}"): {"role": "auditor"},
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
+    ("PUT", "consent"): {"telemetry": False},
     ("PUT", "policy"): {"policy": write_policy(DEFAULT_POLICY), "reason": "test"},
 }
 # What an endpoint's path names, made anew for each call.

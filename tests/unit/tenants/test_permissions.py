@@ -31,6 +31,8 @@ EXPECTED = {
     "teams.read":       "yes   yes   yes  yes   no",
     "teams.write":      "yes   yes   no   no    no",
     "audit.read":       "yes   yes   no   yes   no",
+    "consent.own":      "yes   yes   no   no    yes",
+    "consent.read":     "yes   yes   no   yes   no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 

@@ -1,0 +1,121 @@
+"""Consent over REST: one's own, and the receipts."""
+
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import Field
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer, Body
+from tenants.members.permissions import Permission
+from tenants.paging import Page
+from tenants.telemetry.consent import Consent
+from tenants.telemetry.operations import Choice, set_consent, withdraw_consent
+from tenants.telemetry.queries import OwnConsent, Receipt, get_own_consent, list_receipts
+from tenants.telemetry.wordings import USER_WORDINGS, Kind, wording
+
+router = Router(tags=["consent"])
+
+_EXAMPLE: Final = {"telemetry": False, "training": False, "wordings": []}
+
+
+class ConsentAnswer(Answer):
+    telemetry: bool
+    training: bool
+
+
+class WordingAnswer(Answer):
+    kind: Kind
+    version: str
+    text: str
+    sha256: str
+
+
+class OwnConsentAnswer(Answer):
+    allowance: ConsentAnswer  # what the tenant lets one agree to
+    given: ConsentAnswer
+    retention_days: int | None  # null: nothing is kept
+    wordings: list[WordingAnswer]  # in force
+
+
+class SetConsent(Body, json_schema_extra={"example": _EXAMPLE}):
+    telemetry: bool
+    training: bool = False
+    # The versions of the wordings that one has read: of each kind that one agrees to.
+    wordings: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
+
+
+class ReceiptAnswer(Answer):
+    id: UUID
+    user_email: str | None  # null: the tenant's own
+    kind: Kind
+    is_given: bool
+    wording: str
+    wording_sha256: str
+    actor_email: str | None  # null: the platform's operator
+    policy_version: int | None  # null: not by a policy
+    address: str | None
+    created_at: datetime
+
+
+class ReceiptList(PageAnswer):
+    rows: list[ReceiptAnswer]  # newest first
+
+
+@router.get(
+    "",
+    response=OwnConsentAnswer,
+    summary="One's own consent, and the wordings that it is about.",
+    openapi_extra=open_to(Permission.OWN_CONSENT),
+)
+def get(request: ApiRequest) -> OwnConsentAnswer:
+    return _answer(get_own_consent(actor=actor_of(request)))
+
+
+@router.put(
+    "",
+    response=OwnConsentAnswer,
+    summary="Agree to content being kept, or to that and training; or withdraw either.",
+    openapi_extra=open_to(Permission.OWN_CONSENT),
+)
+def put(request: ApiRequest, asked: SetConsent) -> OwnConsentAnswer:
+    choice = Choice(Consent(asked.telemetry, asked.training), frozenset(asked.wordings))
+    return _answer(set_consent(actor=actor_of(request), choice=choice, now=timezone.now()))
+
+
+@router.delete(
+    "",
+    response=OwnConsentAnswer,
+    summary="Withdraw all of one's own consent; what was kept is erased.",
+    openapi_extra=open_to(Permission.OWN_CONSENT),
+)
+def delete(request: ApiRequest) -> OwnConsentAnswer:
+    return _answer(withdraw_consent(actor=actor_of(request), now=timezone.now()))
+
+
+@router.get(
+    "/receipts",
+    response=ReceiptList,
+    summary="List receipts of consent: all of the tenant's, or one's own.",
+    openapi_extra=open_to(Permission.READ_CONSENT, Permission.OWN_CONSENT),
+)
+def receipts(request: ApiRequest, page: Query[Paged]) -> Page[Receipt]:
+    return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+
+
+def _answer(own: OwnConsent) -> OwnConsentAnswer:
+    return OwnConsentAnswer(
+        allowance=ConsentAnswer.model_validate(own.allowance),
+        given=ConsentAnswer.model_validate(own.given),
+        retention_days=own.retention_days,
+        wordings=[_wording(kind, version) for kind, version in USER_WORDINGS.items()],
+    )
+
+
+def _wording(kind: Kind, version: str) -> WordingAnswer:
+    found = wording(version)
+    return WordingAnswer(kind=kind, version=version, text=found.text, sha256=found.sha256)

@@ -1,0 +1,122 @@
+"""Reads consents: who has agreed to what, and by which receipts."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from caret.contracts.policy import TenantPolicy
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Forbidden
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import ConsentReceipt, Membership
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.policies.queries import find_policy
+from tenants.telemetry.consent import Consent, Said, allowance, allowed, consent_of
+from tenants.telemetry.wordings import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class OwnConsent:
+    """Of whoever asks."""
+
+    allowance: Consent  # what the tenant lets him agree to
+    given: Consent  # what he has agreed to, and is allowed
+    retention_days: int | None  # None: nothing is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    id: UUID
+    user_id: UserId | None  # None: the tenant's own
+    user_email: str | None
+    kind: Kind
+    is_given: bool
+    wording: str
+    wording_sha256: str
+    actor_email: str | None  # None: the platform's operator
+    policy_version: int | None  # None: not by a policy
+    address: str | None
+    created_at: datetime
+
+
+def get_own_consent(*, actor: Actor) -> OwnConsent:
+    """Raises Forbidden. Three queries."""
+    own = _own(actor)
+    with tenant(actor.tenant_id):
+        policy = find_policy(tenant_id=actor.tenant_id).policy.telemetry
+        said = find_said(tenant_id=actor.tenant_id, user_id=own).get(own, [])
+    lets = allowance(policy)
+    return OwnConsent(
+        allowance=lets,
+        given=allowed(consent_of(said), lets),
+        retention_days=policy.retention_days if policy and lets.telemetry else None,
+    )
+
+
+def list_receipts(*, actor: Actor, limit: int, cursor: str | None) -> Page[Receipt]:
+    """All of the tenant's, or for those who may not see them, their own; newest first. Raises
+    Forbidden, Invalid."""
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
+        if not actor.may(Permission.READ_CONSENT):
+            found = found.filter(user_id=_own(actor))
+        rows = first_of(found.select_related("user", "actor"), limit=limit, after=after)
+    return mapped(
+        page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id)), _receipt
+    )
+
+
+def find_said(*, tenant_id: TenantId, user_id: UserId | None = None) -> dict[UserId, list[Said]]:
+    """What each user, or this one, has said last of each kind. Inside the tenant's scope; one
+    query."""
+    rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
+    chosen = rows if user_id is None else rows.filter(user_id=user_id)
+    found = defaultdict[UserId, list[Said]](list)
+    for row in chosen.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
+        said = Said(kind=Kind(row.kind), is_given=row.is_given, wording=row.wording)
+        found[UserId(str(row.user_id))].append(said)
+    return found
+
+
+def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, Consent]:
+    """Of all members whose consent to telemetry counts under this policy. For the platform itself:
+    asks no role. Inside the tenant's scope; no query where the tenant allows nothing, else two."""
+    lets = allowance(policy.telemetry)
+    if not lets.telemetry:
+        return {}
+    members = Membership.objects.filter(tenant_id=tenant_id).values_list("user_id", flat=True)
+    are_members = {UserId(str(user_id)) for user_id in members}
+    consents = {
+        user_id: allowed(consent_of(said), lets)
+        for user_id, said in find_said(tenant_id=tenant_id).items()
+        if user_id in are_members
+    }
+    return {user_id: consent for user_id, consent in consents.items() if consent.telemetry}
+
+
+def _own(actor: Actor) -> UserId:
+    """Raises Forbidden."""
+    actor.require(Permission.OWN_CONSENT)
+    if actor.user_id is None:
+        raise Forbidden("Only users have a consent of their own.")
+    return actor.user_id
+
+
+def _receipt(row: ConsentReceipt) -> Receipt:
+    return Receipt(
+        id=row.id,
+        user_id=None if row.user_id is None else UserId(str(row.user_id)),
+        user_email=None if row.user is None else row.user.email,
+        kind=Kind(row.kind),
+        is_given=row.is_given,
+        wording=row.wording,
+        wording_sha256=row.wording_sha256,
+        actor_email=None if row.actor is None else row.actor.email,
+        policy_version=row.policy_version,
+        address=row.address,
+        created_at=row.created_at,
+    )

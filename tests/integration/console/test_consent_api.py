@@ -1,0 +1,102 @@
+"""Consent over REST."""
+
+import hashlib
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tests.cast import ACME, Company, make_company
+from tests.integration.console.conftest import SignIn
+
+ADDRESS = "/api/v1/consent"
+READ = {"wordings": ["telemetry-1", "training-1"]}
+
+
+@pytest.fixture
+def willing() -> Company:
+    company = make_company("acme", ACME)
+    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    set_policy(
+        actor=company.administrator.actor,
+        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        reason="a test",
+        now=timezone.now(),
+    )
+    return company
+
+
+@pytest.fixture
+def ada(willing: Company, sign_in: SignIn) -> Client:
+    return sign_in(willing.developer)
+
+
+def put(client: Client, **body: Any) -> Any:
+    return client.put(ADDRESS, data=body, content_type="application/json")
+
+
+def test_the_wordings_are_shown_with_their_digests(ada: Client) -> None:
+    shown = ada.get(ADDRESS).json()
+
+    assert shown["allowance"] == {"telemetry": True, "training": True}
+    assert shown["retention_days"] == 30
+    assert {each["kind"]: each["version"] for each in shown["wordings"]} == {
+        "telemetry": "telemetry-1",
+        "training": "training-1",
+    }
+    for each in shown["wordings"]:
+        assert each["sha256"] == hashlib.sha256(each["text"].encode()).hexdigest()
+
+
+def test_one_agrees_and_withdraws(ada: Client) -> None:
+    agreed = put(ada, telemetry=True, **READ).json()["given"]
+
+    withdrawn = ada.delete(ADDRESS).json()["given"]
+
+    assert agreed == {"telemetry": True, "training": False}
+    assert withdrawn == {"telemetry": False, "training": False}
+    assert [each["is_given"] for each in ada.get(f"{ADDRESS}/receipts").json()["rows"]] == [
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"telemetry": True}, "wordings"),
+        ({"telemetry": True, "wordings": ["telemetry-0"]}, "wordings"),
+        ({"telemetry": False, "training": True, **READ}, "training"),
+        ({"training": True}, "telemetry"),
+        ({"telemetry": "perhaps"}, "telemetry"),
+        ({"telemetry": True, **READ, "user": "somebody"}, "user"),
+    ],
+)
+def test_what_is_no_consent_names_its_field(ada: Client, body: dict[str, Any], field: str) -> None:
+    refused = put(ada, **body)
+
+    assert refused.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
+    assert refused.json()["field"] == field
+
+
+def test_what_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
+    company = make_company("acme", ACME)
+
+    refused = put(sign_in(company.developer), telemetry=True, **READ)
+
+    assert refused.status_code == HTTPStatus.CONFLICT
+
+
+def test_receipts_come_in_pages(ada: Client) -> None:
+    put(ada, telemetry=True, training=True, **READ)
+    ada.delete(ADDRESS)
+
+    first = ada.get(f"{ADDRESS}/receipts?limit=3").json()
+    rest = ada.get(f"{ADDRESS}/receipts?limit=3&cursor={first['next_cursor']}").json()
+
+    ids = [each["id"] for each in (*first["rows"], *rest["rows"])]
+    assert (len(first["rows"]), len(set(ids)), rest["next_cursor"]) == (3, 4, None)

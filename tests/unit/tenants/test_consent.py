@@ -1,0 +1,134 @@
+"""Consent needs both: the tenant's yes and the user's, to the wordings in force."""
+
+import hashlib
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from caret.contracts.policy import Telemetry
+from caret.foundation.ids import UserId
+from tenants.telemetry import wordings
+from tenants.telemetry.consent import NO_CONSENT, Consent, Said, allowance, allowed, consent_of
+from tenants.telemetry.receipts import answers_of_choice, answers_of_policy
+from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS, Kind, wording
+
+ADA = UserId("ada")
+YES, BOTH = Consent(telemetry=True, training=False), Consent(telemetry=True, training=True)
+
+
+def policy(*, training: bool = False, wording: str = TENANT_WORDING) -> Telemetry:
+    return Telemetry(wording=wording, retention_days=30, training=training)
+
+
+def said(kind: Kind, *, is_given: bool = True, wording: str | None = None) -> Said:
+    return Said(kind, is_given=is_given, wording=wording or USER_WORDINGS[kind])
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (None, NO_CONSENT),
+        (policy(), YES),
+        (policy(training=True), BOTH),
+        (policy(training=True, wording="tenant-0"), NO_CONSENT),
+    ],
+)
+def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
+    policy: Telemetry | None, expected: Consent
+) -> None:
+    assert allowance(policy) == expected
+
+
+@pytest.mark.parametrize(
+    ("receipts", "expected"),
+    [
+        ([], NO_CONSENT),
+        ([said(Kind.TELEMETRY)], YES),
+        ([said(Kind.TELEMETRY), said(Kind.TRAINING)], BOTH),
+        ([said(Kind.TRAINING)], NO_CONSENT),
+        ([said(Kind.TELEMETRY), said(Kind.TELEMETRY, is_given=False)], NO_CONSENT),
+        ([said(Kind.TELEMETRY, is_given=False), said(Kind.TELEMETRY)], YES),
+        ([said(Kind.TELEMETRY, wording="telemetry-0")], NO_CONSENT),
+        ([said(Kind.TELEMETRY), said(Kind.TRAINING, wording="training-0")], YES),
+    ],
+)
+def test_the_last_receipt_of_a_kind_counts(receipts: list[Said], expected: Consent) -> None:
+    assert consent_of(receipts) == expected
+
+
+def test_nothing_is_allowed_that_not_both_have_said() -> None:
+    every = [NO_CONSENT, YES, BOTH]
+
+    for consent, lets in product(every, every):
+        both = allowed(consent, lets)
+        assert both.telemetry == (consent.telemetry and lets.telemetry)
+        assert both.training == (consent.training and lets.training)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([], YES, [(Kind.TELEMETRY, True)]),
+        ([], NO_CONSENT, []),
+        ([said(Kind.TELEMETRY)], YES, []),
+        ([said(Kind.TELEMETRY)], BOTH, [(Kind.TRAINING, True)]),
+        ([said(Kind.TELEMETRY)], NO_CONSENT, [(Kind.TELEMETRY, False)]),
+        ([said(Kind.TELEMETRY, wording="telemetry-0")], YES, [(Kind.TELEMETRY, True)]),
+        ([said(Kind.TELEMETRY, wording="telemetry-0")], NO_CONSENT, [(Kind.TELEMETRY, False)]),
+        # Ended with the wording before; the yes to training of then must not come back with this.
+        (
+            [said(Kind.TELEMETRY, wording="telemetry-0"), said(Kind.TRAINING)],
+            YES,
+            [(Kind.TELEMETRY, True), (Kind.TRAINING, False)],
+        ),
+    ],
+)
+def test_a_choice_is_answered_by_what_is_news(
+    before: list[Said], after: Consent, expected: list[tuple[Kind, bool]]
+) -> None:
+    answers = answers_of_choice(ADA, before, after)
+
+    assert [(each.kind, each.is_given) for each in answers] == expected
+    assert {each.wording for each in answers} <= set(USER_WORDINGS.values())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, None, []),
+        (None, policy(), [(Kind.TELEMETRY, True)]),
+        (policy(), policy(), []),
+        (policy(), policy(training=True), [(Kind.TRAINING, True)]),
+        (policy(training=True), policy(), [(Kind.TRAINING, False)]),
+        (policy(training=True), None, [(Kind.TELEMETRY, False), (Kind.TRAINING, False)]),
+        (policy(wording="tenant-0"), policy(), [(Kind.TELEMETRY, True)]),
+    ],
+)
+def test_a_policy_is_answered_by_what_is_news(
+    before: Telemetry | None, after: Telemetry | None, expected: list[tuple[Kind, bool]]
+) -> None:
+    answers = answers_of_policy(before, after)
+
+    assert [(each.kind, each.is_given) for each in answers] == expected
+    assert {each.wording for each in answers} <= {TENANT_WORDING}
+
+
+# What was published stays as it was: whoever agreed has agreed to this text.
+_PUBLISHED = {
+    "telemetry-1": "fb4cd51ac945d673bb1be7c417ee331b389c9b5a6367a3ac9414b19aaf854e43",
+    "tenant-1": "a38c021f0e7c0d5a47edc205ca81244e61a4c4bc05848871fb2dd10220210aa5",
+    "training-1": "f7172c8fbf6e42c08548b1374048fd9d77ee6cb50922043605c84f2fd7e9c606",
+}
+
+
+def test_a_published_wording_is_never_edited() -> None:
+    folder = Path(wordings.__file__).parent / "wordings"
+
+    assert {file.stem: wording(file.stem).sha256 for file in folder.glob("*.txt")} == _PUBLISHED
+
+
+def test_a_wordings_digest_is_that_of_its_text() -> None:
+    found = wording(TENANT_WORDING)
+
+    assert found.sha256 == hashlib.sha256(found.text.encode()).hexdigest()
