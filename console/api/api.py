@@ -7,7 +7,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from console.api import audit, consent, invitations, keys, members, policy, teams, usage
+from console.api import audit, consent, invitations, keys, members, policy, reports, teams, usage
 from console.api.authentication import TOO_LARGE, MemberAuth
 from console.api.description import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
@@ -36,6 +36,7 @@ def _build() -> Api:
         ("keys", keys.router),
         ("members", members.router),
         ("policy", policy.router),
+        ("reports", reports.router),
         ("teams", teams.router),
         ("tenant", members.tenant_router),
         ("usage", usage.router),

@@ -22,6 +22,8 @@ class Permission(StrEnum):
     WRITE_POLICY = "policy.write"
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
+    READ_QUALITY = "quality.read"
+    READ_OWN_QUALITY = "quality.read_own"
     READ_TENANT = "tenant.read"
     READ_MEMBERS = "members.read"
     WRITE_MEMBERS = "members.write"
@@ -44,6 +46,8 @@ READING: Final = frozenset(
         _P.READ_POLICY,
         _P.READ_USAGE,
         _P.READ_OWN_USAGE,
+        _P.READ_QUALITY,
+        _P.READ_OWN_QUALITY,
         _P.READ_TENANT,
         _P.READ_MEMBERS,
         _P.READ_TEAMS,
@@ -66,6 +70,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_KEYS,
                 _P.READ_POLICY,
                 _P.READ_USAGE,
+                _P.READ_QUALITY,
                 _P.READ_MEMBERS,
                 _P.READ_TEAMS,
                 _P.READ_AUDIT,
@@ -79,6 +84,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_POLICY,
                 _P.READ_OWN_USAGE,
                 _P.OWN_CONSENT,
+                _P.READ_OWN_QUALITY,
             }
         ),
     }

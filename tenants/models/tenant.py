@@ -20,6 +20,8 @@ class Tenant(models.Model):
     cache_epoch = models.PositiveIntegerField(default=0)  # raising it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # grows with each change
     published_version = models.PositiveBigIntegerField(default=0)  # what Redis is known to hold
+    # Reports suppress groups of fewer people; 1: they suppress none.
+    min_group_users = models.PositiveSmallIntegerField(default=5)
     created_at = models.DateTimeField()
 
     class Meta:

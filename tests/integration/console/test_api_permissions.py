@@ -69,6 +69,9 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "members/{user_id}"): only_for(*MANAGERS, Role.AUDITOR),
     ("PATCH", "members/{user_id}"): only_for(*MANAGERS),
     ("POST", "members/{user_id}/remove"): only_for(*MANAGERS, status=NO_CONTENT),
+    ("GET", "reports/usage"): only_for(*Role),
+    ("GET", "reports/quality"): only_for(*READERS),
+    ("PUT", "reports/settings"): only_for(*MANAGERS),
     ("GET", "teams"): only_for(*MANAGERS, Role.BILLING, Role.AUDITOR),
     ("POST", "teams"): only_for(*MANAGERS, status=CREATED),
     ("GET", "teams/{team_id}"): only_for(*MANAGERS, Role.BILLING, Role.AUDITOR),
@@ -90,6 +93,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
     ("PUT", "consent"): {"telemetry": False},
+    ("PUT", "reports/settings"): {"min_users": 5, "reason": "test"},
     ("PUT", "policy"): {"policy": write_policy(DEFAULT_POLICY), "reason": "test"},
 }
 # What an endpoint's path names, made anew for each call.

@@ -24,6 +24,8 @@ EXPECTED = {
     "policy.write":     "yes   yes   no   no    no",
     "usage.read":       "yes   yes   yes  yes   no",
     "usage.read_own":   "yes   yes   no   no    yes",
+    "quality.read":     "yes   yes   no   yes   no",
+    "quality.read_own": "yes   yes   no   no    yes",
     "tenant.read":      "yes   yes   yes  yes   yes",
     "members.read":     "yes   yes   no   yes   no",
     "members.write":    "yes   yes   no   no    no",

@@ -1,0 +1,81 @@
+"""Reports over REST: their shape, and what is wrong with a question."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.metrics.roll_up import roll_up
+from tests.cast import ACME, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.tenants.records import add_completion, add_outcome
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def developer(company: Company, sign_in: SignIn) -> Client:
+    add_outcome(company, add_completion(company), "accepted")
+    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    return sign_in(company.developer)
+
+
+PERIOD = "start=2026-11-20&end=2026-11-21"
+
+
+def test_usage_says_who_has_observed_what(developer: Client) -> None:
+    found = developer.get(f"/api/v1/reports/usage?{PERIOD}&group_by=language").json()
+
+    (row,) = found["rows"]
+    assert (row["key"], row["users"], row["suppressed"]) == ("python", 1, None)
+    assert row["counts"]["generated_tokens"] == found["total"]["counts"]["generated_tokens"] == 10
+    assert found["sources"]["generated_tokens"] == "observed by the server"
+    assert found["sources"]["accepted"] == "reported by the client"
+    assert found["complete_until"] is not None
+    assert (found["start"], found["end"]) == ("2026-11-20", "2026-11-21")
+
+
+def test_quality_has_each_metric_with_its_definition(developer: Client) -> None:
+    prices = "prompt_price_micros=1000000&generated_price_micros=0"
+
+    found = developer.get(f"/api/v1/reports/quality?{PERIOD}&{prices}").json()
+
+    metrics = found["total"]["metrics"]
+    assert (metrics["acceptance"], metrics["persistence_30"]) == (1, None)
+    assert metrics["cost_per_thousand_accepted_tokens"] == 10_000
+    assert {each["name"] for each in found["definitions"]} == metrics.keys()
+    assert found["definition_version"] == 1
+
+
+def test_a_suppressed_total_says_why(developer: Client, company: Company, sign_in: SignIn) -> None:
+    found = sign_in(company.administrator).get(f"/api/v1/reports/quality?{PERIOD}").json()
+
+    assert found["total"]["suppressed"] == "fewer users than the tenant's minimum"
+    assert (found["total"]["counts"], found["total"]["metrics"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("start=2026-11-20&end=2026-11-20", "end"),
+        ("start=2020-01-01", "end"),
+        ("start=0001-01-01&end=9999-12-31", "end"),
+        ("start=yesterday", "start"),
+        ("group_by=user", "group_by"),
+        ("prompt_price_micros=1", "generated_price_micros"),
+        ("prompt_price_micros=-1&generated_price_micros=1", "prompt_price_micros"),
+    ],
+)
+def test_a_malformed_question_names_its_field(developer: Client, query: str, field: str) -> None:
+    response = developer.get(f"/api/v1/reports/quality?{query}")
+
+    assert response.status_code == 422
+    assert response.json()["field"] == field
+
+
+def test_the_last_day_there_is_has_a_report(developer: Client) -> None:
+    query = "start=9999-12-30&end=9999-12-31&group_by=day"
+
+    assert developer.get(f"/api/v1/reports/usage?{query}").status_code == 200

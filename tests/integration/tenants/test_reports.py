@@ -1,0 +1,247 @@
+"""Reports of usage and quality: who sees what of whom, and which groups are too small."""
+
+import uuid
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Forbidden, Invalid
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.metrics.operations import set_min_group_users
+from tenants.metrics.reports import NO_TEAM, Asked, GroupBy, Kind, Report, report
+from tenants.metrics.roll_up import roll_up
+from tenants.metrics.suppress import Suppression
+from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
+from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.integration.tenants.records import NOON, add_completion, add_outcome
+
+MONTH = (date(2026, 11, 1), date(2026, 12, 1))
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def some_people(count: int) -> list[uuid.UUID]:
+    return [uuid.uuid4() for _ in range(count)]
+
+
+def worked(company: Company, users: Any, **fields: Any) -> None:
+    for user_id in users:
+        add_completion(company, user_id=user_id, **fields)
+
+
+def count(company: Company) -> None:
+    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+
+
+def ask(
+    company: Company,
+    group_by: GroupBy | None = None,
+    *,
+    kind: Kind = Kind.USAGE,
+    actor: Actor | None = None,
+    days: tuple[date, date] = MONTH,
+) -> Report:
+    actor = actor or company.administrator.actor
+    return report(actor=actor, kind=kind, asked=Asked(*days, group_by))
+
+
+def shown(found: Report) -> dict[str, int | None]:
+    return {row.key: row.counts.requests if row.counts else None for row in found.rows}
+
+
+def test_a_tenant_without_usage_has_an_empty_report(company: Company) -> None:
+    found = ask(company, GroupBy.DAY)
+
+    assert (found.rows, found.complete_until) == ([], None)
+    assert found.total.counts is not None
+    assert (found.total.users, found.total.counts.requests) == (0, 0)
+
+
+def test_groups_are_counted_with_their_people(company: Company) -> None:
+    people = some_people(6)
+    worked(company, people)
+    worked(company, people, language="go", at=NOON + timedelta(days=1))
+    count(company)
+
+    found = ask(company, GroupBy.LANGUAGE)
+
+    assert [(row.key, row.users) for row in found.rows] == [("go", 6), ("python", 6)]
+    assert found.total.users == 6
+    assert found.total.counts is not None
+    assert found.total.counts.requests == 12
+    assert set(shown(ask(company, GroupBy.DAY))) == {"2026-11-20", "2026-11-21"}
+
+
+def test_a_period_is_half_open(company: Company) -> None:
+    worked(company, some_people(5))
+    count(company)
+
+    days = (date(2026, 11, 20), date(2026, 11, 21))
+    assert ask(company, days=days).total.users == 5
+    assert ask(company, days=(date(2026, 11, 19), date(2026, 11, 20))).total.users == 0
+
+
+def test_small_groups_are_there_but_not_their_numbers(company: Company) -> None:
+    people = some_people(12)
+    worked(company, people)
+    worked(company, people[:2], language="go")
+    worked(company, people[:7], language="rust")
+    count(company)
+
+    found = ask(company, GroupBy.LANGUAGE)
+
+    assert shown(found) == {"go": None, "python": 12, "rust": None}
+    reasons = {row.key: row.suppression for row in found.rows}
+    assert reasons["go"] is Suppression.SMALL
+    assert reasons["rust"] is Suppression.COMPLEMENTARY
+    assert all(row.users is None for row in found.rows if row.suppression)
+
+
+def test_services_are_no_small_group(company: Company) -> None:
+    worked(company, [None], language="go")
+    worked(company, some_people(5))
+    count(company)
+
+    found = ask(company, GroupBy.LANGUAGE)
+
+    assert [(row.key, row.users) for row in found.rows] == [("go", 0), ("python", 5)]
+
+
+def test_quality_of_a_few_is_not_told_but_their_bill_is(company: Company) -> None:
+    worked(company, some_people(4))
+    count(company)
+
+    assert ask(company, kind=Kind.USAGE).total.counts is not None
+    assert ask(company, kind=Kind.QUALITY).total.suppression is Suppression.SMALL
+
+
+def test_a_tenant_says_how_small_a_group_may_be(company: Company) -> None:
+    worked(company, some_people(2))
+    count(company)
+    administrator = company.administrator.actor
+
+    set_min_group_users(actor=administrator, min_users=2, reason="A small company.", now=NOON)
+
+    assert ask(company, kind=Kind.QUALITY).total.users == 2
+    assert ask(company).min_users == 2
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="reports.min_users_changed")
+    assert (entry.before, entry.after) == ({"min_users": 5}, {"min_users": 2})
+
+
+@pytest.mark.parametrize("number", [0, -1, 1_001])
+def test_a_minimum_that_is_none_is_refused(company: Company, number: int) -> None:
+    with pytest.raises(Invalid):
+        set_min_group_users(
+            actor=company.administrator.actor, min_users=number, reason="x", now=NOON
+        )
+
+
+def test_a_developer_sees_his_own_and_nothing_is_suppressed(company: Company) -> None:
+    worked(company, some_people(9))
+    worked(company, [company.developer.user_id], language="go")
+    count(company)
+
+    for kind in Kind:
+        found = ask(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
+
+        assert shown(found) == {"go": 1}
+        assert found.total.users == 1
+
+
+def test_billing_sees_usage_and_no_quality(company: Company) -> None:
+    bill = company.people[Role.BILLING].actor
+    worked(company, some_people(5))
+    count(company)
+
+    assert ask(company, actor=bill).total.users == 5
+    with pytest.raises(Forbidden):
+        ask(company, kind=Kind.QUALITY, actor=bill)
+
+
+def test_the_neighbour_sees_none_of_it(company: Company) -> None:
+    neighbour = make_company("hooli", GLOBEX)
+    worked(company, some_people(5))
+    count(company)
+
+    for group_by in GroupBy:
+        found = ask(neighbour, group_by)
+
+        assert (found.rows, found.total.users) == ([], 0)
+
+
+def test_outcomes_are_in_the_report(company: Company) -> None:
+    for user_id in some_people(5):
+        add_outcome(company, add_completion(company, user_id=user_id), "accepted")
+    count(company)
+
+    found = ask(company, kind=Kind.QUALITY)
+
+    assert found.total.counts is not None
+    assert (found.total.counts.shown, found.total.counts.accepted) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        (date(2026, 11, 2), date(2026, 11, 2)),
+        (date(2026, 11, 2), date(2026, 11, 1)),
+        (date(2025, 11, 1), date(2026, 11, 3)),
+    ],
+)
+def test_a_period_that_is_none_is_refused(company: Company, days: tuple[date, date]) -> None:
+    with pytest.raises(Invalid) as caught:
+        ask(company, days=days)
+
+    assert caught.value.field == "end"
+
+
+def test_a_member_of_two_teams_counts_in_both(company: Company) -> None:
+    people = [make_member(company) for _ in range(15)]
+    red, blue = make_team(company, people[:6]), make_team(company, people[5:10])
+    worked(company, people)
+    count(company)
+
+    found = ask(company, GroupBy.TEAM)
+
+    assert shown(found) == {red: 6, blue: 5, NO_TEAM: 5}
+    assert found.total.users == 15
+
+
+def test_a_team_of_all_but_a_few_is_not_shown(company: Company) -> None:
+    people = [make_member(company) for _ in range(8)]
+    nearly_all, others = make_team(company, people[:7]), make_team(company, people[2:8])
+    worked(company, people)
+    count(company)
+
+    found = ask(company, GroupBy.TEAM)
+
+    assert shown(found) == {nearly_all: None, others: None}
+
+
+def make_member(company: Company) -> uuid.UUID:
+    user = User.objects.create(email=f"{uuid.uuid4()}@x.example", name="", created_at=NOON)
+    with tenant(company.tenant_id):
+        Membership.objects.create(
+            tenant_id=company.tenant_id, user=user, role=Role.DEVELOPER, created_at=NOON
+        )
+    return uuid.UUID(str(user.id))
+
+
+def make_team(company: Company, members: list[uuid.UUID]) -> str:
+    with tenant(company.tenant_id):
+        team = Team.objects.create(
+            tenant_id=company.tenant_id, name=str(uuid.uuid4()), created_at=NOON
+        )
+        for user_id in members:
+            TeamMembership.objects.create(
+                tenant_id=company.tenant_id, team_id=team.id, user_id=user_id, created_at=NOON
+            )
+    return str(team.id)
