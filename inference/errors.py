@@ -67,6 +67,6 @@ class Dropped(Exception):
     error for it: the client gets a regular, empty end."""
 
     def __init__(self, finish: Finish) -> None:
-        """`finish`: SHED or SUPERSEDED."""
+        """`finish`: SHED, SUPERSEDED or BUDGET."""
         super().__init__(finish.value)
         self.finish: Final = finish

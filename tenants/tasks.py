@@ -13,6 +13,7 @@ from django.utils import timezone
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
 from tenants.audit import heads
+from tenants.billing.budgets import deliver
 from tenants.billing.rating import rate
 from tenants.idempotency import operations as idempotency
 from tenants.keyvalue import connect
@@ -73,3 +74,7 @@ def sign_audit_heads() -> None:
 def roll_up_usage() -> None:
     usage = stream.UsageStream(connect(), consumer="roll-up")
     roll_up.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))
+
+
+def deliver_budget_alerts() -> None:
+    deliver.deliver_all(now=timezone.now())

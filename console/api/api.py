@@ -7,7 +7,19 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from console.api import audit, consent, invitations, keys, members, policy, reports, teams, usage
+from console.api import (
+    audit,
+    budgets,
+    consent,
+    invitations,
+    keys,
+    members,
+    plans,
+    policy,
+    reports,
+    teams,
+    usage,
+)
 from console.api.authentication import TOO_LARGE, MemberAuth
 from console.api.description import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
@@ -32,9 +44,11 @@ def _build() -> Api:
     for prefix, router in (
         ("audit", audit.router),
         ("consent", consent.router),
+        ("budgets", budgets.router),
         ("invitations", invitations.router),
         ("keys", keys.router),
         ("members", members.router),
+        ("plans", plans.router),
         ("policy", policy.router),
         ("reports", reports.router),
         ("teams", teams.router),

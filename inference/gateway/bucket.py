@@ -7,6 +7,7 @@ from typing import Final
 from inference.gateway.gcra import Gcra
 
 IDLE_S: Final = 10.0  # what nobody uses for so long is given back
+_ASK_AGAIN_S: Final = 1.0  # by then the store may be back
 _SHORT_S: Final = 2.0  # a lease that lasted less was too small
 
 
@@ -14,13 +15,16 @@ _SHORT_S: Final = 2.0  # a lease that lasted less was too small
 class Rule:
     """What fills a bucket."""
 
-    kind: str  # in the numbers: tenant, user, key or tokens
+    kind: str  # in the numbers: tenant, user, key, tokens or spend
     holder: str  # buckets of one holder can be asked about in one call
     key: str  # in the store
     capacity: int  # units that may be spent at once, at least 1
     interval_s: float | None  # in which a unit comes back; None: never, the key is for one day
     lease: int  # units to begin with; it doubles while leases last less than two seconds
     max_lease: int
+    # Of what never comes back:
+    keep_s: int = 172_800  # the store forgets it after so long without a call
+    max_debt: int | None = None  # that is let through while the store is away; None: any
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +49,8 @@ class Bucket:
     def alone_wait_s(self, units: int, now_s: float) -> float:
         """How long this gateway's own count of the bucket would have so many units wait."""
         if self.rule.interval_s is None:
-            return 0.0
+            max_debt = self.rule.max_debt
+            return 0.0 if max_debt is None or units - self.left <= max_debt else _ASK_AGAIN_S
         return self.alone.wait_s(
             min(units, self.rule.capacity),
             capacity=self.rule.capacity,

@@ -8,7 +8,8 @@ what is half spent is renewed behind the requests' backs. Rules:
 3. A refusal holds until the store has said that a unit will be back: hammering costs it nothing.
 4. Nobody waits longer than MAX_WAIT_S. A store that is away is asked again every PROBE_S, in the
    background; until it answers each bucket is kept to its rate by this gateway alone, and what
-   never comes back (budgets) is spent as a debt that is booked afterwards.
+   never comes back (budgets) is spent as a debt that is booked afterwards, as large as its rule
+   allows.
 5. What lies unused is given back; MAX_BUCKETS are remembered, the latest used.
 """
 

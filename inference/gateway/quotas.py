@@ -8,7 +8,7 @@ so that nothing is for nothing, costs
 - what showed nothing and was not let end: superseded, taken back, shed, failed.
 
 Tokens count as they were used, whoever waited for them: a budget is about cost. They are reserved
-at their most and settled with what the account says.
+at their most and settled with what the account says; so is money (see `spending`).
 """
 
 from collections import Counter, OrderedDict
@@ -22,15 +22,17 @@ from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.account import Account
+from inference.completion.client import ClientGone
 from inference.completion.request import CompletionRequest, Principal
-from inference.errors import Busy
+from inference.errors import Busy, Dropped
 from inference.gateway.bucket import Rule
 from inference.gateway.leases import Leases, OverLimit, Spent, Want
+from inference.gateway.spending import KIND as SPEND
+from inference.gateway.spending import MAX_PROMPT_TOKENS, refuse, reserve
 
 ACTION: Final = 10  # units
 REPEAT_S: Final = 2.0
-# A prompt is cut to its tier's budget; code has more than three characters to a token.
-_MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
+# Code has more than three characters to a token.
 _CHARS_PER_TOKEN: Final = 3
 _FIRST_ACTIONS: Final = 4  # of a lease
 _FIRST_TOKENS: Final = 20_000
@@ -54,29 +56,40 @@ class Quotas:
     async def charged(
         self, principal: Principal, request: CompletionRequest, account: Account
     ) -> AsyncIterator[None]:
-        """Raises Busy: `rate_limited`, `budget_spent`. May wait for Redis, see Leases."""
+        """Raises Busy: `rate_limited`, `budget_spent`; and what `spending.refuse` raises. May wait
+        for Redis, see Leases."""
         limits = principal.snapshot.policy.limits
         rates = self._rates(limits, principal, request)
         budgets = self._budgets(limits, principal, request)
-        spent = await self._take([*rates, *budgets]) if rates or budgets else []
+        money = reserve(principal, request, now_ms=self._clock.now_ms())
+        wants = [*rates, *budgets, *money.wants]
+        spent = await self._take(wants, request) if wants else []
         if rates:
             self._remember_place(principal, request)
-        is_action = False
+        is_action = has_failed = False
         try:
             yield
             is_action = True
+        except Exception as error:
+            has_failed = not isinstance(error, Dropped | ClientGone)
+            raise
         finally:
             if not is_action and account.sent_first_s is None:
                 for one in spent[: len(rates)]:
                     self.leases.give_back(one, one.units - 1)
-            for one in spent[len(rates) :]:
+            first_money = len(rates) + len(budgets)
+            for one in spent[len(rates) : first_money]:
                 self.leases.give_back(one, one.units - _used_tokens(account))
+            for one in spent[first_money:]:
+                self.leases.give_back(one, one.units - money.cost(account, has_failed=has_failed))
 
-    async def _take(self, wants: list[Want]) -> list[Spent]:
+    async def _take(self, wants: list[Want], request: CompletionRequest) -> list[Spent]:
         try:
             return await self.leases.take(wants)
         except OverLimit as over:
             self.num_refused[over.rule.kind] += 1
+            if over.rule.kind == SPEND:
+                refuse(request)
             if over.rule.kind in _MESSAGES:
                 message = _MESSAGES[over.rule.kind]
                 raise Busy("rate_limited", message, retry_after_s=over.wait_s) from None
@@ -185,7 +198,7 @@ def _most_tokens(request: CompletionRequest) -> int:
         + sum(len(file.text) for file in request.files)
         + sum(len(message.text) for message in request.messages)
     )
-    prompt = min(num_chars // _CHARS_PER_TOKEN, _MAX_PROMPT_TOKENS[request.tier])
+    prompt = min(num_chars // _CHARS_PER_TOKEN, MAX_PROMPT_TOKENS[request.tier])
     return prompt + request.max_tokens
 
 

@@ -9,7 +9,7 @@ from redis.exceptions import NoScriptError, RedisError
 from inference.gateway.leases import Grant, Want
 
 # KEYS: the buckets. ARGV for each: capacity, interval in microseconds (0: what is spent does not
-# come back), units wanted (below 0: given back).
+# come back), units wanted (below 0: given back), seconds to keep what does not come back.
 # Answers for each: units granted, microseconds until one more could be had.
 # Redis's own clock counts, so that the gateways' may differ. One that was set back cannot leave a
 # bucket emptier than empty. Numbers of this size need a format: Lua writes 14 digits by default.
@@ -33,21 +33,21 @@ local function of_rate(key, capacity, interval, wanted)
   return granted, math.max(0, full_at + interval - span - now)
 end
 
-local function of_budget(key, capacity, wanted)
+local function of_budget(key, capacity, wanted, keep)
   local spent = tonumber(redis.call('GET', key) or '0')
   local granted = math.min(wanted, math.max(0, capacity - spent))
   spent = math.max(0, spent + granted)
-  redis.call('SET', key, string.format('%.0f', spent), 'EX', 172800)
+  redis.call('SET', key, string.format('%.0f', spent), 'EX', keep)
   return granted, 1000000
 end
 
 for i, key in ipairs(KEYS) do
-  local capacity, interval = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1])
-  local wanted, granted, wait = tonumber(ARGV[3 * i]), 0, 0
+  local capacity, interval = tonumber(ARGV[4 * i - 3]), tonumber(ARGV[4 * i - 2])
+  local wanted, granted, wait = tonumber(ARGV[4 * i - 1]), 0, 0
   if interval > 0 then
     granted, wait = of_rate(key, capacity, interval, wanted)
   else
-    granted, wait = of_budget(key, capacity, wanted)
+    granted, wait = of_budget(key, capacity, wanted, ARGV[4 * i])
   end
   answers[i] = {granted, math.ceil(wait)}
 end
@@ -77,6 +77,6 @@ class RedisLeases:
         return cast(list[tuple[int, int]], answers)
 
 
-def _numbers(want: Want) -> tuple[int, str, int]:
+def _numbers(want: Want) -> tuple[int, str, int, int]:
     interval_us = (want.rule.interval_s or 0.0) * 1e6
-    return want.rule.capacity, repr(interval_us), want.units
+    return want.rule.capacity, repr(interval_us), want.units, want.rule.keep_s

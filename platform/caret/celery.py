@@ -34,6 +34,7 @@ app.conf.task_routes = {
     "tenants.tasks.rate_usage": {"queue": "billing"},
     "tenants.tasks.sign_audit_heads": {"queue": "audit"},
     "tenants.tasks.roll_up_usage": {"queue": "metrics"},
+    "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -64,6 +65,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.sweep_retrieval",
         "schedule": 900.0,
         "options": {"expires": 900.0},
+    },
+    "deliver-budget-alerts": {
+        "task": "tenants.tasks.deliver_budget_alerts",
+        "schedule": 30.0,
+        "options": {"expires": 60.0},
     },
     "rate-usage": {
         "task": "tenants.tasks.rate_usage",

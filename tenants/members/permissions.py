@@ -33,6 +33,8 @@ class Permission(StrEnum):
     READ_AUDIT = "audit.read"
     OWN_CONSENT = "consent.own"
     READ_CONSENT = "consent.read"
+    READ_BILLING = "billing.read"
+    WRITE_BUDGETS = "budgets.write"
 
 
 _P = Permission
@@ -53,6 +55,7 @@ READING: Final = frozenset(
         _P.READ_TEAMS,
         _P.READ_AUDIT,
         _P.READ_CONSENT,
+        _P.READ_BILLING,
     }
 )
 # Withdrawing consent erases.
@@ -63,7 +66,9 @@ PERMISSIONS: Final = MappingProxyType(
         Role.OWNER: _EVERYTHING,
         # Else an administrator could make himself an owner, and the owner nothing.
         Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS},
-        Role.BILLING: frozenset({_P.READ_TENANT, _P.READ_USAGE, _P.READ_TEAMS}),
+        Role.BILLING: frozenset(
+            {_P.READ_TENANT, _P.READ_USAGE, _P.READ_TEAMS, _P.READ_BILLING, _P.WRITE_BUDGETS}
+        ),
         Role.AUDITOR: frozenset(
             {
                 _P.READ_TENANT,
@@ -75,6 +80,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_TEAMS,
                 _P.READ_AUDIT,
                 _P.READ_CONSENT,
+                _P.READ_BILLING,
             }
         ),
         Role.DEVELOPER: frozenset(

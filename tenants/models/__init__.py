@@ -8,6 +8,7 @@ reason (Postgres checks them past row security); Django cannot write those, migr
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
+from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
 from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.invitation import Invitation
 from tenants.models.kept_answer import KeptAnswer
@@ -25,10 +26,13 @@ from tenants.models.usage import Outcome, Typed, UsageRecord
 from tenants.models.user import User
 
 __all__ = [
+    "AlertDelivery",
     "ApiKey",
     "AuditEntry",
     "AuditHead",
     "BillingState",
+    "Budget",
+    "BudgetAlert",
     "ConsentReceipt",
     "DataKey",
     "Invitation",
@@ -37,6 +41,7 @@ __all__ = [
     "LedgerEntry",
     "LedgerTransaction",
     "Membership",
+    "MonthSpend",
     "Outcome",
     "Plan",
     "PolicyVersion",

@@ -8,11 +8,13 @@ from typing import Final
 from caret.contracts.credential import Credential, KeyKind
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
+from caret.contracts.spending import Spending
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 
 # For so long a gateway can still say "revoked" or "expired" instead of "unknown".
 KEEP_DEAD_KEYS: Final = timedelta(days=30)
+NO_SPENDING: Final = Spending()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,12 @@ class KeyRow:
 
 
 def compile_snapshot(
-    *, tenant: TenantRow, policy: TenantPolicy, keys: Iterable[KeyRow], now: datetime
+    *,
+    tenant: TenantRow,
+    policy: TenantPolicy,
+    keys: Iterable[KeyRow],
+    now: datetime,
+    spending: Spending = NO_SPENDING,
 ) -> TenantSnapshot:
     """Credentials come in the order of their lookup ids, so that equal rows give equal bytes."""
     alive_since = now - KEEP_DEAD_KEYS
@@ -51,6 +58,7 @@ def compile_snapshot(
         cache_epoch=tenant.cache_epoch,
         policy=policy,
         credentials=tuple(_credential(key) for key in sorted(kept, key=lambda k: k.lookup_id)),
+        spending=spending,
     )
 
 

@@ -6,6 +6,7 @@ from caret.contracts.credential import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.queries import read_spending
 from tenants.errors import NotFound
 from tenants.models import ApiKey, Tenant
 from tenants.policies.queries import find_policy
@@ -13,14 +14,16 @@ from tenants.snapshots.compile import KeyRow, TenantRow, compile_snapshot
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
-    """The tenant's snapshot of this moment. Raises NotFound. Three queries."""
+    """The tenant's snapshot of this moment. Raises NotFound. Four queries, six with
+    hard budgets."""
     with tenant(tenant_id):
         # The version is read before what it numbers: a commit in between gives newer contents under
         # an older number, which the next publication mends. The other way round it would not.
         row = _tenant_row(tenant_id)
         keys = [_key_row(key) for key in ApiKey.objects.filter(tenant_id=tenant_id)]
         policy = find_policy(tenant_id=tenant_id).policy
-    return compile_snapshot(tenant=row, policy=policy, keys=keys, now=now)
+        spending = read_spending(tenant_id, now=now)
+    return compile_snapshot(tenant=row, policy=policy, keys=keys, now=now, spending=spending)
 
 
 def _tenant_row(tenant_id: TenantId) -> TenantRow:

@@ -200,6 +200,8 @@ def _ending(record: CompletionRecord, last: Stage) -> list[str]:
             return [f"superseded: a newer request of the same file came {at}."]
         case Finish.SHED:
             return ["shed: the pool was asked for more than it could answer in time."]
+        case Finish.BUDGET:
+            return ["budget: a hard budget of the tenant, a team or the user is spent."]
         case Finish.FILTERED:
             return [f"withheld by the filter: {record.cut_reason or 'nothing to show'}."]
         case Finish.ERROR:

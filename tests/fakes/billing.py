@@ -5,16 +5,21 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils import timezone
+
 from caret.contracts.policy import Tier
-from caret.contracts.spending import TierPrices
+from caret.contracts.spending import BudgetScope, TierPrices
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.operations import Holder, Terms, create_budget
+from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.money import Currency
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.models import LedgerEntry, UsageRecord
+from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.feed import next_batch
 from tests.cast import Company, Person, completion_fields
+from tests.people import make_colleague
 
 START: Final = date(2026, 10, 1)
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
@@ -22,6 +27,7 @@ NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
 FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
 QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)
 TIERS: Final = {Tier.FAST: FAST, Tier.QUALITY: QUALITY}
+OF_TENANT: Final = Holder(BudgetScope.TENANT)
 SEAT_MICROS: Final = 19_000_000
 
 
@@ -61,3 +67,30 @@ def balances(tenant_id: TenantId) -> dict[str, int]:
         for entry in LedgerEntry.objects.filter(tenant_id=tenant_id):
             totals[entry.account] = totals.get(entry.account, 0) + entry.amount_micros
     return {account: total for account, total in sorted(totals.items()) if total}
+
+
+def make_budget(
+    company: Company,
+    *,
+    limit_micros: int = 1_000_000,
+    holder: Holder = OF_TENANT,
+    is_hard: bool = True,
+    webhook_url: str = "",
+) -> BudgetView:
+    terms = Terms(limit_micros, is_hard, webhook_url)
+    return create_budget(actor=company.platform, holder=holder, terms=terms, now=timezone.now())
+
+
+def ensure_customer(company: Company) -> None:
+    """For companies that several tests share."""
+    with tenant(company.tenant_id):
+        is_customer = BillingState.objects.filter(tenant_id=company.tenant_id).exists()
+    if not is_customer:
+        make_customer(company)
+
+
+def make_users_budget(company: Company) -> BudgetView:
+    """Of a colleague of his own, in a company that others use as well."""
+    ensure_customer(company)
+    holder = Holder(BudgetScope.USER, UUID(make_colleague(company).user_id))
+    return make_budget(company, holder=holder)

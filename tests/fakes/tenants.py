@@ -5,6 +5,7 @@ from typing import Any, Final
 from caret.contracts.credential import Credential, KeyKind, PresentedKey, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
+from caret.contracts.spending import Spending
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.completion.request import Principal
@@ -15,6 +16,7 @@ GLOBEX: Final = TenantId("0199bbbb-0000-7000-8000-000000000002")
 ADA: Final = UserId("0199aaaa-0000-7000-8000-00000000000a")
 ALICE: Final = UserId("0199aaaa-0000-7000-8000-00000000000b")
 GUS: Final = UserId("0199bbbb-0000-7000-8000-00000000000c")
+NO_SPENDING: Final = Spending()
 ALL_MODES: Final = frozenset(Mode)
 
 
@@ -66,6 +68,7 @@ def make_snapshot(
     status: TenantStatus = TenantStatus.ACTIVE,
     cache_epoch: int = 0,
     policy: TenantPolicy | None = None,
+    spending: Spending = NO_SPENDING,
 ) -> TenantSnapshot:
     return TenantSnapshot(
         schema=SCHEMA,
@@ -76,6 +79,7 @@ def make_snapshot(
         cache_epoch=cache_epoch,
         policy=policy or make_policy(),
         credentials=credentials,
+        spending=spending,
     )
 
 
@@ -86,11 +90,16 @@ def make_principal(
     key_id: str = "key-1",
     policy: TenantPolicy | None = None,
     cache_epoch: int = 0,
+    spending: Spending = NO_SPENDING,
     **later: Any,
 ) -> Principal:
     kind = KeyKind.DEVELOPER if user_id else KeyKind.SERVICE
     credential = make_credential(generate_key(kind), key_id=key_id, user_id=user_id, **later)
     snapshot = make_snapshot(
-        credential, tenant_id=tenant_id, policy=policy, cache_epoch=cache_epoch
+        credential,
+        tenant_id=tenant_id,
+        policy=policy,
+        cache_epoch=cache_epoch,
+        spending=spending,
     )
     return Principal(credential=credential, snapshot=snapshot)

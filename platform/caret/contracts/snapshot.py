@@ -18,6 +18,7 @@ import msgspec
 
 from caret.contracts.credential import Credential
 from caret.contracts.policy import TenantPolicy
+from caret.contracts.spending import Spending
 from caret.foundation.ids import TenantId
 
 SNAPSHOTS: Final = "caret:snapshots"
@@ -54,6 +55,7 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_epoch: int  # raising it empties the tenant's prefix cache
     policy: TenantPolicy
     credentials: tuple[Credential, ...]
+    spending: Spending = Spending()  # came later: without it nothing is bounded
 
 
 SCHEMA: Final = 1

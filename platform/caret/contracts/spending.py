@@ -12,6 +12,7 @@ from caret.contracts.policy import Tier
 from caret.foundation.ids import UserId
 
 PRICED_TOKENS: Final = 1_000_000  # a price is for so many
+KEEP_SPEND_S: Final = 40 * 86_400  # Redis keeps a month's count until nobody asks for it any more
 
 
 class TierPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

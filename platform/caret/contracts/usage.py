@@ -26,6 +26,7 @@ class Finish(StrEnum):
     SUPERSEDED = "superseded"  # a newer request for the same path
     SHED = "shed"  # dropped before the engine for want of capacity
     FILTERED = "filtered"  # withheld
+    BUDGET = "budget"  # dropped before the engine: a hard budget is spent
     ERROR = "error"  # the error's code is beside it
 
 

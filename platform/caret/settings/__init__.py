@@ -133,6 +133,9 @@ if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secre
     vars().update(mail_from_url(smtp_url))
 DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
 
+# Webhooks that tenants name may lead into our own network: for who runs Caret for himself alone.
+WEBHOOKS_TO_PRIVATE = env_bool("CARET_WEBHOOKS_TO_PRIVATE", False)
+
 # Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
 RETRIEVAL = env_bool("CARET_RETRIEVAL", False)
 EMBEDDINGS_URL = env_text(

@@ -10,12 +10,14 @@ from django.db import IntegrityError, transaction
 
 from caret.contracts.policy import Tier
 from caret.contracts.spending import TierPrices
+from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.money import Currency
 from tenants.billing.periods import utc_day
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor
+from tenants.members.queries import list_tenants
 from tenants.models import BillingState, Plan, PriceVersion, Subscription
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import require_storable
@@ -47,7 +49,7 @@ def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> N
 
 def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
     """The first price of a plan may be of any day, later ones begin tomorrow or later. Gateways
-    learn it with their tenants' next publication. Raises Invalid, NotFound, Conflict."""
+    learn it at once. Raises Invalid, NotFound, Conflict."""
     _check_price(new)
     with transaction.atomic():
         found = _plan(plan)
@@ -65,6 +67,14 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
                 )
         except IntegrityError as error:
             raise Conflict("The plan has a price from that day on already.") from error
+    for tenant_id in list_tenants().values():
+        _tell_gateways(tenant_id, found)
+
+
+def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
+    with tenant(tenant_id):
+        if Subscription.objects.filter(tenant_id=tenant_id, plan_id=plan.id).exists():
+            tenant_changed(tenant_id=tenant_id)
 
 
 def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime) -> None:

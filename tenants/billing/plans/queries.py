@@ -3,17 +3,15 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from uuid import UUID
 
 import msgspec
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import Spending, TierPrices
+from caret.contracts.spending import TierPrices
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.money import Currency
-from tenants.billing.periods import utc_day
 from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
 from tenants.models import BillingState, Plan, PriceVersion, Subscription
 
@@ -50,13 +48,6 @@ def find_currency(tenant_id: TenantId) -> Currency | None:
     found = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
     code = found.first()
     return None if code is None else Currency(code)
-
-
-def read_spending(tenant_id: TenantId, *, now: datetime) -> Spending:
-    """What gateways must know of prices. Inside or outside the tenant's scope."""
-    with tenant(tenant_id):
-        book = read_price_book(tenant_id)
-    return Spending(prices=book.from_day_on(utc_day(now)))
 
 
 def _prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[Price, ...]]:

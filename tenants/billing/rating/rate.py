@@ -5,6 +5,7 @@ from datetime import datetime
 import structlog
 
 from caret.foundation.ids import TenantId
+from tenants.billing.budgets.floors import raise_or_leave
 from tenants.billing.rating.clock import earlier_of
 from tenants.billing.rating.seats import book_seats
 from tenants.billing.rating.tokens import rate_tokens
@@ -20,6 +21,7 @@ def rate_all(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             rate(tenant_id, now=now)
+            raise_or_leave(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to rate
 

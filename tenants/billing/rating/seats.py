@@ -1,7 +1,9 @@
-"""Seats into the ledger: each day that is over, with those who were members at its end."""
+"""Seats into the ledger: each day that is over, with all who were members at some time of it."""
 
 from datetime import date, datetime, timedelta
 from typing import Final
+
+from django.db.models import Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
@@ -55,7 +57,9 @@ def _days_due(state: BillingState, now: datetime) -> list[date]:
 
 def _book_day(state: BillingState, day: date, price: Price, now: datetime) -> None:
     num_seats = Membership.objects.filter(
-        tenant_id=state.tenant_id, created_at__lt=begins_at(day + ONE_DAY)
+        Q(ended_at__isnull=True) | Q(ended_at__gte=begins_at(day)),
+        tenant_id=state.tenant_id,
+        created_at__lt=begins_at(day + ONE_DAY),
     ).count()
     micros = cost_of_seats(num_seats, day=day, month_micros=price.seat_month_micros)
     if not num_seats:

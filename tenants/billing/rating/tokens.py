@@ -19,6 +19,8 @@ from caret.contracts.spending import Tokens, cost_micros
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.alerts import raise_alerts
+from tenants.billing.budgets.spent import Spent, add_spent
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import (
     Booking,
@@ -28,7 +30,7 @@ from tenants.billing.ledger.operations import (
     book,
     lock_billing,
 )
-from tenants.billing.periods import month_to_book, next_month
+from tenants.billing.periods import month_of, month_to_book, next_month, utc_day
 from tenants.billing.plans.price_book import Price
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import LINES, TokenLine, cost_of_more, quantity, unit_price
@@ -36,15 +38,6 @@ from tenants.models import BillingState, LedgerEntry, Subscription, UsageRecord
 from tenants.usage.feed import last_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; some 64 entries each
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What somebody used on a day."""
-
-    day: date
-    user_id: UserId | None  # None: service keys
-    micros: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +65,8 @@ def rate_tokens(tenant_id: TenantId, *, now: datetime, max_batches: int = MAX_BA
         if num_batches <= 0:
             return Rated(0, has_more=False)
         spent = _rate(state, upto, now)
+        add_spent(tenant_id, spent)
+        raise_alerts(tenant_id, month_of(utc_day(now)), now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
     return Rated(num_batches, upto < newest, spent)

@@ -15,6 +15,7 @@ from console.api.api import api
 from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
+from tests.fakes.billing import ensure_customer, make_users_budget
 from tests.integration.console.conftest import SignIn
 from tests.people import make_colleague, make_invitation, make_team
 
@@ -54,6 +55,7 @@ def only_for(*roles: Role, status: int = OK) -> dict[Role, int]:
 
 # Who gets what from each endpoint, written down a second time on purpose.
 MANAGERS = (Role.OWNER, Role.ADMINISTRATOR)
+PAYERS = (*MANAGERS, Role.BILLING)
 READERS = (*MANAGERS, Role.AUDITOR, Role.DEVELOPER)
 EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "audit"): only_for(*MANAGERS, Role.AUDITOR),
@@ -62,6 +64,13 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("POST", "keys/{lookup_id}/revoke"): only_for(*MANAGERS),
     ("GET", "policy"): only_for(*READERS),
     ("PUT", "policy"): only_for(*MANAGERS),
+    ("GET", "budgets"): only_for(*MANAGERS, Role.BILLING, Role.AUDITOR),
+    ("POST", "budgets"): only_for(*PAYERS, status=CREATED),
+    ("GET", "budgets/{budget_id}"): only_for(*PAYERS, Role.AUDITOR),
+    ("PUT", "budgets/{budget_id}"): only_for(*PAYERS),
+    ("DELETE", "budgets/{budget_id}"): only_for(*PAYERS, status=NO_CONTENT),
+    ("GET", "budgets/{budget_id}/webhook-secret"): only_for(*PAYERS),
+    ("GET", "plans"): only_for(*PAYERS, Role.AUDITOR),
     ("GET", "invitations"): only_for(*MANAGERS, Role.AUDITOR),
     ("POST", "invitations"): only_for(*MANAGERS, status=CREATED),
     ("POST", "invitations/{invitation_id}/revoke"): only_for(*MANAGERS),
@@ -88,6 +97,7 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "usage/requests/{request_id}"): only_for(*Role),
 }
 BODIES: dict[tuple[str, str], Any] = {
+    ("PUT", "budgets/{budget_id}"): {"limit_micros": 2_000_000, "version": 1},
     ("POST", "invitations"): {"email": f"guest@{secrets.token_hex(4)}.example"},
     ("PATCH", "members/{user_id}"): {"role": "auditor"},
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
@@ -101,9 +111,11 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{lookup_id}": lambda company: make_key(company, company.developer).key.lookup_id,
     "{request_id}": lambda company: make_completion(company, company.developer),
     "{user_id}": lambda company: make_colleague(company).user_id,
+    "{budget_id}": lambda company: str(make_users_budget(company).id),
     "{team_id}": lambda company: make_team(company),
     "{invitation_id}": lambda company: make_invitation(company),
 }
+QUERIES = {("DELETE", "budgets/{budget_id}"): "?version=1"}
 NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
 
 
@@ -113,10 +125,14 @@ def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
     for place, make in PLACES.items():
         if place in path:
             path = path.replace(place, make(company))
-    address = f"/api/v1/{path}"
+    address = f"/api/v1/{path}{QUERIES.get((endpoint.method, endpoint.path), '')}"
     body = BODIES.get((endpoint.method, endpoint.path))
     if (endpoint.method, endpoint.path) in (("POST", "teams"), ("PATCH", "teams/{team_id}")):
         body = {"name": secrets.token_hex(4)}  # one name is one team's only
+    if (endpoint.method, endpoint.path) == ("POST", "budgets"):
+        ensure_customer(company)
+        user_id = make_colleague(company).user_id
+        body = {"scope": "user", "user_id": user_id, "limit_micros": 1_000_000}
     return client.generic(
         endpoint.method, address, json.dumps(body) if body else "", content_type="application/json"
     )

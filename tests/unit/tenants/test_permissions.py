@@ -35,6 +35,8 @@ EXPECTED = {
     "audit.read":       "yes   yes   no   yes   no",
     "consent.own":      "yes   yes   no   no    yes",
     "consent.read":     "yes   yes   no   yes   no",
+    "billing.read":     "yes   yes   yes  yes   no",
+    "budgets.write":    "yes   yes   yes  no    no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 

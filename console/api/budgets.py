@@ -1,0 +1,189 @@
+"""Budgets over REST. A change names the `version` that it replaces: of two at once the second is
+told."""
+
+import datetime
+import uuid
+from typing import Annotated
+
+from django.utils import timezone
+from ninja import Query, Router, Status
+from pydantic import Field
+
+from caret.contracts.spending import BudgetScope
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer, Body
+from tenants.billing.budgets.operations import (
+    Holder,
+    Terms,
+    change_budget,
+    create_budget,
+    delete_budget,
+)
+from tenants.billing.budgets.queries import (
+    BudgetView,
+    find_budget,
+    find_webhook_secret,
+    page_of_budgets,
+)
+from tenants.billing.money import Currency
+from tenants.errors import Invalid
+from tenants.members.permissions import Permission
+from tenants.paging import Page
+
+router = Router(tags=["budgets"])
+_Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_LimitMicros = Annotated[int, Field(ge=1, le=10**15)]
+_Address = Annotated[str, Field(max_length=500)]
+
+
+class Delivery(Answer):
+    channel: str  # mail or webhook
+    address: str
+    attempts: int
+    delivered_at: datetime.datetime | None  # null: not yet, or never
+    next_at: datetime.datetime | None  # null: it is not tried again
+    last_error: str  # "": none
+
+
+class Alert(Answer):
+    percent: int
+    spent_micros: int
+    limit_micros: int
+    created_at: datetime.datetime
+    deliveries: list[Delivery]
+
+
+class Budget(Answer):
+    id: uuid.UUID
+    scope: BudgetScope
+    holder_id: uuid.UUID | None  # the team or the user; null: all of the tenant
+    holder_name: str | None
+    limit_micros: int
+    currency: Currency
+    is_hard: bool
+    webhook_url: str  # "": alerts by mail only
+    version: int
+    created_at: datetime.datetime
+    month: datetime.date  # the present one (UTC), named by its first day
+    spent_micros: int  # of it, as far as it is rated
+    alerts: list[Alert]  # of this month
+
+
+class BudgetPage(PageAnswer):
+    rows: list[Budget]  # newest first
+
+
+class CreateBudget(
+    Body, json_schema_extra={"example": {"scope": "tenant", "limit_micros": 500_000_000}}
+):
+    scope: BudgetScope
+    team_id: uuid.UUID | None = None
+    user_id: uuid.UUID | None = None
+    limit_micros: _LimitMicros  # of a month
+    is_hard: bool = True  # false: alerts only
+    webhook_url: _Address = ""
+
+
+class ChangeBudget(
+    Body, json_schema_extra={"example": {"limit_micros": 750_000_000, "version": 1}}
+):
+    limit_micros: _LimitMicros
+    is_hard: bool = True
+    webhook_url: _Address = ""
+    version: _Version  # that this one is to replace
+
+
+class Seen(Body):
+    version: _Version
+
+
+class WebhookSecret(Answer):
+    secret: str  # of the Standard Webhooks specification
+
+
+@router.get(
+    "",
+    response=BudgetPage,
+    summary="List budgets, with what is spent of them and who was told.",
+    openapi_extra=open_to(Permission.READ_BILLING),
+)
+def list_all(request: ApiRequest, page: Query[Paged]) -> Page[BudgetView]:
+    return page_of_budgets(
+        actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
+    )
+
+
+@router.post(
+    "",
+    response={201: Budget},
+    summary="Set a budget of the tenant, a team or a user; gateways enforce a hard one at once.",
+    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+)
+def create(request: ApiRequest, asked: CreateBudget) -> Status[object]:
+    made = create_budget(
+        actor=actor_of(request),
+        holder=_holder(asked),
+        terms=Terms(asked.limit_micros, asked.is_hard, asked.webhook_url),
+        now=timezone.now(),
+    )
+    return Status(201, made)
+
+
+@router.get(
+    "/{budget_id}",
+    response=Budget,
+    summary="One budget.",
+    openapi_extra=open_to(Permission.READ_BILLING),
+)
+def find(request: ApiRequest, budget_id: uuid.UUID) -> BudgetView:
+    return find_budget(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
+
+
+@router.put(
+    "/{budget_id}",
+    response=Budget,
+    summary="Change a budget.",
+    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+)
+def change(request: ApiRequest, budget_id: uuid.UUID, asked: ChangeBudget) -> BudgetView:
+    return change_budget(
+        actor=actor_of(request),
+        budget_id=budget_id,
+        terms=Terms(asked.limit_micros, asked.is_hard, asked.webhook_url),
+        version=asked.version,
+        now=timezone.now(),
+    )
+
+
+@router.delete(
+    "/{budget_id}",
+    response={204: None},
+    summary="Delete a budget.",
+    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+)
+def delete(request: ApiRequest, budget_id: uuid.UUID, seen: Query[Seen]) -> Status[None]:
+    delete_budget(
+        actor=actor_of(request), budget_id=budget_id, version=seen.version, now=timezone.now()
+    )
+    return Status(204, None)
+
+
+@router.get(
+    "/{budget_id}/webhook-secret",
+    response=WebhookSecret,
+    summary="By which the receiver of a budget's webhook verifies it.",
+    openapi_extra=open_to(Permission.WRITE_BUDGETS),
+)
+def webhook_secret(request: ApiRequest, budget_id: uuid.UUID) -> dict[str, str]:
+    secret = find_webhook_secret(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
+    return {"secret": secret}
+
+
+def _holder(asked: CreateBudget) -> Holder:
+    """Raises Invalid where the scope and what is named do not fit."""
+    named = {BudgetScope.TEAM: asked.team_id, BudgetScope.USER: asked.user_id}
+    for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
+        if (named[scope] is not None) != (asked.scope is scope):
+            raise Invalid(field, f"Name it where the scope is {scope.value}, and only there.")
+    return Holder(asked.scope, named.get(asked.scope))

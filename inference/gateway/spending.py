@@ -1,0 +1,112 @@
+"""Spending: what hard budgets of the tenant, its teams and its users leave of a UTC month.
+
+A request reserves the most that it may cost with every budget that it falls under, all or none, and
+is settled with what it did cost: what was let through at once never adds up to more than a budget.
+Money is micros by the snapshot's prices; control plane and gateway count alike (caret.contracts).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final, NoReturn
+
+from caret.contracts.policy import Mode, Tier
+from caret.contracts.spending import (
+    KEEP_SPEND_S,
+    BudgetScope,
+    HardBudget,
+    TierPrices,
+    Tokens,
+    billed_tokens,
+    cost_micros,
+    prices_at,
+    spend_key,
+)
+from caret.contracts.usage import Finish
+from caret.foundation.ids import TenantId
+from inference.completion.account import Account
+from inference.completion.request import CompletionRequest, Principal
+from inference.errors import Busy, Dropped
+from inference.gateway.bucket import Rule
+from inference.gateway.leases import Want
+
+KIND: Final = "spend"
+# A prompt is cut to its tier's budget.
+MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
+# Of a budget: what one gateway holds at most, and loses for the month when it is killed.
+_MAX_LEASED_SHARE: Final = 100
+_MAX_RULES: Final = 20_000
+_PAYMENT_REQUIRED: Final = 402  # nothing that a client tries again by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    wants: Sequence[Want]
+    prices: TierPrices | None  # None: nothing is reserved
+    is_warm_up: bool
+
+    def cost(self, account: Account, *, has_failed: bool) -> int:
+        """Micros, as the ledger will have them; a warm-up is no completion and costs nothing."""
+        if self.prices is None or has_failed or self.is_warm_up:
+            return 0
+        tokens = billed_tokens(
+            prompt=account.prompt_tokens,
+            cached=account.cached_tokens,
+            generated=account.generated_tokens,
+        )
+        return cost_micros(self.prices, tokens)
+
+
+_NOTHING: Final = Reservation((), None, is_warm_up=False)
+
+
+def reserve(principal: Principal, request: CompletionRequest, *, now_ms: int) -> Reservation:
+    """What is to be taken before the request may go on."""
+    spending = principal.snapshot.spending
+    if not spending.budgets:
+        return _NOTHING
+    prices = prices_at(spending, now_ms)
+    if prices is None:
+        return _NOTHING
+    of_tier = prices.tiers[request.tier]
+    most = Tokens(MAX_PROMPT_TOKENS[request.tier], 0, request.max_tokens)
+    # Where the cache costs more than reading, which no price list should say, that is the most.
+    dearest = max(of_tier.prompt, of_tier.cached_prompt)
+    micros = max(1, cost_micros(TierPrices(dearest, dearest, of_tier.generated), most))
+    month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
+    wants = [
+        Want(_rule(principal.snapshot.tenant_id, budget, month), micros)
+        for budget in spending.budgets
+        if _concerns(budget, principal)
+    ]
+    return Reservation(wants, of_tier, request.is_warm_up)
+
+
+def refuse(request: CompletionRequest) -> NoReturn:
+    """An editor shows nothing, and no error; who chats is told."""
+    if request.mode is Mode.CHAT:
+        message = "The budget of this month is spent."
+        raise Busy("budget", message, http_status=_PAYMENT_REQUIRED)
+    raise Dropped(Finish.BUDGET)
+
+
+def _concerns(budget: HardBudget, principal: Principal) -> bool:
+    return budget.scope is BudgetScope.TENANT or principal.credential.user_id in budget.users
+
+
+@lru_cache(maxsize=_MAX_RULES)
+def _rule(tenant_id: TenantId, budget: HardBudget, month: str) -> Rule:
+    capacity = max(1, budget.limit_micros)
+    max_lease = max(1, capacity // _MAX_LEASED_SHARE)
+    return Rule(
+        kind=KIND,
+        holder=tenant_id,
+        key=spend_key(tenant_id, budget.budget_id, month),
+        capacity=capacity,
+        interval_s=None,
+        lease=max(1, max_lease // 4),
+        max_lease=max_lease,
+        keep_s=KEEP_SPEND_S,
+        max_debt=max_lease,
+    )

@@ -1,0 +1,76 @@
+"""Alerts at 50, 80 and 100%: raised with the rating, each once a month, then to be delivered."""
+
+from datetime import date, datetime
+from typing import Final
+
+from caret.contracts.spending import BudgetScope
+from caret.foundation.ids import TenantId
+from tenants.billing.budgets.spent import MonthOfTenant, read_month
+from tenants.members.permissions import Role
+from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
+
+THRESHOLDS: Final = (50, 80, 100)
+MAIL, WEBHOOK = "mail", "webhook"
+
+
+def reached(spent_micros: int, limit_micros: int) -> list[int]:
+    """Which thresholds, in percent. Pure."""
+    return [each for each in THRESHOLDS if spent_micros * 100 >= limit_micros * each]
+
+
+def raise_alerts(tenant_id: TenantId, month: date, *, now: datetime) -> int:
+    """Inside the tenant's scope; the number of new ones."""
+    budgets = list(Budget.objects.filter(tenant_id=tenant_id))
+    if not budgets:
+        return 0
+    spent = read_month(tenant_id, month)
+    return sum(_raise(budget, spent, month, now) for budget in budgets)
+
+
+def _raise(budget: Budget, month_spent: MonthOfTenant, month: date, now: datetime) -> int:
+    spent = month_spent.of(budget)
+    known = BudgetAlert.objects.filter(
+        tenant_id=budget.tenant_id, budget_id=budget.id, month=month
+    ).values_list("percent", flat=True)
+    due = sorted(set(reached(spent, budget.limit_micros)) - set(known))
+    for percent in due:
+        alert = BudgetAlert.objects.create(
+            tenant_id=budget.tenant_id,
+            budget_id=budget.id,
+            month=month,
+            percent=percent,
+            spent_micros=spent,
+            limit_micros=budget.limit_micros,
+            created_at=now,
+        )
+        # What is passed at once is one message: of the highest threshold.
+        if percent == due[-1]:
+            _send(alert, budget, now)
+    return len(due)
+
+
+def _send(alert: BudgetAlert, budget: Budget, now: datetime) -> None:
+    addresses = [(MAIL, email) for email in _recipients(budget)]
+    if budget.webhook_url:
+        addresses.append((WEBHOOK, budget.webhook_url))
+    AlertDelivery.objects.bulk_create(
+        AlertDelivery(
+            tenant_id=alert.tenant_id,
+            alert_id=alert.id,
+            channel=channel,
+            address=address,
+            next_at=now,
+        )
+        for channel, address in addresses
+    )
+
+
+def _recipients(budget: Budget) -> list[str]:
+    """Owners and those who pay; of a user's budget himself as well."""
+    members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
+    paying = members.filter(role__in=[Role.OWNER, Role.BILLING])
+    found = set(paying.values_list("user__email", flat=True))
+    if budget.scope == BudgetScope.USER and budget.holder_id is not None:
+        himself = members.filter(user_id=budget.holder_id)
+        found |= set(himself.values_list("user__email", flat=True))
+    return sorted(found)

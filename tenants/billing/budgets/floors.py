@@ -1,0 +1,49 @@
+"""What gateways count in Redis is never less than what the ledger has: a Redis that has lost its
+memory, and a budget that is made in mid-month, learn what was spent before."""
+
+from datetime import datetime
+from typing import Final
+
+import redis
+import structlog
+
+from caret.contracts.spending import KEEP_SPEND_S, spend_key
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.spent import read_month
+from tenants.billing.periods import month_of, utc_day
+from tenants.keyvalue import connect
+from tenants.models import Budget
+
+log = structlog.get_logger(__name__)
+
+# KEYS: a budget's month. ARGV: micros of the ledger, seconds to keep them.
+_RAISE_SCRIPT: Final = """
+if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[1]) then
+  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+end
+"""
+
+
+def raise_or_leave(tenant_id: TenantId, *, now: datetime) -> None:
+    """Where Redis does not answer, gateways go on with what they know; the next rating tries it
+    again."""
+    try:
+        raise_floors(tenant_id, now=now)
+    except redis.RedisError as error:
+        log.warning("billing.floors_not_raised", tenant_id=tenant_id, reason=type(error).__name__)
+
+
+def raise_floors(tenant_id: TenantId, *, now: datetime) -> None:
+    """Raises redis.RedisError."""
+    month = month_of(utc_day(now))
+    with tenant(tenant_id):
+        hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
+        if not hard:
+            return
+        spent = read_month(tenant_id, month)
+    pipeline = connect().pipeline(transaction=False)
+    for budget in hard:
+        key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
+        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.of(budget), KEEP_SPEND_S)
+    pipeline.execute()

@@ -1,0 +1,158 @@
+"""Writes budgets; gateways enforce a hard one within a second."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from caret.contracts.spending import BudgetScope
+from caret.foundation.ids import UserId, uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import Facts, record_change
+from tenants.billing.budgets.floors import raise_or_leave
+from tenants.billing.budgets.queries import BudgetView, find_budget
+from tenants.billing.budgets.webhook import check_address
+from tenants.billing.money import MAX_MICROS
+from tenants.errors import Conflict, Invalid, NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import BillingState, Budget, Membership, Team
+from tenants.snapshots.publish import tenant_changed
+
+MAX_BUDGETS: Final = 1_000  # of a tenant: gateways hold the hard ones in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    limit_micros: int
+    is_hard: bool = True
+    webhook_url: str = ""  # "": alerts by mail only
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    scope: BudgetScope
+    id: UUID | None = None  # the team or the user; None: all of the tenant
+
+
+def create_budget(*, actor: Actor, holder: Holder, terms: Terms, now: datetime) -> BudgetView:
+    """Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_BUDGETS)
+    _check_terms(terms)
+    with tenant(actor.tenant_id):
+        # Before the publication: what was spent of the month until now is known to Redis first.
+        transaction.on_commit(lambda: raise_or_leave(actor.tenant_id, now=now), robust=True)
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        if not BillingState.objects.filter(tenant_id=actor.tenant_id).exists():
+            raise Conflict("The tenant has no plan, so nothing has a price.")
+        if Budget.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_BUDGETS:
+            raise Conflict(f"There are {MAX_BUDGETS} budgets already.")
+        _check_holder(actor, holder)
+        budget_id = uuid7()
+        try:
+            with transaction.atomic():
+                Budget.objects.create(
+                    tenant_id=actor.tenant_id,
+                    id=budget_id,
+                    scope=holder.scope,
+                    holder_id=holder.id,
+                    limit_micros=terms.limit_micros,
+                    is_hard=terms.is_hard,
+                    webhook_url=terms.webhook_url,
+                    created_at=now,
+                )
+        except IntegrityError as error:
+            raise Conflict("There is a budget for this already.") from error
+        _record(actor, "budget.created", budget_id, (None, _facts(terms, holder)), now)
+        return find_budget(actor=actor, budget_id=budget_id, now=now)
+
+
+def change_budget(
+    *, actor: Actor, budget_id: UUID, terms: Terms, version: int, now: datetime
+) -> BudgetView:
+    """`version` is the one that the author has seen. Raises Forbidden, Invalid, NotFound,
+    Conflict."""
+    actor.require(Permission.WRITE_BUDGETS)
+    _check_terms(terms)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = _held(actor, budget_id, version)
+        Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(
+            limit_micros=terms.limit_micros,
+            is_hard=terms.is_hard,
+            webhook_url=terms.webhook_url,
+            version=version + 1,
+        )
+        holder = Holder(BudgetScope(held.scope), held.holder_id)
+        change = (_facts(_terms(held), holder), _facts(terms, holder))
+        _record(actor, "budget.changed", budget_id, change, now)
+        return find_budget(actor=actor, budget_id=budget_id, now=now)
+
+
+def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> None:
+    """Raises Forbidden, NotFound, Conflict."""
+    actor.require(Permission.WRITE_BUDGETS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = _held(actor, budget_id, version)
+        Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).delete()
+        facts = _facts(_terms(held), Holder(BudgetScope(held.scope), held.holder_id))
+        _record(actor, "budget.deleted", budget_id, (facts, None), now)
+
+
+def _held(actor: Actor, budget_id: UUID, version: int) -> Budget:
+    held = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
+    if held is None:
+        raise NotFound("There is no such budget.")
+    if held.version != version:
+        raise Conflict(f"Version {held.version} is in force, not {version}.")
+    return held
+
+
+def _check_terms(terms: Terms) -> None:
+    if not 1 <= terms.limit_micros <= MAX_MICROS:
+        raise Invalid("limit_micros", f"Write 1 to {MAX_MICROS} micros.")
+    if terms.webhook_url:
+        check_address(terms.webhook_url)
+
+
+def _check_holder(actor: Actor, holder: Holder) -> None:
+    """Raises Invalid for a team or user that is not the tenant's own."""
+    if (holder.id is None) != (holder.scope is BudgetScope.TENANT):
+        raise Invalid("scope", "A tenant's budget names nobody, the others a team or a user.")
+    if holder.id is None:
+        return
+    if holder.scope is BudgetScope.TEAM:
+        if not Team.objects.filter(tenant_id=actor.tenant_id, id=holder.id).exists():
+            raise Invalid("team_id", "There is no such team.")
+    else:
+        members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
+        if not members.filter(user_id=UserId(str(holder.id))).exists():
+            raise Invalid("user_id", "There is no such member.")
+
+
+def _terms(held: Budget) -> Terms:
+    return Terms(held.limit_micros, held.is_hard, held.webhook_url)
+
+
+def _facts(terms: Terms, holder: Holder) -> Facts:
+    return {
+        "scope": holder.scope.value,
+        "holder_id": None if holder.id is None else str(holder.id),
+        "limit_micros": terms.limit_micros,
+        "is_hard": int(terms.is_hard),
+        "webhook_url": terms.webhook_url,
+    }
+
+
+def _record(
+    actor: Actor,
+    action: str,
+    budget_id: UUID,
+    change: tuple[Facts | None, Facts | None],
+    now: datetime,
+) -> None:
+    target = f"budget:{budget_id}"
+    record_change(actor=actor, action=action, target=target, change=change, now=now)

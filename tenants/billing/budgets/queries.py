@@ -1,0 +1,183 @@
+"""Reads budgets, with what is spent of them and who was told."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from caret.contracts.spending import BudgetScope, HardBudget, Spending
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_read
+from tenants.billing.budgets.spent import MonthOfTenant, read_month, read_teams
+from tenants.billing.budgets.webhook import secret_of
+from tenants.billing.money import Currency
+from tenants.billing.periods import month_of, utc_day
+from tenants.billing.plans.queries import find_currency, read_price_book
+from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, User
+from tenants.paging import Page, Place, first_of, page_of, read_cursor
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    channel: str
+    address: str
+    attempts: int
+    delivered_at: datetime | None  # None: not yet, or never
+    next_at: datetime | None  # None: it is not tried again
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertView:
+    percent: int
+    spent_micros: int
+    limit_micros: int
+    created_at: datetime
+    deliveries: tuple[DeliveryView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetView:
+    id: UUID
+    scope: BudgetScope
+    holder_id: UUID | None
+    holder_name: str | None  # None: of a tenant's budget, or it is no more
+    limit_micros: int
+    currency: Currency
+    is_hard: bool
+    webhook_url: str
+    version: int
+    created_at: datetime
+    month: date  # the present one
+    spent_micros: int
+    alerts: tuple[AlertView, ...]  # of this month, lowest first
+
+
+def page_of_budgets(
+    *, actor: Actor, limit: int, cursor: str | None, now: datetime
+) -> Page[BudgetView]:
+    """Newest first. Raises Forbidden, Invalid. Eight queries at most."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        found = Budget.objects.filter(tenant_id=actor.tenant_id)
+        rows = first_of(found, limit=limit, after=read_cursor(cursor))
+        page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+        return Page(_views(actor.tenant_id, page.rows, now), page.next_cursor)
+
+
+def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        rows = list(Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id))
+        if not rows:
+            raise NotFound("There is no such budget.")
+        return _views(actor.tenant_id, rows, now)[0]
+
+
+def read_spending(tenant_id: TenantId, *, now: datetime) -> Spending:
+    """What gateways must know; nothing, without a hard budget. Inside the tenant's scope."""
+    hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
+    if not hard:
+        return Spending()
+    month = MonthOfTenant({}, read_teams(tenant_id))
+    return Spending(
+        prices=read_price_book(tenant_id).from_day_on(utc_day(now)),
+        budgets=tuple(_hard_budget(budget, month) for budget in hard),
+    )
+
+
+def _hard_budget(budget: Budget, month: MonthOfTenant) -> HardBudget:
+    return HardBudget(
+        budget_id=str(budget.id),
+        scope=BudgetScope(budget.scope),
+        limit_micros=budget.limit_micros,
+        users=tuple(UserId(user) for user in sorted(month.users_of(budget))),
+    )
+
+
+def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
+    month = month_of(utc_day(now))
+    spent, names = read_month(tenant_id, month), _names(tenant_id, rows)
+    alerts, currency = _alerts(tenant_id, [row.id for row in rows], month), find_currency(tenant_id)
+    assert currency is not None or not rows, "a budget is made for a tenant with a plan"
+    return [
+        BudgetView(
+            id=row.id,
+            scope=BudgetScope(row.scope),
+            holder_id=row.holder_id,
+            holder_name=names.get(row.holder_id),
+            limit_micros=row.limit_micros,
+            currency=currency or Currency.EUR,
+            is_hard=row.is_hard,
+            webhook_url=row.webhook_url,
+            version=row.version,
+            created_at=row.created_at,
+            month=month,
+            spent_micros=spent.of(row),
+            alerts=alerts[row.id],
+        )
+        for row in rows
+    ]
+
+
+def _names(tenant_id: TenantId, rows: Iterable[Budget]) -> dict[UUID | None, str]:
+    ids = {row.holder_id for row in rows if row.holder_id is not None}
+    teams = Team.objects.filter(tenant_id=tenant_id, id__in=ids).values_list("id", "name")
+    users = User.objects.filter(id__in=ids).values_list("id", "email")
+    return {**dict(teams), **dict(users)}
+
+
+def _alerts(
+    tenant_id: TenantId, budget_ids: list[UUID], month: date
+) -> dict[UUID, tuple[AlertView, ...]]:
+    found = BudgetAlert.objects.filter(tenant_id=tenant_id, budget_id__in=budget_ids, month=month)
+    alerts = list(found.order_by("percent"))
+    deliveries: defaultdict[UUID, list[DeliveryView]] = defaultdict(list)
+    sent = AlertDelivery.objects.filter(
+        tenant_id=tenant_id, alert_id__in=[alert.id for alert in alerts]
+    )
+    for row in sent.order_by("channel", "address"):
+        deliveries[row.alert_id].append(_delivery(row))
+    views: defaultdict[UUID, tuple[AlertView, ...]] = defaultdict(tuple)
+    for alert in alerts:
+        views[alert.budget_id] += (_alert(alert, deliveries[alert.id]),)
+    return views
+
+
+def _alert(alert: BudgetAlert, deliveries: list[DeliveryView]) -> AlertView:
+    return AlertView(
+        percent=alert.percent,
+        spent_micros=alert.spent_micros,
+        limit_micros=alert.limit_micros,
+        created_at=alert.created_at,
+        deliveries=tuple(deliveries),
+    )
+
+
+def _delivery(row: AlertDelivery) -> DeliveryView:
+    return DeliveryView(
+        channel=row.channel,
+        address=row.address,
+        attempts=row.attempts,
+        delivered_at=row.delivered_at,
+        next_at=row.next_at,
+        last_error=row.last_error,
+    )
+
+
+def find_webhook_secret(*, actor: Actor, budget_id: UUID, now: datetime) -> str:
+    """For those who may set the address: by it a receiver knows who sends. Raises Forbidden,
+    NotFound."""
+    actor.require(Permission.WRITE_BUDGETS)
+    with tenant(actor.tenant_id):
+        if not Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).exists():
+            raise NotFound("There is no such budget.")
+        target = f"budget:{budget_id}"
+        record_read(actor=actor, action="budget.webhook_secret_read", target=target, now=now)
+    return secret_of(actor.tenant_id, str(budget_id))

@@ -1,0 +1,120 @@
+"""Budgets of a month, what has been spent of them, and who was told."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from caret.contracts.spending import BudgetScope
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class Budget(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    scope = models.CharField(max_length=8, choices=[(s.value, s.name) for s in BudgetScope])
+    holder_id = models.UUIDField(null=True)  # the team or the user; None: all of the tenant
+    limit_micros = models.BigIntegerField()  # of a UTC month, in the currency of the ledger
+    is_hard = models.BooleanField(default=True)  # False: alerts only
+    webhook_url = models.CharField(max_length=500)  # "": alerts by mail only
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "scope", "holder_id"], name="budget_once", nulls_distinct=False
+            ),
+            models.CheckConstraint(
+                condition=models.Q(limit_micros__gt=0), name="budget_limit_positive"
+            ),
+            RowSecurity(name="budget_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.limit_micros}"
+
+
+class MonthSpend(models.Model):
+    """What somebody has spent in a UTC month, by the times of the requests. Rating adds it up, in
+    the transaction that books it; each request is rounded as gateways round."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "month", "holder")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    month = models.DateField()
+    holder = models.CharField(max_length=36)  # a user's id; "": all service keys
+    micros = models.BigIntegerField()
+
+    class Meta:
+        db_table = "tenants_month_spend"
+        constraints: ClassVar = [
+            RowSecurity(name="month_spend_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.month} {self.holder} {self.micros}"
+
+
+class BudgetAlert(models.Model):
+    """So much of a budget is spent; once a month for each threshold."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    budget_id = models.UUIDField()  # without a foreign key: it outlives its budget
+    month = models.DateField()
+    percent = models.PositiveSmallIntegerField()
+    spent_micros = models.BigIntegerField()
+    limit_micros = models.BigIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_budget_alert"
+        constraints: ClassVar = [
+            # Reader: the alerts of a budget.
+            models.UniqueConstraint(
+                fields=["tenant", "budget_id", "month", "percent"], name="budget_alert_once"
+            ),
+            RowSecurity(name="budget_alert_tenant", privileges=APPEND_ONLY),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.percent}% of {self.budget_id}"
+
+
+class AlertDelivery(models.Model):
+    """An alert on its way to one address."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    alert_id = models.UUIDField()  # the migration binds (tenant_id, alert_id)
+    channel = models.CharField(max_length=8)  # mail or webhook
+    address = models.CharField(max_length=500)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField(null=True)  # None: delivered, or given up
+    delivered_at = models.DateTimeField(null=True)
+    last_error = models.CharField(max_length=200)  # "": none
+
+    class Meta:
+        db_table = "tenants_alert_delivery"
+        constraints: ClassVar = [
+            # Reader: the deliveries of an alert.
+            models.UniqueConstraint(
+                fields=["tenant", "alert_id", "channel", "address"], name="alert_delivery_once"
+            ),
+            RowSecurity(name="alert_delivery_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+        ]
+        indexes: ClassVar = [
+            # Reader: the task that delivers.
+            models.Index(
+                fields=["tenant", "next_at"],
+                name="alert_delivery_due",
+                condition=models.Q(next_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.channel} {self.address}"

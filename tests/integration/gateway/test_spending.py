@@ -1,0 +1,127 @@
+"""Budgets on a real Valkey: several gateways, many requests at once, and never too much spent."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from redis.asyncio import Redis
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import (
+    KEEP_SPEND_S,
+    BudgetScope,
+    HardBudget,
+    Spending,
+    TierPrices,
+    TokenPrices,
+    billed_tokens,
+    cost_micros,
+)
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.valkey import EmbeddedValkey
+from caret.foundation.clock import SystemClock
+from inference.completion.account import Account
+from inference.errors import Dropped
+from inference.gateway.leases import Leases
+from inference.gateway.quotas import Quotas
+from inference.gateway.redis_leases import RedisLeases
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
+
+PRICES = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
+MOST = 2_000 + 4 * 64
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPaths]:
+    paths = EmbeddedPaths(Path(tmp_path_factory.mktemp("home")))
+    with EmbeddedValkey(paths):
+        yield paths
+
+
+@pytest.fixture
+async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
+    async with Redis.from_url(valkey.redis_url.read_text().strip()) as client:
+        await client.flushall()
+        yield client
+
+
+def _used(chance: random.Random) -> Account:
+    account = make_account()
+    account.asks()
+    account.prompt_tokens = chance.randint(0, 2_000)
+    account.heard(generated_tokens=chance.randint(1, 64), cached_tokens=chance.randint(0, 2_000))
+    return account
+
+
+def _cost(account: Account) -> int:
+    tokens = billed_tokens(
+        prompt=account.prompt_tokens,
+        cached=account.cached_tokens,
+        generated=account.generated_tokens,
+    )
+    return cost_micros(PRICES, tokens)
+
+
+async def _counts(redis: Redis) -> dict[str, int]:
+    """What Redis has for each budget."""
+    keys = cast(list[bytes], await redis.keys())
+    return {key.decode().split(":")[3]: int(cast(bytes, await redis.get(key))) for key in keys}
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, seed: int) -> None:
+    chance = random.Random(seed)
+    limit = 300 * MOST
+    spending = Spending(
+        (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
+        (
+            HardBudget("all", BudgetScope.TENANT, limit),
+            HardBudget("ada", BudgetScope.USER, limit // 4, (ADA,)),
+        ),
+    )
+    # However busy this machine is: who waits no longer would go on alone.
+    gateways = [
+        Quotas(Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0), SystemClock())
+        for _ in range(3)
+    ]
+    let_through: list[tuple[str, int]] = []
+
+    async def asks(number: int) -> None:
+        user = chance.choice((ADA, ALICE))
+        account, principal = _used(chance), make_principal(user_id=user, spending=spending)
+        try:
+            async with gateways[number % 3].charged(principal, make_request(), account):
+                await asyncio.sleep(chance.random() / 100)
+        except Dropped:
+            return
+        let_through.append((user, _cost(account)))
+
+    await asyncio.gather(*(asks(number) for number in range(1_000)))
+    for gateway in gateways:
+        await gateway.leases.close()
+
+    spent = sum(cost for _, cost in let_through)
+    spent_by_ada = sum(cost for user, cost in let_through if user == ADA)
+    assert 0 < spent <= limit
+    assert spent_by_ada <= limit // 4
+    assert await _counts(redis) == {"all": spent, "ada": spent_by_ada}
+
+
+async def test_a_months_count_outlives_its_month(redis: Redis) -> None:
+    spending = Spending(
+        (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
+        (HardBudget("all", BudgetScope.TENANT, 10**9),),
+    )
+    leases = Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0)
+    async with Quotas(leases, SystemClock()).charged(
+        make_principal(spending=spending), make_request(), make_account()
+    ):
+        (key,) = cast(list[bytes], await redis.keys())
+    await leases.close()
+
+    assert key.startswith(b"caret:spend:{" + ACME.encode())
+    assert 35 * 86_400 < await redis.ttl(key) <= KEEP_SPEND_S

@@ -1,0 +1,386 @@
+"""Budgets on the real database: who may set them, what gateways learn, who is told, once."""
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+
+from caret.contracts.spending import BudgetScope, spend_key
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.alerts import reached
+from tenants.billing.budgets.deliver import deliver_due, wait_after
+from tenants.billing.budgets.floors import raise_floors
+from tenants.billing.budgets.operations import Holder, Terms, change_budget, delete_budget
+from tenants.billing.budgets.queries import find_budget, find_webhook_secret, page_of_budgets
+from tenants.billing.rating.rate import rate
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.keyvalue import connect
+from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
+from tenants.snapshots.queries import read_snapshot
+from tenants.teams.operations import put_into_team, take_out_of_team
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.billing import NOW, balances, make_budget, make_customer, use
+from tests.people import make_team
+
+# Costs 10,000 micros in the fast tier: 2 cents and a bit for a hundred of them.
+DEAR = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
+COST = 6_000
+TODAY = NOW - timedelta(hours=1)
+
+
+@pytest.fixture
+def company() -> Company:
+    company = make_company("budgets", ACME)
+    make_customer(company)
+    return company
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+
+
+def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
+    for number in range(times):
+        use(company, company.developer, at + timedelta(seconds=number), **DEAR)
+    rate(company.tenant_id, now=NOW)
+
+
+def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
+    """The users of each, by its id, as gateways learn it."""
+    spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
+    return {budget.budget_id: budget.users for budget in spending.budgets}
+
+
+def test_gateways_learn_a_hard_budget_with_its_prices(company: Company) -> None:
+    budget = make_budget(company, limit_micros=5_000_000)
+
+    spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
+
+    assert [(b.budget_id, b.limit_micros, b.scope) for b in spending.budgets] == [
+        (str(budget.id), 5_000_000, BudgetScope.TENANT)
+    ]
+    assert len(spending.prices) == 1
+
+
+def test_a_soft_budget_stops_nobody(company: Company) -> None:
+    make_budget(company, is_hard=False)
+
+    assert hard_budgets(company) == {}
+
+
+def test_a_teams_budget_follows_who_is_in_it(company: Company) -> None:
+    team_id = UUID(make_team(company))
+    ada = company.developer.user_id
+    budget = make_budget(company, holder=Holder(BudgetScope.TEAM, team_id))
+    put_into_team(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
+    assert hard_budgets(company) == {str(budget.id): (ada,)}
+
+    take_out_of_team(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
+
+    assert hard_budgets(company) == {str(budget.id): ()}
+
+
+def test_a_budget_says_what_is_spent_of_it(company: Company) -> None:
+    ada = Holder(BudgetScope.USER, UUID(company.developer.user_id))
+    alice = Holder(BudgetScope.USER, UUID(company.administrator.user_id))
+    budgets = [make_budget(company), *(make_budget(company, holder=h) for h in (ada, alice))]
+    spend(company, 3)
+
+    actor = company.administrator.actor
+    found = [find_budget(actor=actor, budget_id=b.id, now=NOW).spent_micros for b in budgets]
+
+    assert found == [3 * COST, 3 * COST, 0]
+
+
+def test_what_budgets_count_is_what_the_ledger_has(company: Company) -> None:
+    budget = make_budget(company)
+    spend(company, 7)
+
+    seen = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
+
+    assert seen.spent_micros == -balances(company.tenant_id)["revenue.tokens"]
+
+
+def test_redis_is_told_what_was_spent_before_the_budget_was_made(company: Company) -> None:
+    spend(company, 3)
+    budget = make_budget(company)
+
+    raise_floors(company.tenant_id, now=NOW)
+
+    key = spend_key(company.tenant_id, str(budget.id), "2026-10")
+    assert connect().get(key) == str(3 * COST).encode()
+
+
+def test_a_redis_that_knows_more_is_left_as_it_is(company: Company) -> None:
+    budget = make_budget(company)
+    key = spend_key(company.tenant_id, str(budget.id), "2026-10")
+    connect().set(key, 10**9)
+    spend(company)
+
+    raise_floors(company.tenant_id, now=NOW)
+
+    assert connect().get(key) == str(10**9).encode()
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_of_two_changes_at_once_the_second_is_told(company: Company, is_old: bool) -> None:
+    budget = make_budget(company)
+    actor = company.administrator.actor
+    changed = change_budget(
+        actor=actor, budget_id=budget.id, terms=Terms(7), version=budget.version, now=NOW
+    )
+    assert (changed.limit_micros, changed.version) == (7, 2)
+    if not is_old:
+        delete_budget(actor=actor, budget_id=budget.id, version=2, now=NOW)
+        assert hard_budgets(company) == {}
+        return
+
+    with pytest.raises(Conflict):
+        delete_budget(actor=actor, budget_id=budget.id, version=1, now=NOW)
+
+
+def test_each_change_is_in_the_audit_trail(company: Company) -> None:
+    budget = make_budget(company, limit_micros=5)
+    actor = company.administrator.actor
+    change_budget(actor=actor, budget_id=budget.id, terms=Terms(7), version=1, now=NOW)
+    delete_budget(actor=actor, budget_id=budget.id, version=2, now=NOW)
+
+    with tenant(company.tenant_id):
+        entries = AuditEntry.objects.filter(target=f"budget:{budget.id}").order_by("sequence")
+        assert [entry.action for entry in entries] == [
+            *("budget.created", "budget.changed", "budget.deleted")
+        ]
+        change = entries[1]
+        assert change.before is not None
+        assert change.after is not None
+        assert (change.before["limit_micros"], change.after["limit_micros"]) == (5, 7)
+
+
+def test_there_is_one_budget_for_each(company: Company) -> None:
+    make_budget(company)
+
+    with pytest.raises(Conflict):
+        make_budget(company)
+
+
+def test_a_tenant_without_a_plan_has_no_prices_to_bound(cast: Cast) -> None:
+    with pytest.raises(Conflict):
+        make_budget(cast.globex)
+
+
+def test_the_neighbours_people_and_teams_have_no_budget_here(company: Company, cast: Cast) -> None:
+    for scope, holder_id in (
+        (BudgetScope.USER, UUID(cast.globex.developer.user_id)),
+        (BudgetScope.TEAM, UUID(make_team(cast.globex))),
+        (BudgetScope.TEAM, uuid4()),
+    ):
+        with pytest.raises(Invalid):
+            make_budget(company, holder=Holder(scope, holder_id))
+
+
+def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
+    budget = make_budget(company)
+    bob = cast.globex.administrator.actor
+
+    with pytest.raises(NotFound):
+        find_budget(actor=bob, budget_id=budget.id, now=NOW)
+    with pytest.raises(NotFound):
+        find_webhook_secret(actor=bob, budget_id=budget.id, now=NOW)
+    with pytest.raises(NotFound):
+        delete_budget(actor=bob, budget_id=budget.id, version=1, now=NOW)
+    assert page_of_budgets(actor=bob, limit=10, cursor=None, now=NOW).rows == []
+
+
+def test_a_developer_sees_no_budgets(company: Company) -> None:
+    with pytest.raises(Forbidden):
+        page_of_budgets(actor=company.developer.actor, limit=10, cursor=None, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("spent", "percents"),
+    [(0, []), (499, []), (500, [50]), (799, [50]), (800, [50, 80]), (1_500, [50, 80, 100])],
+)
+def test_thresholds_are_reached_at_their_percent(spent: int, percents: list[int]) -> None:
+    assert reached(spent, 1_000) == percents
+
+
+def test_who_pays_is_told_once_at_each_threshold(company: Company) -> None:
+    make_budget(company, limit_micros=4 * COST)
+    for _ in range(6):
+        spend(company)
+        deliver_due(company.tenant_id, now=NOW)
+        deliver_due(company.tenant_id, now=NOW)
+
+    subjects = [message.subject for message in mail.outbox if "olga@" in message.to[0]]
+    assert [subject.partition(" of ")[0] for subject in subjects] == ["50%", "100%"]
+    assert {message.to[0].partition("@")[0] for message in mail.outbox} == {"olga", "bill"}
+    with tenant(company.tenant_id):
+        assert sorted(BudgetAlert.objects.values_list("percent", flat=True)) == [50, 80, 100]
+
+
+def test_a_user_is_told_of_his_own_budget(company: Company) -> None:
+    ada = Holder(BudgetScope.USER, UUID(company.developer.user_id))
+    make_budget(company, limit_micros=COST, holder=ada)
+    spend(company)
+
+    deliver_due(company.tenant_id, now=NOW)
+
+    assert company.developer.email in {message.to[0] for message in mail.outbox}
+
+
+def test_a_mail_that_fails_is_shown_and_tried_again(
+    company: Company, settings: LazySettings
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # nobody listens
+    budget = make_budget(company, limit_micros=COST)
+    spend(company)
+    assert deliver_due(company.tenant_id, now=NOW) == 0
+    actor = company.administrator.actor
+    shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
+    assert {(d.attempts, d.last_error, d.delivered_at) for d in shown} == {
+        (1, "ConnectionRefusedError", None)
+    }
+
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    assert deliver_due(company.tenant_id, now=NOW) == 0  # not yet
+    assert deliver_due(company.tenant_id, now=NOW + timedelta(minutes=1)) == 2
+
+    shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
+    assert {(d.attempts, d.last_error, d.next_at) for d in shown} == {(2, "", None)}
+
+
+def test_what_fails_is_tried_less_and_less_often_and_then_given_up() -> None:
+    waits = [wait_after(attempts) for attempts in range(1, 21)]
+
+    assert waits[:3] == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
+    assert waits[-2:] == [timedelta(hours=6), None]
+
+
+class Receiver:
+    """A server of the tenant's, which keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.answers: list[int] = []  # 204 once they are used up
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.got.append((dict(self.headers), body))
+                self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
+                self.send_header("location", "http://127.0.0.1/elsewhere")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    thread = Thread(target=receiver.server.serve_forever)
+    thread.start()
+    yield receiver
+    receiver.server.shutdown()
+    thread.join()
+    receiver.server.server_close()
+
+
+def test_a_webhook_is_signed_for_its_receiver(
+    company: Company, receiver: Receiver, settings: LazySettings
+) -> None:
+    settings.WEBHOOKS_TO_PRIVATE = True
+    budget = make_budget(company, limit_micros=COST, webhook_url=receiver.url)
+    spend(company)
+
+    deliver_due(company.tenant_id, now=NOW)
+
+    ((headers, body),) = receiver.got
+    secret = find_webhook_secret(
+        actor=company.administrator.actor, budget_id=budget.id, now=NOW
+    ).removeprefix("whsec_")
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = hmac.digest(base64.b64decode(secret), signed, hashlib.sha256)
+    assert headers["webhook-signature"] == f"v1,{base64.b64encode(expected).decode()}"
+    assert json.loads(body)["data"]["percent"] == 100
+
+
+@pytest.mark.parametrize("answer", [500, 302, 404])
+def test_a_webhook_that_fails_is_sent_again_under_the_same_id(
+    company: Company, receiver: Receiver, settings: LazySettings, answer: int
+) -> None:
+    settings.WEBHOOKS_TO_PRIVATE = True
+    receiver.answers = [answer]
+    make_budget(company, limit_micros=COST, webhook_url=receiver.url)
+    spend(company)
+
+    deliver_due(company.tenant_id, now=NOW)
+    deliver_due(company.tenant_id, now=NOW + timedelta(minutes=1))
+
+    first, second = (headers["webhook-id"] for headers, _ in receiver.got)
+    assert first == second
+    with tenant(company.tenant_id):
+        assert not AlertDelivery.objects.filter(delivered_at__isnull=True).exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "10.1.2.3", "169.254.169.254", "[::1]"])
+def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
+    make_budget(company, limit_micros=COST, webhook_url=f"https://{host}/hook")
+    spend(company)
+
+    deliver_due(company.tenant_id, now=NOW)
+
+    with tenant(company.tenant_id):
+        hook = AlertDelivery.objects.get(channel="webhook")
+    assert hook.last_error == "The receiver's address is not a public one."
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://example.com", "ftp://example.com", "https://", "https://a:b@example.com", "x"),
+        *("https://example.com/a b", "https://example.com:99999/", f"https://e.com/{'a' * 500}"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_by_its_field(company: Company, url: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        make_budget(company, webhook_url=url)
+
+    assert refused.value.field == "webhook_url"
+
+
+def test_an_old_months_spending_is_not_this_months(company: Company) -> None:
+    budget = make_budget(company, limit_micros=COST)
+    spend(company, at=datetime(2026, 10, 31, 23, 59, tzinfo=UTC))
+    november = datetime(2026, 11, 1, tzinfo=UTC)
+
+    seen = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=november)
+
+    assert (seen.month, seen.spent_micros) == (date(2026, 11, 1), 0)
+
+
+def test_no_secret_stands_in_a_table(company: Company) -> None:
+    budget = make_budget(company, webhook_url=f"https://{secrets.token_hex(4)}.example/")
+    secret = find_webhook_secret(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
+
+    with tenant(company.tenant_id):
+        written = [str(entry.after) + entry.target for entry in AuditEntry.objects.all()]
+    assert not any(secret in text or secret[6:] in text for text in written)
