@@ -28,7 +28,7 @@ import structlog
 from caret.contracts.usage import UsageRecord, encode_records
 
 _FRAME: Final = struct.Struct(">I")
-SHIP_EVERY_S: Final = 0.05
+SHIP_EVERY_S: Final = 0.25  # a shipment costs as much as a completion
 MAX_RETRY_S: Final = 5.0
 # At most so many frames to a pipeline: 500 in one held the loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from caret.foundation.environment import env_int, env_list, env_text
 from caret.foundation.logs import configure_logging
+from caret.foundation.web.gathered_writes import GatheringHttp
 from caret.foundation.web.paced_closing import PacedWebSocket
 from caret.wiring.config import data_plane_config
 from inference.consumers.generation import MAX_BODY_BYTES
@@ -32,7 +33,7 @@ def main(application: str = "caret.wiring.application:gateway_application") -> i
         host=host,
         port=port,
         loop="uvloop",
-        http="httptools",
+        http=GatheringHttp,
         ws=PacedWebSocket,
         # Larger frames than the protocol's limit are still read, to be refused by an error frame
         # instead of a lost connection.
