@@ -16,8 +16,9 @@ from django.contrib.auth import authenticate
 
 from caret.contracts.credential import KeyKind, parse_key
 from caret.foundation.ids import TenantId, UserId
-from tenants.keys.operations import NewKey, create_key
+from tenants.keys.operations import create_key
 from tenants.keys.queries import holds
+from tenants.keys.wish import NewKey
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.operations import add_member, create_tenant, create_user, set_password
 from tenants.members.permissions import Role

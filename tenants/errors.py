@@ -1,6 +1,7 @@
 """What `tenants` refuses, and why. Each class has a stable `code`, which the API shows.
 
 Refused           ours to say, theirs to mend; never logged as an exception
+├─ Unauthenticated  the key that was presented is not good, or not here, or not any more
 ├─ Forbidden      the role may not
 ├─ NotFound       there is no such thing, or it is another tenant's: nobody can tell which
 ├─ Invalid        a value is malformed or out of range; `field` names it
@@ -14,6 +15,12 @@ class Refused(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+class Unauthenticated(Refused):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Forbidden(Refused):

@@ -16,6 +16,7 @@ from tenants.audit import heads
 from tenants.billing.budgets import deliver
 from tenants.billing.rating import rate
 from tenants.idempotency import operations as idempotency
+from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
 from tenants.metrics import roll_up
 from tenants.retrieval import erasure, serve
@@ -78,3 +79,12 @@ def roll_up_usage() -> None:
 
 def deliver_budget_alerts() -> None:
     deliver.deliver_all(now=timezone.now())
+
+
+def end_leaked_keys() -> None:
+    leaks.end_leaked_keys(connect(), now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def revoke_idle_keys() -> None:
+    idle.revoke_all_idle_keys(now=timezone.now())

@@ -14,7 +14,9 @@ from caret.contracts.credential import KeyKind
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, UserId, new_request_id
 from caret.foundation.postgres.tenancy import tenant
-from tenants.keys.operations import CreatedKey, NewKey, create_key
+from tenants.keys.operations import CreatedKey, create_key
+from tenants.keys.scopes import Scope
+from tenants.keys.wish import NewKey
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.operations import add_member, create_tenant, create_user
 from tenants.members.permissions import Role
@@ -79,6 +81,13 @@ def make_company(name: str, names: dict[Role, str]) -> Company:
 
 def make_key(company: Company, owner: Person, *, name: str = "Laptop") -> CreatedKey:
     new = NewKey(kind=KeyKind.DEVELOPER, owner_id=owner.user_id, name=name, expires_at=None)
+    return create_key(actor=company.platform, new=new, now=timezone.now())
+
+
+def make_service_key(company: Company, *scopes: Scope, **fields: Any) -> CreatedKey:
+    """As the platform makes it, from whom nothing is held back."""
+    values = {"name": "Automation", "expires_at": None} | fields
+    new = NewKey(kind=KeyKind.SERVICE, owner_id=None, scopes=frozenset(scopes), **values)
     return create_key(actor=company.platform, new=new, now=timezone.now())
 
 

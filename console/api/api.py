@@ -13,6 +13,7 @@ from console.api import (
     consent,
     invitations,
     keys,
+    leaks,
     members,
     plans,
     policy,
@@ -20,7 +21,7 @@ from console.api import (
     teams,
     usage,
 )
-from console.api.authentication import TOO_LARGE, MemberAuth
+from console.api.authentication import TOO_LARGE, KeyAuth, MemberAuth
 from console.api.description import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
 from console.api.repeatable import repeatable
@@ -36,7 +37,7 @@ def _build() -> Api:
         version="1",
         description=DESCRIPTION,
         urls_namespace="api",
-        auth=MemberAuth(),
+        auth=[KeyAuth(), MemberAuth()],
         docs_url=None,  # it would load scripts from elsewhere
         openapi_url="openapi.json",
     )
@@ -47,6 +48,7 @@ def _build() -> Api:
         ("budgets", budgets.router),
         ("invitations", invitations.router),
         ("keys", keys.router),
+        ("leaks", leaks.router),
         ("members", members.router),
         ("plans", plans.router),
         ("policy", policy.router),

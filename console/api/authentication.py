@@ -1,14 +1,20 @@
-"""Who calls the API: a member, by the session of the console, with its CSRF token."""
+"""Who calls the API: a service key as bearer, or a member by the session of the console, with its
+CSRF token. Who shows a key is that key, whatever session his browser has."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest
-from ninja.security import SessionAuth
+from django.utils import timezone
+from ninja.errors import HttpError
+from ninja.security import HttpBearer, SessionAuth
 
 from console.api.problems import Problem, ProblemRaised
 from console.api.rate_limit import take_request
-from console.member import Member, find_member
+from console.member import Member, client_address, find_member
+from tenants.errors import Refused
+from tenants.keys.presented import authenticate_key
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 
@@ -16,10 +22,33 @@ TOO_LARGE: Final = Problem(413, "too_large", "The body may have 1 MiB.")
 NO_TENANT: Final = Problem(403, "no_tenant", "You belong to no tenant.")
 
 
-class ApiRequest(HttpRequest):
-    """A request that has passed MemberAuth."""
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who has shown a service key."""
 
-    auth: Member
+    actor: Actor
+
+
+class ApiRequest(HttpRequest):
+    """A request that has passed KeyAuth or MemberAuth."""
+
+    auth: Member | Bearer
+
+
+class KeyAuth(HttpBearer):
+    """`Authorization: Bearer cpk_svc_...`: no session is looked at or made, so no token is asked
+    for."""
+
+    def __call__(self, request: HttpRequest) -> Bearer | None:
+        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+        return self.authenticate(request, text.strip()) if scheme.lower() == "bearer" else None
+
+    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+        """Raises Unauthenticated, ProblemRaised."""
+        address = client_address(request)
+        actor = authenticate_key(text=token, address=address, now=timezone.now())
+        take_request(actor.caller)
+        return Bearer(actor)
 
 
 class MemberAuth(SessionAuth):
@@ -39,6 +68,15 @@ class MemberAuth(SessionAuth):
             raise ProblemRaised(NO_TENANT)
         take_request(member.actor.caller)
         return member
+
+
+def find_caller(request: HttpRequest) -> Actor | None:
+    """None for who is refused, which the endpoint itself will say."""
+    try:
+        found = KeyAuth()(request) or MemberAuth()(request)
+    except (Refused, ProblemRaised, HttpError):
+        return None
+    return None if found is None else found.actor
 
 
 def actor_of(request: ApiRequest) -> Actor:

@@ -17,6 +17,7 @@ from tenants.invitations.mail import send_invitation
 from tenants.invitations.operations import invite, revoke_invitation
 from tenants.invitations.queries import InvitationState, InvitationView, page_of_invitations
 from tenants.members.permissions import Permission, Role
+from tenants.members.queries import get_tenant
 from tenants.paging import Page
 
 router = Router(tags=["invitations"])
@@ -63,11 +64,12 @@ def list_all(request: ApiRequest, page: Query[Paged]) -> Page[InvitationView]:
     openapi_extra=open_to(Permission.WRITE_MEMBERS),
 )
 def create(request: ApiRequest, asked: Invite) -> Status[object]:
+    actor = actor_of(request)
     invited = invite(
-        actor=actor_of(request),
+        actor=actor,
         email=asked.email,
         role=asked.role,
-        mailer=partial(send_invitation, tenant_name=request.auth.tenant.name),
+        mailer=partial(send_invitation, tenant_name=get_tenant(actor=actor).name),
         now=timezone.now(),
     )
     return Status(201, invited)

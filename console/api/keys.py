@@ -1,7 +1,7 @@
 """API keys over REST."""
 
-from datetime import datetime
-from typing import Annotated
+from datetime import datetime, timedelta
+from typing import Annotated, Final
 
 from django.utils import timezone
 from ninja import Query, Router, Status
@@ -10,15 +10,31 @@ from pydantic import AwareDatetime, Field
 from caret.contracts.credential import KeyKind
 from caret.foundation.ids import LookupId, UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
 from tenants.errors import Invalid
-from tenants.keys.operations import NewKey, create_key, revoke_key
-from tenants.keys.queries import MAX_PAGE, KeyPage, KeyState, KeyView, list_keys
+from tenants.keys.operations import MAX_OVERLAP, Rotation, create_key, revoke_key, rotate_key
+from tenants.keys.queries import MAX_IDLE_DAYS, KeyState, KeyView, list_idle_keys, list_keys
+from tenants.keys.scopes import DEFAULT_SCOPES, Scope, stored
+from tenants.keys.wish import MAX_NETWORKS, NewKey
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.members.queries import list_members
+from tenants.paging import Page
 
 router = Router(tags=["keys"])
+
+_MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
+_NEW_EXAMPLE: Final = {
+    "name": "Monthly report",
+    "kind": "svc",
+    "scopes": ["usage:read"],
+    "networks": ["192.0.2.0/24"],
+    "expires_at": "2027-01-31T00:00:00Z",
+}
+Scopes = Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
+Networks = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MAX_NETWORKS)]
+Reason = Annotated[str, Field(max_length=1_000)]
 
 
 class Key(Answer):
@@ -31,23 +47,31 @@ class Key(Answer):
     expires_at: datetime | None  # null: never
     revoked_at: datetime | None
     last_used_at: datetime | None  # to the minute
+    scopes: list[str]  # in order
+    networks: list[str]  # from which it may be used; empty: from anywhere
+    issued_at: datetime  # of its present text
+    previous_ends_at: datetime | None  # until then the text before is good; null: there is none
+
+    @staticmethod
+    def resolve_scopes(view: KeyView) -> list[str]:
+        return stored(view.scopes)
 
 
-class KeyList(Answer):
-    keys: list[Key]  # newest first
-    total: int
+class KeyList(PageAnswer):
+    rows: list[Key]  # newest first
 
 
-class Page(Body):
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
-    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+class IdleFor(Paged):
+    days: Annotated[int, Field(ge=1, le=MAX_IDLE_DAYS)] = 90
 
 
-class CreateKey(Body, json_schema_extra={"example": {"name": "Build server", "kind": "svc"}}):
+class CreateKey(Body, json_schema_extra={"example": _NEW_EXAMPLE}):
     name: str
     kind: KeyKind = KeyKind.DEVELOPER
     owner_email: str | None = None  # a member's; null: a service key
     expires_at: AwareDatetime | None = None  # null: never
+    scopes: Scopes = sorted(DEFAULT_SCOPES)
+    networks: Networks = Field(default_factory=list)
 
 
 class CreatedKey(Answer):
@@ -56,7 +80,14 @@ class CreatedKey(Answer):
 
 
 class RevokeKey(Body, json_schema_extra={"example": {"reason": "The laptop was stolen."}}):
-    reason: Annotated[str, Field(max_length=1_000)] = ""
+    reason: Reason = ""
+
+
+class RotateKey(Body, json_schema_extra={"example": {"overlap_hours": 24}}):
+    # For which the old text stays good.
+    overlap_hours: Annotated[int, Field(ge=0, le=_MAX_OVERLAP_HOURS)] = 24
+    expires_at: AwareDatetime | None = None  # null: when it would have expired anyway
+    reason: Reason = ""
 
 
 @router.get(
@@ -65,9 +96,25 @@ class RevokeKey(Body, json_schema_extra={"example": {"reason": "The laptop was s
     summary="List API keys: all of the tenant's, or one's own.",
     openapi_extra=open_to(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
-def list_all(request: ApiRequest, page: Query[Page]) -> KeyPage:
+def list_all(request: ApiRequest, page: Query[Paged]) -> Page[KeyView]:
     return list_keys(
-        actor=actor_of(request), limit=page.limit, offset=page.offset, now=timezone.now()
+        actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
+    )
+
+
+@router.get(
+    "/idle",
+    response=KeyList,
+    summary="List keys in force that nobody has used for so many days.",
+    openapi_extra=open_to(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+)
+def idle(request: ApiRequest, asked: Query[IdleFor]) -> Page[KeyView]:
+    return list_idle_keys(
+        actor=actor_of(request),
+        unused_for=timedelta(days=asked.days),
+        limit=asked.limit,
+        cursor=asked.cursor,
+        now=timezone.now(),
     )
 
 
@@ -85,6 +132,8 @@ def create(request: ApiRequest, asked: CreateKey) -> Status[object]:
         owner_id=None if asked.owner_email is None else _owner(actor, asked.owner_email),
         name=asked.name,
         expires_at=asked.expires_at,
+        scopes=frozenset(asked.scopes),
+        networks=tuple(asked.networks),
     )
     return Status(201, create_key(actor=actor, new=new, now=timezone.now()))
 
@@ -100,6 +149,26 @@ def revoke(request: ApiRequest, lookup_id: str, asked: RevokeKey | None = None) 
         actor=actor_of(request),
         lookup_id=LookupId(lookup_id),
         reason=asked.reason if asked else "",
+        now=timezone.now(),
+    )
+
+
+@router.post(
+    "/{lookup_id}/rotate",
+    response=CreatedKey,
+    summary="Give an API key a new text; the old one stays good for a while.",
+    openapi_extra=open_to(Permission.CREATE_KEYS),
+)
+def rotate(request: ApiRequest, lookup_id: str, asked: RotateKey | None = None) -> object:
+    asked = asked or RotateKey()
+    return rotate_key(
+        actor=actor_of(request),
+        lookup_id=LookupId(lookup_id),
+        rotation=Rotation(
+            overlap=timedelta(hours=asked.overlap_hours),
+            expires_at=asked.expires_at,
+            reason=asked.reason,
+        ),
         now=timezone.now(),
     )
 

@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-import msgspec
 from django.utils import timezone
 from ninja import Router
 from pydantic import Field
@@ -70,7 +69,7 @@ def put(request: ApiRequest, asked: SetPolicy) -> Policy:
 def _policy(found: PolicyInForce) -> Policy:
     return Policy(
         version=found.version,
-        policy=msgspec.to_builtins(found.policy),
+        policy=write_policy(found.policy),
         author_email=found.author_email,
         reason=found.reason,
         created_at=found.created_at,

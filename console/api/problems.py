@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Refused, Unauthenticated
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class ProblemRaised(Exception):
 
 
 _STATUS: Final[dict[type[Refused], int]] = {
+    Unauthenticated: 401,
     Forbidden: 403,
     NotFound: 404,
     Invalid: 422,

@@ -16,7 +16,7 @@ from django.middleware.http import ConditionalGetMiddleware
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
-from console.api.authentication import MemberAuth
+from console.api.authentication import find_caller
 from console.api.problems import problem_of, problem_response
 from tenants.errors import Conflict, Invalid
 from tenants.idempotency.operations import Answer, Repeatable, find_answer, keep_answer
@@ -42,10 +42,10 @@ def repeatable(run: Run) -> Run:
             return problem_response(
                 problem_of(Invalid(_HEADER, "An Idempotency-Key has 1 to 255 visible characters."))
             )
-        member = MemberAuth()(request)
-        if member is None:
+        actor = find_caller(request)
+        if actor is None:
             return run(request, *args, **kwargs)  # which says so
-        named = _named(request, member.actor, key)
+        named = _named(request, actor, key)
         return _once(named, lambda: run(request, *args, **kwargs))
 
     return repeated

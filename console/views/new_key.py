@@ -19,7 +19,8 @@ from caret.foundation.ids import UserId
 from console.keys_table import KIND_NAMES, key_line
 from console.member import Member, for_members
 from tenants.errors import Conflict, Invalid, Refused
-from tenants.keys.operations import CreatedKey, NewKey, create_key
+from tenants.keys.operations import CreatedKey, create_key
+from tenants.keys.wish import NewKey
 from tenants.members.permissions import Permission
 from tenants.members.queries import list_members
 

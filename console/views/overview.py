@@ -13,8 +13,9 @@ from caret.contracts.policy import Isolation, Mode
 from console.charts import Bar, hourly_bars
 from console.keys_table import KeyLine, key_lines
 from console.member import Member, for_members
-from tenants.keys.queries import MAX_PAGE, list_keys
+from tenants.keys.queries import first_keys
 from tenants.members.permissions import Permission
+from tenants.paging import MAX_PAGE
 from tenants.policies.queries import PolicyInForce, get_policy
 from tenants.usage.queries import RecentUsage, recent_usage
 
@@ -75,7 +76,7 @@ def _keys(member: Member) -> Keys | None:
     sees_all = actor.may(Permission.READ_KEYS)
     if not sees_all and not actor.may(Permission.READ_OWN_KEYS):
         return None
-    page = list_keys(actor=actor, limit=MAX_PAGE, offset=0, now=timezone.now())
+    page = first_keys(actor=actor, limit=MAX_PAGE, now=timezone.now())
     return Keys(
         lines=key_lines(page.keys, can_revoke=actor.may(Permission.REVOKE_KEYS)),
         total=page.total,

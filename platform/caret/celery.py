@@ -26,9 +26,11 @@ app.conf.task_queues = [
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
+    "tenants.tasks.end_leaked_keys": {"queue": "snapshots"},
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
+    "tenants.tasks.revoke_idle_keys": {"queue": "snapshots"},
     "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
     "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
     "tenants.tasks.rate_usage": {"queue": "billing"},
@@ -55,6 +57,16 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.serve_retrieval",
         "schedule": 1.0,
         "options": {"expires": 2.0},
+    },
+    "end-leaked-keys": {
+        "task": "tenants.tasks.end_leaked_keys",
+        "schedule": 5.0,
+        "options": {"expires": 10.0},
+    },
+    "revoke-idle-keys": {
+        "task": "tenants.tasks.revoke_idle_keys",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     "forget-answers": {
         "task": "tenants.tasks.forget_answers",

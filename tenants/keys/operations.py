@@ -1,4 +1,4 @@
-"""Makes and revokes API keys. A key's text exists once, in the answer to who made it."""
+"""Makes, rotates and revokes API keys. A key's text exists once, in the answer to who made it."""
 
 import uuid
 from collections.abc import Iterable
@@ -13,31 +13,31 @@ from caret.contracts.credential import KeyKind, PresentedKey, generate_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import Facts, record_change
-from tenants.errors import Conflict, Invalid, NotFound
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.keys.digest import key_digest
-from tenants.keys.queries import KeyView, find_key, require_lookup_id
+from tenants.keys.queries import KeyState, KeyView, find_key, require_lookup_id
+from tenants.keys.scopes import read_scopes, stored
+from tenants.keys.wish import (
+    NewKey,
+    check_expiry,
+    check_lifetime,
+    check_wish,
+    require_no_longer,
+    require_within,
+)
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import ApiKey, Membership
+from tenants.policies.queries import find_policy
 from tenants.snapshots.compile import KEEP_DEAD_KEYS
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import read_reason
 
 PEPPER_VERSION: Final = 1
-MAX_NAME_CHARS: Final = 120
 MAX_KEYS: Final = 5_000  # of a tenant, in its snapshot: 1.1 MB to each gateway
-MAX_LIFETIME: Final = timedelta(days=3_660)
+MAX_OVERLAP: Final = timedelta(days=7)
+_MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
 LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
-
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """What the maker asks for."""
-
-    kind: KeyKind
-    owner_id: UserId | None  # a member; None for a service key, and only for one
-    name: str
-    expires_at: datetime | None  # None: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,26 @@ class CreatedKey:
     key: KeyView
 
 
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """How a key gets its new text."""
+
+    overlap: timedelta  # for which the old text stays good; MAX_OVERLAP at most
+    expires_at: datetime | None = None  # None: when it would have expired anyway
+    reason: str = ""
+
+
 def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
     """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.CREATE_KEYS)
-    _check(new, now)
+    new = check_wish(new, now)
+    require_within(actor, scopes=new.scopes, networks=new.networks)
+    require_no_longer(actor, new.expires_at)
     generated = generate_key(new.kind)
     with tenant(actor.tenant_id):
         # Locks the tenant first, so that two at once cannot both be the last.
         tenant_changed(tenant_id=actor.tenant_id)
+        _check_policy(actor, new.expires_at, now)
         _require_room(actor, now)
         _require_member(actor, new.owner_id)
         _insert(actor, new, generated, now)
@@ -65,6 +77,38 @@ def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
             now=now,
         )
         view = find_key(actor=actor, lookup_id=generated.lookup_id, now=now)
+    return CreatedKey(text=generated.text, key=view)
+
+
+def rotate_key(
+    *, actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime
+) -> CreatedKey:
+    """A new text for the same key; the old one stays good for a while. A second rotation ends the
+    text before the last at once.
+
+    Raises Forbidden, Invalid, NotFound, and Conflict for a key that is not in force.
+    """
+    actor.require(Permission.CREATE_KEYS)
+    reason = read_reason(rotation.reason)
+    _check_rotation(actor, lookup_id, rotation, now)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: the key stays as we see it
+        row = _in_force(actor, lookup_id, now)
+        expires_at = rotation.expires_at or row.expires_at
+        require_within(actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks))
+        require_no_longer(actor, expires_at)
+        _check_policy(actor, expires_at, now)
+        generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
+        change = _put_text(row, generated, rotation.overlap, expires_at, now)
+        record_change(
+            actor=actor,
+            action="key.rotated",
+            target=f"key:{lookup_id}",
+            change=change,
+            reason=reason,
+            now=now,
+        )
+        view = find_key(actor=actor, lookup_id=lookup_id, now=now)
     return CreatedKey(text=generated.text, key=view)
 
 
@@ -123,13 +167,60 @@ def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: date
     )
 
 
-def _check(new: NewKey, now: datetime) -> None:
-    if not 1 <= len(new.name.strip()) <= MAX_NAME_CHARS or not new.name.isprintable():
-        raise Invalid("name", f"Give the key a name of 1 to {MAX_NAME_CHARS} characters.")
-    if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
-        raise Invalid("owner_id", "A service key has no owner, every other key has one.")
-    if new.expires_at is not None and not now < new.expires_at <= now + MAX_LIFETIME:
-        raise Invalid("expires_at", "A key expires in the future, at most ten years from now.")
+def _check_rotation(actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime) -> None:
+    """Raises Forbidden, Invalid."""
+    require_lookup_id(lookup_id)
+    if actor.key == lookup_id:
+        # Who has stolen a key would keep it from its owner, and for longer.
+        raise Forbidden("A key cannot rotate itself; another one, or a person, can.")
+    if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
+        raise Invalid("overlap_hours", f"The old text is good for {_MAX_OVERLAP_HOURS} h at most.")
+    check_expiry(rotation.expires_at, now)
+
+
+def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
+    """Raises NotFound, Conflict."""
+    if find_key(actor=actor, lookup_id=lookup_id, now=now).state is not KeyState.ACTIVE:
+        raise Conflict("Only a key that is in force can be rotated.")
+    return ApiKey.objects.get(tenant_id=actor.tenant_id, lookup_id=lookup_id)
+
+
+def _put_text(
+    row: ApiKey,
+    generated: PresentedKey,
+    overlap: timedelta,
+    expires_at: datetime | None,
+    now: datetime,
+) -> tuple[Facts, Facts]:
+    """What there was and what there is now."""
+    before: Facts = {
+        "issued_at": _text(row.issued_at or row.created_at),
+        "expires_at": _text(row.expires_at),
+    }
+    ends = [end for end in (now + overlap, row.expires_at) if end is not None]
+    row.previous_digest, row.previous_pepper_version = row.digest, row.pepper_version
+    row.previous_ends_at = min(ends)
+    row.digest = key_digest(generated, pepper_version=PEPPER_VERSION)
+    row.pepper_version = PEPPER_VERSION
+    row.issued_at, row.expires_at = now, expires_at
+    row.save(
+        update_fields=[
+            *("previous_digest", "previous_pepper_version", "previous_ends_at"),
+            *("digest", "pepper_version", "issued_at", "expires_at"),
+        ]
+    )
+    after: Facts = {
+        "issued_at": _text(now),
+        "expires_at": _text(expires_at),
+        "previous_ends_at": _text(row.previous_ends_at),
+    }
+    return before, after
+
+
+def _check_policy(actor: Actor, expires_at: datetime | None, now: datetime) -> None:
+    """Raises Invalid."""
+    policy = find_policy(tenant_id=actor.tenant_id).policy
+    check_lifetime(expires_at, now, max_days=policy.max_key_lifetime_days)
 
 
 def _require_room(actor: Actor, now: datetime) -> None:
@@ -161,7 +252,9 @@ def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -
                 pepper_version=PEPPER_VERSION,
                 kind=new.kind,
                 owner_id=new.owner_id,
-                name=new.name.strip(),
+                name=new.name,
+                scopes=stored(new.scopes),
+                networks=list(new.networks),
                 created_at=now,
                 expires_at=new.expires_at,
             )
@@ -173,6 +266,12 @@ def _facts(new: NewKey) -> Facts:
     return {
         "kind": new.kind.value,
         "owner_id": new.owner_id,
-        "name": new.name.strip(),
-        "expires_at": None if new.expires_at is None else new.expires_at.isoformat(),
+        "name": new.name,
+        "expires_at": _text(new.expires_at),
+        "scopes": " ".join(stored(new.scopes)),
+        "networks": " ".join(new.networks),
     }
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

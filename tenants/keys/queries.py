@@ -2,23 +2,26 @@
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Greatest
 
 from caret.contracts.credential import KeyKind, PresentedKey
 from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
-from tenants.keys.digest import matches
+from tenants.keys.scopes import Scope, read_scopes
+from tenants.keys.texts import text_found
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import ApiKey
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.texts import is_storable
 
-MAX_PAGE: Final = 200
+MAX_IDLE_DAYS: Final = 3_660
 
 
 class KeyState(StrEnum):
@@ -39,21 +42,48 @@ class KeyView:
     expires_at: datetime | None  # None: never
     revoked_at: datetime | None
     last_used_at: datetime | None  # to the minute; None: never used
+    scopes: frozenset[Scope]
+    networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
+    issued_at: datetime  # of the present text
+    previous_ends_at: datetime | None  # of the text before; None: there is none
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPage:
+class FirstKeys:
     keys: list[KeyView]  # newest first
     total: int
 
 
-def list_keys(*, actor: Actor, limit: int, offset: int, now: datetime) -> KeyPage:
-    """Raises Forbidden. `limit` is at most MAX_PAGE. Two queries."""
-    assert 1 <= limit <= MAX_PAGE
+def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) -> Page[KeyView]:
+    """Newest first. Raises Forbidden, and Invalid for a bad cursor. One query."""
+    with tenant(actor.tenant_id):
+        return _page(_visible_to(actor), limit=limit, cursor=cursor, now=now)
+
+
+def list_idle_keys(
+    *, actor: Actor, unused_for: timedelta, limit: int, cursor: str | None, now: datetime
+) -> Page[KeyView]:
+    """Keys in force that nobody has used, made or rotated for so long. Raises as list_keys."""
+    with tenant(actor.tenant_id):
+        idle = idle_among(_visible_to(actor), unused_for=unused_for, now=now)
+        return _page(idle, limit=limit, cursor=cursor, now=now)
+
+
+def first_keys(*, actor: Actor, limit: int, now: datetime) -> FirstKeys:
+    """For a page that shows some and says how many there are. Raises Forbidden. Two queries."""
     with tenant(actor.tenant_id):
         visible = _visible_to(actor)
-        page = visible.order_by("-created_at", "lookup_id")[offset : offset + limit]
-        return KeyPage(keys=[_view(key, now) for key in page], total=visible.count())
+        rows = first_of(visible, limit=limit, after=None)[:limit]
+        return FirstKeys(keys=[_view(row, now) for row in rows], total=visible.count())
+
+
+def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
+    # Postgres' GREATEST passes over nulls.
+    touched = Greatest("created_at", "issued_at", "last_used_at")
+    in_force = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+    return (
+        keys.filter(in_force).annotate(touched_at=touched).filter(touched_at__lt=now - unused_for)
+    )
 
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
@@ -75,10 +105,18 @@ def require_lookup_id(lookup_id: LookupId) -> None:
 def holds(*, tenant_id: TenantId, key: PresentedKey, now: datetime) -> bool:
     """Whether the tenant has this very key in force. For the platform itself: asks no role."""
     with tenant(tenant_id):
-        row = ApiKey.objects.filter(lookup_id=key.lookup_id).order_by("id").first()
-    if row is None or _state(row, now) is not KeyState.ACTIVE:
+        found = text_found(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
+    if found is None or _state(found[0], now) is not KeyState.ACTIVE:
         return False
-    return matches(key, digest=bytes(row.digest), pepper_version=row.pepper_version)
+    return found[1].expires_at is None or found[1].expires_at > now
+
+
+def _page(
+    found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
+) -> Page[KeyView]:
+    rows = first_of(found, limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: _view(row, now))
 
 
 def _visible_to(actor: Actor) -> QuerySet[ApiKey]:
@@ -101,6 +139,10 @@ def _view(key: ApiKey, now: datetime) -> KeyView:
         expires_at=key.expires_at,
         revoked_at=key.revoked_at,
         last_used_at=key.last_used_at,
+        scopes=read_scopes(key.scopes),
+        networks=tuple(key.networks),
+        issued_at=key.issued_at or key.created_at,
+        previous_ends_at=key.previous_ends_at,
     )
 
 

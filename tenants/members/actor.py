@@ -1,9 +1,11 @@
 """Who does something, for whom, from where: what each operation and query is given."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from caret.contracts.policy import Mode
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.errors import Forbidden
 from tenants.members.permissions import WHILE_CLOSING, Permission, Role, allows
@@ -20,14 +22,25 @@ class ActorKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a key is good for."""
+
+    permissions: frozenset[Permission]
+    modes: frozenset[Mode]  # that it may ask for at the gateways
+    networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
+    expires_at: datetime | None  # None: never
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
     tenant_id: TenantId
     user_id: UserId | None  # None: the platform itself, or a key that is nobody's
-    role: Role
+    role: Role  # of a key: what its permissions are bounded by
     address: str | None  # None: not over the network
     request_id: str  # "" when not over HTTP
     key: LookupId | None = None  # the API key that was presented; None: none was
     is_closing: bool = False  # the tenant: then little else than export and erasure is left
+    grant: Grant | None = None  # of that key; None for who is no key
 
     @property
     def kind(self) -> ActorKind:
@@ -38,17 +51,23 @@ class Actor:
     @property
     def caller(self) -> str:
         """Whom limits count, and to whom kept answers belong."""
+        if self.key is not None:
+            return f"key:{self.key}"
         return "platform" if self.user_id is None else f"user:{self.user_id}"
 
     def may(self, permission: Permission) -> bool:
-        return allows(self.role, permission) and self._is_left(permission)
+        is_granted = self.grant is None or permission in self.grant.permissions
+        return is_granted and allows(self.role, permission) and self._is_left(permission)
 
     def require(self, permission: Permission) -> None:
         """Raises Forbidden."""
+        if self.may(permission):
+            return
         if not self._is_left(permission):
             raise Forbidden(_CLOSING)
-        if not self.may(permission):
-            raise Forbidden(f"The role {self.role.value} may not do this ({permission.value}).")
+        if self.grant is not None:
+            raise Forbidden(f"The scopes of this key do not allow this ({permission.value}).")
+        raise Forbidden(f"The role {self.role.value} may not do this ({permission.value}).")
 
     def require_open(self) -> None:
         """Raises Forbidden for whatever would change a tenant that is closing."""

@@ -1,14 +1,19 @@
-"""An API key: its digest, never its text."""
+"""An API key: its digest, never its text. One that was rotated has two for a while."""
 
 import uuid
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from caret.contracts.credential import KeyKind
 from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
+
+
+def inference() -> list[str]:
+    return ["inference"]
 
 
 class ApiKey(models.Model):
@@ -24,19 +29,36 @@ class ApiKey(models.Model):
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     name = models.CharField(max_length=120)
+    scopes = ArrayField(models.CharField(max_length=40), default=inference)  # in order
+    # From which it may be used; empty: from anywhere.
+    networks = ArrayField(models.CharField(max_length=64), default=list)
     created_at = models.DateTimeField()
+    # Of the present text, where it was rotated; None: it is the first one.
+    issued_at = models.DateTimeField(null=True)
+    # The text before, good until then; None: there is none.
+    previous_digest = models.BinaryField(null=True)
+    previous_pepper_version = models.PositiveSmallIntegerField(null=True)
+    previous_ends_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)  # None: never
     revoked_at = models.DateTimeField(null=True)  # None: in force
     last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
+    leaked_at = models.DateTimeField(null=True)  # when somebody reported to have found it
+    leak_told_at = models.DateTimeField(null=True)  # when its owner was told of that
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "lookup_id"], name="api_key_lookup"),
-            RowSecurity(name="api_key_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+            RowSecurity(
+                name="api_key_tenant",
+                privileges=("SELECT", "INSERT", "UPDATE"),
+                lookup_column="lookup_id",
+            ),
         ]
         indexes: ClassVar = [
             # Reader: list_keys of one owner, and the foreign key to the membership.
             models.Index(fields=["tenant", "owner"], name="api_key_owner"),
+            # Reader: find_presented, which knows the lookup id and not yet the tenant.
+            models.Index(fields=["lookup_id"], name="api_key_presented"),
         ]
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ MAX_TOKENS_PER_DAY: Final = 10**12
 MAX_RETRIEVAL_GLOBS: Final = 50
 MAX_RETENTION_DAYS: Final = 365
 _MAX_WORDING_CHARS: Final = 40
+MAX_KEY_DAYS: Final = 3_660
 
 DEFAULT_POLICY: Final = TenantPolicy(
     features=frozenset(Mode),
@@ -42,9 +43,11 @@ def read_policy(document: object) -> TenantPolicy:
 
 
 def write_policy(policy: TenantPolicy) -> dict[str, Any]:
-    """As JSON, sets in order, so that equal policies are equal documents."""
-    document: dict[str, Any] = msgspec.to_builtins(policy, order="deterministic")
-    return document
+    """As JSON, every field of it, sets in order, so that equal policies are equal documents."""
+    return {
+        name: msgspec.to_builtins(getattr(policy, name), order="deterministic")
+        for name in policy.__struct_fields__
+    }
 
 
 def _check_bounds(policy: TenantPolicy) -> None:
@@ -58,6 +61,13 @@ def _check_bounds(policy: TenantPolicy) -> None:
     _check_retrieval(policy.retrieval)
     if policy.telemetry is not None:
         _check_telemetry(policy.telemetry)
+    for field in ("max_key_lifetime_days", "revoke_idle_keys_after_days"):
+        _check_days(field, getattr(policy, field))
+
+
+def _check_days(field: str, days: int | None) -> None:
+    if days is not None and not 1 <= days <= MAX_KEY_DAYS:
+        raise Invalid(field, f"Write a number of days from 1 to {MAX_KEY_DAYS}, or null.")
 
 
 def _check_limits(limits: Limits) -> None:

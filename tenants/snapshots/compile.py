@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from caret.contracts.credential import Credential, KeyKind
-from caret.contracts.policy import TenantPolicy
+from caret.contracts.policy import Mode, TenantPolicy
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.contracts.spending import Spending
 from caret.foundation.clock import to_unix_ms
@@ -28,6 +28,8 @@ class TenantRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
+    """A key with one of its texts."""
+
     key_id: KeyId
     lookup_id: LookupId
     digest: bytes
@@ -36,6 +38,8 @@ class KeyRow:
     owner_id: UserId | None  # None: a service key
     expires_at: datetime | None  # None: never
     revoked_at: datetime | None  # None: in force
+    networks: tuple[str, ...] = ()
+    modes: frozenset[Mode] = frozenset(Mode)
 
 
 def compile_snapshot(
@@ -46,7 +50,8 @@ def compile_snapshot(
     now: datetime,
     spending: Spending = NO_SPENDING,
 ) -> TenantSnapshot:
-    """Credentials come in the order of their lookup ids, so that equal rows give equal bytes."""
+    """Credentials come in the order of lookup ids and digests, so that equal rows give equal
+    bytes."""
     alive_since = now - KEEP_DEAD_KEYS
     kept = (key for key in keys if not _is_forgotten(key, alive_since))
     return TenantSnapshot(
@@ -57,9 +62,13 @@ def compile_snapshot(
         status=tenant.status,
         cache_epoch=tenant.cache_epoch,
         policy=policy,
-        credentials=tuple(_credential(key) for key in sorted(kept, key=lambda k: k.lookup_id)),
+        credentials=tuple(_credential(key) for key in sorted(kept, key=_order)),
         spending=spending,
     )
+
+
+def _order(key: KeyRow) -> tuple[str, bytes]:
+    return key.lookup_id, key.digest
 
 
 def _is_forgotten(key: KeyRow, alive_since: datetime) -> bool:
@@ -77,4 +86,6 @@ def _credential(key: KeyRow) -> Credential:
         user_id=key.owner_id,
         expires_at_ms=None if key.expires_at is None else to_unix_ms(key.expires_at),
         revoked_at_ms=None if key.revoked_at is None else to_unix_ms(key.revoked_at),
+        networks=key.networks,
+        modes=None if key.modes == frozenset(Mode) else key.modes,
     )

@@ -8,6 +8,8 @@ from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.budgets.queries import read_spending
 from tenants.errors import NotFound
+from tenants.keys.scopes import modes_of, read_scopes
+from tenants.keys.texts import KeyText, texts_of
 from tenants.models import ApiKey, Tenant
 from tenants.policies.queries import find_policy
 from tenants.snapshots.compile import KeyRow, TenantRow, compile_snapshot
@@ -20,7 +22,11 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         # The version is read before what it numbers: a commit in between gives newer contents under
         # an older number, which the next publication mends. The other way round it would not.
         row = _tenant_row(tenant_id)
-        keys = [_key_row(key) for key in ApiKey.objects.filter(tenant_id=tenant_id)]
+        keys = [
+            _key_row(key, text)
+            for key in ApiKey.objects.filter(tenant_id=tenant_id)
+            for text in texts_of(key)
+        ]
         policy = find_policy(tenant_id=tenant_id).policy
         spending = read_spending(tenant_id, now=now)
     return compile_snapshot(tenant=row, policy=policy, keys=keys, now=now, spending=spending)
@@ -40,14 +46,16 @@ def _tenant_row(tenant_id: TenantId) -> TenantRow:
     )
 
 
-def _key_row(key: ApiKey) -> KeyRow:
+def _key_row(key: ApiKey, text: KeyText) -> KeyRow:
     return KeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),
-        digest=bytes(key.digest),
-        pepper_version=key.pepper_version,
+        digest=text.digest,
+        pepper_version=text.pepper_version,
         kind=KeyKind(key.kind),
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        expires_at=key.expires_at,
+        expires_at=text.expires_at,
         revoked_at=key.revoked_at,
+        networks=tuple(key.networks),
+        modes=modes_of(read_scopes(key.scopes)),
     )

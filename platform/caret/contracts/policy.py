@@ -56,8 +56,10 @@ class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     training: bool = False  # users may also agree that it trains models
 
 
-class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Fields with a default came later: a policy that was stored without them means the default."""
+class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Fields with a default came later: a policy that was stored without them means the default,
+    and a snapshot leaves out those that say nothing, so that gateways which do not know them read
+    the policies of all who do not use them."""
 
     features: frozenset[Mode]  # a mode that is not here is refused
     # repository name (or "*" for all) -> fnmatch globs of paths that may not be sent
@@ -72,3 +74,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     withholds_secrets: bool = True  # completions that look like credentials
     withholds_public_code: bool = False  # completions found in the operator's index of public code
     telemetry: Telemetry | None = None  # None: no content is kept, whoever agrees
+    # Days for which a key's text may be good; None: as many as its maker says.
+    max_key_lifetime_days: int | None = None
+    # Keys that nobody has used for so many days are revoked; None: none are.
+    revoke_idle_keys_after_days: int | None = None

@@ -136,6 +136,12 @@ DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
 # Webhooks that tenants name may lead into our own network: for who runs Caret for himself alone.
 WEBHOOKS_TO_PRIVATE = env_bool("CARET_WEBHOOKS_TO_PRIVATE", False)
 
+# Who may report leaked keys (see console.api.reporters); neither set: nobody.
+LEAK_REPORT_SECRET = env_optional_secret(
+    "CARET_LEAK_REPORT_SECRET", default_file=EMBEDDED.secrets / "leak-report-secret"
+)
+GITHUB_SCANNING_KEYS = env_text("CARET_GITHUB_SCANNING_KEYS", "") or None
+
 # Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
 RETRIEVAL = env_bool("CARET_RETRIEVAL", False)
 EMBEDDINGS_URL = env_text(

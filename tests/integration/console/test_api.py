@@ -45,7 +45,7 @@ def test_a_made_key_works_and_is_listed_without_its_text(
     assert key is not None
     assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
     listed = administrator.get("/api/v1/keys")
-    assert [found["lookup_id"] for found in listed.json()["keys"]] == [key.lookup_id]
+    assert [found["lookup_id"] for found in listed.json()["rows"]] == [key.lookup_id]
     assert made["text"] not in listed.content.decode()
 
 
@@ -66,7 +66,7 @@ def test_a_revoked_key_stays_in_the_list_as_revoked(
 
     post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": "lost"})
 
-    (found,) = administrator.get("/api/v1/keys").json()["keys"]
+    (found,) = administrator.get("/api/v1/keys").json()["rows"]
     assert found["state"] == "revoked"
 
 
@@ -74,15 +74,13 @@ def test_pages_are_cut_where_they_are_asked_to_be(company: Company, administrato
     for name in ("one", "two", "three"):
         make_key(company, company.developer, name=name)
 
-    page = administrator.get("/api/v1/keys?limit=1&offset=1").json()
+    first = administrator.get("/api/v1/keys?limit=1").json()
+    second = administrator.get(f"/api/v1/keys?limit=1&cursor={first['next_cursor']}").json()
 
-    assert [key["name"] for key in page["keys"]] == ["two"]
-    assert page["total"] == 3
+    assert [key["name"] for key in second["rows"]] == ["two"]
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=201", "limit=x", "offset=-1", "offset=1e9", "limit="]
-)
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "cursor=x", "limit="])
 def test_a_page_beyond_the_bounds_is_refused(administrator: Client, query: str) -> None:
     response = administrator.get(f"/api/v1/keys?{query}")
 

@@ -11,8 +11,9 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.keys.digest import key_digest
-from tenants.keys.operations import MAX_KEYS, NewKey, create_key, revoke_key
-from tenants.keys.queries import KeyState, find_key, holds, list_keys
+from tenants.keys.operations import MAX_KEYS, create_key, revoke_key
+from tenants.keys.queries import KeyState, find_key, first_keys, holds, list_keys
+from tenants.keys.wish import NewKey
 from tenants.members.permissions import Role
 from tenants.models import ApiKey, AuditEntry
 from tenants.snapshots.compile import KEEP_DEAD_KEYS
@@ -173,11 +174,12 @@ def test_keys_are_listed_newest_first_page_by_page() -> None:
         make_key(company, company.developer, name=name)
     actor, now = company.administrator.actor, timezone.now()
 
-    first = list_keys(actor=actor, limit=2, offset=0, now=now)
-    second = list_keys(actor=actor, limit=2, offset=2, now=now)
+    first = list_keys(actor=actor, limit=2, cursor=None, now=now)
+    second = list_keys(actor=actor, limit=2, cursor=first.next_cursor, now=now)
 
-    assert [key.name for key in (*first.keys, *second.keys)] == names[::-1]
-    assert first.total == 3
+    assert [key.name for key in (*first.rows, *second.rows)] == names[::-1]
+    assert second.next_cursor is None
+    assert first_keys(actor=actor, limit=2, now=now).total == 3
 
 
 def test_a_developer_sees_his_own_keys_only() -> None:
@@ -186,16 +188,18 @@ def test_a_developer_sees_his_own_keys_only() -> None:
     other = make_key(company, company.administrator)
     actor, now = company.developer.actor, timezone.now()
 
-    page = list_keys(actor=actor, limit=10, offset=0, now=now)
+    page = list_keys(actor=actor, limit=10, cursor=None, now=now)
 
-    assert [key.lookup_id for key in page.keys] == [own.key.lookup_id]
+    assert [key.lookup_id for key in page.rows] == [own.key.lookup_id]
     with pytest.raises(NotFound):
         find_key(actor=actor, lookup_id=other.key.lookup_id, now=now)
 
 
 def test_billing_sees_no_keys(cast: Cast) -> None:
     with pytest.raises(Forbidden):
-        list_keys(actor=cast.acme.people[Role.BILLING].actor, limit=1, offset=0, now=timezone.now())
+        list_keys(
+            actor=cast.acme.people[Role.BILLING].actor, limit=1, cursor=None, now=timezone.now()
+        )
 
 
 def test_an_expired_key_says_so(cast: Cast) -> None:

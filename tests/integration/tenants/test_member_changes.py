@@ -10,8 +10,9 @@ from tenants import keyvalue
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.invitations.operations import invite
 from tenants.invitations.queries import InvitationState, find_invitation
-from tenants.keys.operations import NewKey, create_key
+from tenants.keys.operations import create_key
 from tenants.keys.queries import KeyState, find_key
+from tenants.keys.wish import NewKey
 from tenants.members.actor import Actor
 from tenants.members.changes import change_role, remove_member
 from tenants.members.operations import add_member

@@ -13,13 +13,15 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from caret.foundation.ids import TenantId, UserId
+from caret.foundation.ids import LookupId, TenantId, UserId
 
 TENANT_SETTING: Final = "caret.tenant"
 USER_SETTING: Final = "caret.user"
+LOOKUP_SETTING: Final = "caret.lookup"
 
 _tenant: ContextVar[str | None] = ContextVar("caret.tenant", default=None)
 _user: ContextVar[str | None] = ContextVar("caret.user", default=None)
+_lookup: ContextVar[str | None] = ContextVar("caret.lookup", default=None)
 
 
 class ScopeConflict(Exception):
@@ -40,6 +42,13 @@ def tenant(tenant_id: TenantId) -> Iterator[None]:
 def acting_user(user_id: UserId) -> Iterator[None]:
     """A transaction in which a user finds his own memberships, before a tenant is chosen."""
     with _scope(USER_SETTING, _user, user_id):
+        yield
+
+
+@contextmanager
+def looking_up(lookup_id: LookupId) -> Iterator[None]:
+    """A transaction in which the keys with a lookup id are found, before a tenant is known."""
+    with _scope(LOOKUP_SETTING, _lookup, lookup_id):
         yield
 
 

@@ -1,0 +1,265 @@
+"""The API by service keys: what each scope opens, and what no key gets."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keys.scopes import PERMISSIONS_OF, Scope
+from tenants.models import ApiKey, AuditEntry
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.test_api_permissions import ENDPOINTS, NAMES, Endpoint, ask
+
+OFFICE = "192.0.2.0/24"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def bearing(text: str, *, address: str = "192.0.2.7") -> Client:
+    client = Client(headers={"Authorization": f"Bearer {text}"}, REMOTE_ADDR=address)
+    client.handler.enforce_csrf_checks = True
+    return client
+
+
+def code_of(response: Any) -> tuple[int, str]:
+    return response.status_code, response.json()["code"]
+
+
+def post(client: Client, path: str, body: object) -> Any:
+    return client.post(f"/api/v1/{path}", json.dumps(body), content_type="application/json")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+@pytest.mark.parametrize("scope", sorted(PERMISSIONS_OF))
+def test_a_scope_opens_the_endpoints_of_its_permissions(
+    cast: Cast, endpoint: Endpoint, scope: Scope
+) -> None:
+    client = bearing(make_service_key(cast.acme, scope, Scope.INFERENCE).text)
+
+    response = ask(client, endpoint, cast.acme)
+
+    if PERMISSIONS_OF[scope] & endpoint.permissions:
+        assert response.status_code < 400
+    else:
+        assert code_of(response) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+def test_the_neighbours_key_gets_nothing_of_ours(cast: Cast, endpoint: Endpoint) -> None:
+    client = bearing(make_service_key(cast.globex, *PERMISSIONS_OF, Scope.INFERENCE).text)
+
+    response = ask(client, endpoint, cast.acme)
+
+    if "{" in endpoint.path:
+        assert response.status_code == 404
+    assert cast.acme.tenant_id not in response.content.decode()
+    assert f"@{cast.acme.slug}" not in response.content.decode()
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+def test_a_key_for_inference_alone_gets_nothing(cast: Cast, endpoint: Endpoint) -> None:
+    client = bearing(make_service_key(cast.acme, Scope.INFERENCE).text)
+
+    assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
+def test_who_shows_a_bad_key_gets_nothing_whoever_is_signed_in(
+    cast: Cast, sign_in: SignIn, endpoint: Endpoint
+) -> None:
+    client = sign_in(cast.acme.administrator)
+    client.defaults["HTTP_AUTHORIZATION"] = "Bearer cpk_svc_no"
+
+    assert code_of(ask(client, endpoint, cast.acme)) == (401, "invalid_key")
+
+
+def test_no_session_is_made_and_no_token_asked_for(company: Company) -> None:
+    made = make_service_key(company, Scope.KEYS_WRITE)
+    before = Session.objects.count()
+
+    response = post(
+        bearing(made.text), "keys", {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+    )
+
+    assert response.status_code == 201
+    assert response.cookies == {}
+    assert Session.objects.count() == before
+
+
+def test_a_made_key_has_what_was_asked_for(company: Company, sign_in: SignIn) -> None:
+    expires_at = (timezone.now() + timedelta(days=7)).replace(microsecond=0)
+    wish = {
+        "name": "Report",
+        "kind": "svc",
+        "scopes": ["usage:read", "inference:chat"],
+        "networks": ["192.0.2.7", OFFICE],
+        "expires_at": expires_at.isoformat(),
+    }
+
+    made = post(sign_in(company.administrator), "keys", wish).json()["key"]
+
+    assert made["scopes"] == ["inference:chat", "usage:read"]
+    assert made["networks"] == ["192.0.2.7/32", OFFICE]
+
+
+@pytest.mark.parametrize("scope", ["policies:write", "inference", "usage:read"])
+def test_a_key_makes_no_stronger_one(company: Company, scope: str) -> None:
+    client = bearing(make_service_key(company, Scope.KEYS_WRITE).text)
+
+    response = post(client, "keys", {"name": "CI", "kind": "svc", "scopes": [scope]})
+
+    assert code_of(response) == (403, "forbidden")
+    with tenant(company.tenant_id):
+        assert ApiKey.objects.count() == 1
+
+
+def test_a_bound_key_makes_no_unbound_one(company: Company) -> None:
+    maker = make_service_key(company, Scope.KEYS_WRITE, networks=(OFFICE,))
+    wish: dict[str, object] = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+
+    assert code_of(post(bearing(maker.text), "keys", wish)) == (403, "forbidden")
+    assert post(bearing(maker.text), "keys", wish | {"networks": [OFFICE]}).status_code == 201
+
+
+def test_a_key_does_not_rotate_itself(company: Company) -> None:
+    made = make_service_key(company, Scope.KEYS_WRITE)
+
+    response = post(bearing(made.text), f"keys/{made.key.lookup_id}/rotate", {})
+
+    assert code_of(response) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("address", ["198.51.100.7", "2001:db8::1"])
+def test_from_elsewhere_a_bound_key_is_as_invalid_as_any(company: Company, address: str) -> None:
+    made = make_service_key(company, Scope.USAGE_READ, networks=(OFFICE,))
+    wrong = bearing("cpk_svc_wrong", address=address).get("/api/v1/usage")
+
+    refused = bearing(made.text, address=address).get("/api/v1/usage")
+
+    assert (refused.status_code, refused.content) == (wrong.status_code, wrong.content)
+    assert bearing(made.text, address="::ffff:192.0.2.9").get("/api/v1/usage").status_code == 200
+
+
+def test_a_forwarded_address_of_nobody_we_trust_counts_for_nothing(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ, networks=(OFFICE,))
+    client = bearing(made.text, address="198.51.100.7")
+
+    response = client.get("/api/v1/usage", headers={"X-Forwarded-For": "192.0.2.7"})
+
+    assert code_of(response) == (401, "invalid_key")
+
+
+def test_a_developers_key_is_refused(company: Company) -> None:
+    response = bearing(make_key(company, company.developer).text).get("/api/v1/usage")
+
+    assert code_of(response) == (401, "wrong_kind")
+
+
+def test_a_rotated_key_goes_on_under_its_new_text(company: Company, sign_in: SignIn) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+
+    path = f"keys/{made.key.lookup_id}/rotate"
+    rotated = post(sign_in(company.administrator), path, {"overlap_hours": 0}).json()
+
+    assert code_of(bearing(made.text).get("/api/v1/usage")) == (401, "expired_key")
+    assert bearing(rotated["text"]).get("/api/v1/usage").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"scopes": ["payroll:write"]}, "scopes.0"),
+        ({"scopes": []}, "scopes"),
+        ({"networks": ["x"]}, "networks"),
+        ({"networks": ["192.0.2.7/24"]}, "networks"),
+        ({"networks": ["10.0.0.0/8"] * 21}, "networks"),
+        ({"networks": [7]}, "networks.0"),
+    ],
+)
+def test_a_malformed_wish_is_refused_by_its_field(
+    company: Company, body: dict[str, object], field: str
+) -> None:
+    client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
+
+    response = post(client, "keys", {"name": "CI", "kind": "svc"} | body)
+
+    assert (response.status_code, response.json()["field"]) == (422, field)
+
+
+@pytest.mark.parametrize("hours", [-1, 169, "x", 1.5])
+def test_an_overlap_beyond_the_bounds_is_refused(company: Company, hours: object) -> None:
+    client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
+    other = make_service_key(company, Scope.USAGE_READ)
+
+    response = post(client, f"keys/{other.key.lookup_id}/rotate", {"overlap_hours": hours})
+
+    assert (response.status_code, response.json()["field"]) == (422, "overlap_hours")
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 10_000, b"x" * (1024 * 1024 + 1)])
+def test_what_is_no_body_is_refused(company: Company, body: bytes) -> None:
+    client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
+
+    response = client.post("/api/v1/keys", body, content_type="application/json")
+
+    assert response.status_code in (400, 413)
+    assert response["Content-Type"] == "application/problem+json"
+
+
+def test_a_post_with_an_idempotency_key_is_done_once_by_a_key_too(company: Company) -> None:
+    made = make_service_key(company, Scope.KEYS_WRITE)
+    wish = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+    client = bearing(made.text)
+
+    answers = [
+        client.post(
+            "/api/v1/keys",
+            json.dumps(wish),
+            content_type="application/json",
+            headers={"Idempotency-Key": "once"},
+        )
+        for _ in range(2)
+    ]
+
+    assert answers[0].content == answers[1].content
+    with tenant(company.tenant_id):
+        assert ApiKey.objects.count() == 2
+
+
+def test_idle_keys_are_listed(company: Company) -> None:
+    made = make_service_key(company, Scope.KEYS_READ)
+    idle = make_key(company, company.developer)
+    with tenant(company.tenant_id):
+        ApiKey.objects.filter(lookup_id=idle.key.lookup_id).update(
+            created_at=timezone.now() - timedelta(days=31)
+        )
+
+    page = bearing(made.text).get("/api/v1/keys/idle?days=30").json()
+
+    assert [row["lookup_id"] for row in page["rows"]] == [idle.key.lookup_id]
+
+
+def test_a_policy_that_a_key_has_set_names_it(company: Company) -> None:
+    made = make_service_key(company, Scope.POLICIES_WRITE)
+    client = bearing(made.text)
+    policy = client.get("/api/v1/policy").json()["policy"]
+
+    response = client.put(
+        "/api/v1/policy",
+        json.dumps({"policy": policy, "reason": "nightly"}),
+        content_type="application/json",
+    )
+
+    assert response.status_code == 200
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="policy.changed")
+    assert entry.actor_key == made.key.lookup_id

@@ -1,0 +1,172 @@
+"""Secret scanners at the API: who may report, and what the answer tells them."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind, generate_key
+from console.api import rate_limit
+from console.api.reporters import KEY_ID_HEADER, SIGNATURE_HEADER
+from tenants.keys.leaks import end_leaked_keys
+from tenants.keys.queries import KeyState, find_key
+from tenants.keys.sightings import SIGHTINGS
+from tenants.keyvalue import connect
+from tests.cast import GLOBEX, Company, make_company, make_key
+from tests.integration.console.conftest import SignIn
+
+SECRET = "not a very secret secret"
+GITHUB = ec.generate_private_key(ec.SECP256R1())
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture(autouse=True)
+def _scanners(tmp_path: Path) -> Iterator[None]:
+    pem = GITHUB.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    keys = tmp_path / "keys.json"
+    entry = {"key_identifier": "k1", "key": pem.decode(), "is_current": True}
+    keys.write_text(json.dumps({"public_keys": [entry]}))
+    connect().delete(SIGHTINGS)
+    connect().delete("caret:throttle:api:leaks:127.0.0.1")
+    with override_settings(LEAK_REPORT_SECRET=SECRET, GITHUB_SCANNING_KEYS=str(keys)):
+        yield
+
+
+def report(body: object, *, secret: str | None = SECRET) -> Any:
+    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    return Client(headers=headers).post(
+        "/api/v1/leaks", json.dumps(body), content_type="application/json"
+    )
+
+
+def report_as_github(
+    body: bytes, *, signed: bytes | None = None, key_id: str = "k1", signature: str | None = None
+) -> Any:
+    made = base64.b64encode(GITHUB.sign(signed or body, ec.ECDSA(SHA256()))).decode()
+    headers = {KEY_ID_HEADER: key_id, SIGNATURE_HEADER: made if signature is None else signature}
+    return Client(headers=headers).post(
+        "/api/v1/leaks/github", body, content_type="application/json"
+    )
+
+
+def is_revoked(company: Company, lookup_id: Any) -> bool:
+    end_leaked_keys(connect(), now=timezone.now())
+    view = find_key(actor=company.platform, lookup_id=lookup_id, now=timezone.now())
+    return view.state is KeyState.REVOKED
+
+
+def test_a_reported_key_is_revoked(company: Company) -> None:
+    created = make_key(company, company.developer)
+
+    response = report({"texts": [f"key = '{created.text}'"], "place": "https://git.example.com"})
+
+    assert response.status_code == 202
+    assert is_revoked(company, created.key.lookup_id)
+
+
+def test_the_answer_does_not_tell_whether_a_key_is_known(company: Company) -> None:
+    created = make_key(company, company.developer)
+    forged = generate_key(KeyKind.DEVELOPER, lookup_id=created.key.lookup_id)
+
+    answers = [report({"texts": [text]}) for text in (created.text, forged.text, "nothing")]
+
+    assert len({(answer.status_code, answer.content) for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("secret", [None, "", "wrong", SECRET + "x", "Ä"])
+def test_who_does_not_know_the_secret_reports_nothing(company: Company, secret: str | None) -> None:
+    created = make_key(company, company.developer)
+
+    response = report({"texts": [created.text]}, secret=secret)
+
+    assert (response.status_code, response.json()["code"]) == (401, "not_signed_in")
+    assert not is_revoked(company, created.key.lookup_id)
+
+
+def test_without_a_setting_nobody_reports() -> None:
+    with override_settings(LEAK_REPORT_SECRET=None, GITHUB_SCANNING_KEYS=None):
+        assert report({"texts": ["x"]}, secret="").status_code == 401
+        assert report({"texts": ["x"]}, secret="None").status_code == 401
+        assert report_as_github(b"[]").status_code == 401
+
+
+def test_an_administrator_is_no_scanner(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.administrator)
+
+    response = client.post("/api/v1/leaks", '{"texts":["x"]}', content_type="application/json")
+
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "texts"),
+        ({"texts": []}, "texts"),
+        ({"texts": ["x"] * 101}, "texts"),
+        ({"texts": ["x" * 10_001]}, "texts.0"),
+        ({"texts": [1]}, "texts.0"),
+        ({"texts": ["x"], "place": "x" * 2_001}, "place"),
+        ({"texts": ["x"], "more": 1}, "more"),
+    ],
+)
+def test_a_malformed_report_is_refused_by_its_field(body: object, field: str) -> None:
+    response = report(body)
+
+    assert (response.status_code, response.json()["field"]) == (422, field)
+
+
+def test_too_many_reports_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
+
+    answers = [report({"texts": ["x"]}).status_code for _ in range(2)]
+
+    assert answers == [202, 429]
+
+
+def test_what_github_signs_is_believed(company: Company) -> None:
+    created = make_key(company, company.developer)
+    found = {"token": created.text, "type": "caret", "url": "https://github.com/a/b", "source": "c"}
+    other = {"token": generate_key(KeyKind.TEST).text}
+
+    response = report_as_github(json.dumps([other, found]).encode())
+
+    assert response.status_code == 202
+    assert is_revoked(company, created.key.lookup_id)
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        {"signed": b"[]"},
+        {"key_id": "k2"},
+        {"key_id": ""},
+        {"signature": ""},
+        {"signature": "x"},
+        {"signature": base64.b64encode(b"x" * 70).decode()},
+    ],
+)
+def test_what_it_has_not_signed_is_not(company: Company, forgery: dict[str, Any]) -> None:
+    created = make_key(company, company.developer)
+
+    response = report_as_github(json.dumps([{"token": created.text}]).encode(), **forgery)
+
+    assert response.status_code == 401
+    assert not is_revoked(company, created.key.lookup_id)
+
+
+@pytest.mark.parametrize("body", [b"{}", b'[{"token": 1}]', b"[{}]", b"[1]", b"x", b"\xff"])
+def test_a_signed_report_that_makes_no_sense_is_refused(body: bytes) -> None:
+    assert report_as_github(body).status_code in (400, 422)

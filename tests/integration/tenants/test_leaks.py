@@ -1,0 +1,193 @@
+"""Keys that were found where they should not be: revoked, and their owners told."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend
+from django.test import override_settings
+from django.utils import timezone
+
+import caret.celery  # noqa: F401  # registers the tasks
+from caret.contracts.credential import KeyKind, generate_key
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict
+from tenants.keys import sightings
+from tenants.keys.leaks import end_leaked_keys
+from tenants.keys.operations import Rotation, rotate_key
+from tenants.keys.queries import KeyState, KeyView, find_key
+from tenants.keys.scopes import Scope
+from tenants.keys.sightings import MAX_OF_A_REPORT, SIGHTINGS, keep, sightings_in
+from tenants.keyvalue import connect
+from tenants.models import ApiKey, AuditEntry
+from tenants.tasks import end_leaked_keys as end_leaked_keys_task
+from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
+
+PLACE = "https://git.example.com/shop/blob/main/.env#L3"
+
+
+class Unreachable(EmailBackend):
+    def send_messages(self, messages: Any) -> int:
+        raise ConnectionRefusedError
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture(autouse=True)
+def _no_reports() -> None:
+    connect().delete(SIGHTINGS)
+
+
+def report(*texts: str, place: str = PLACE) -> None:
+    keep(connect(), sightings_in(texts, place=place))
+
+
+def view(company: Company, key: KeyView) -> KeyView:
+    return find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
+
+
+def num_waiting() -> int:
+    return int(connect().llen(SIGHTINGS))
+
+
+def test_a_leaked_key_is_revoked_and_its_owner_told(company: Company) -> None:
+    created = make_key(company, company.developer)
+    other = make_key(company, company.administrator)
+
+    report(f"export KEY={created.text}\n")
+    end_leaked_keys_task()
+
+    assert view(company, created.key).state is KeyState.REVOKED
+    assert view(company, other.key).state is KeyState.ACTIVE
+    (message,) = mail.outbox
+    assert message.to == [company.developer.email]
+    assert created.key.lookup_id in message.body
+    assert PLACE in message.body
+    assert created.text[17:] not in message.body
+    assert num_waiting() == 0
+
+
+def test_of_a_service_key_those_are_told_who_manage_keys(company: Company) -> None:
+    created = make_service_key(company, Scope.USAGE_READ)
+
+    report(created.text)
+    end_leaked_keys(connect(), now=timezone.now())
+
+    assert mail.outbox[0].to == [company.administrator.email]
+
+
+def test_the_trail_says_where_it_was_found_and_never_the_text(company: Company) -> None:
+    created = make_key(company, company.developer)
+
+    report(created.text, place=f"https://x.example/?key={created.text}\n")
+    end_leaked_keys(connect(), now=timezone.now())
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="key.revoked")
+    assert entry.actor_kind == "platform"
+    assert "https://x.example/?key=cpk_..." in entry.reason
+    assert created.text[17:] not in str(vars(entry)) + mail.outbox[0].body
+
+
+def test_what_waits_holds_no_text(company: Company) -> None:
+    created = make_key(company, company.developer)
+
+    report(created.text)
+
+    assert created.text.encode() not in b"".join(sightings.waiting(connect(), limit=10))
+    assert num_waiting() == 1
+
+
+def test_what_is_no_key_of_anybodys_ends_nothing(company: Company) -> None:
+    created = make_key(company, company.developer)
+    forged = generate_key(KeyKind.DEVELOPER, lookup_id=created.key.lookup_id)
+
+    report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", created.text[:-1] + "x")
+    end_leaked_keys(connect(), now=timezone.now())
+
+    assert view(company, created.key).state is KeyState.ACTIVE
+    assert mail.outbox == []
+    assert num_waiting() == 0
+
+
+def test_a_key_that_is_reported_twice_is_told_of_once(company: Company) -> None:
+    created = make_key(company, company.developer)
+
+    for _ in range(2):
+        report(created.text, created.text)
+        end_leaked_keys(connect(), now=timezone.now())
+
+    assert len(mail.outbox) == 1
+
+
+def test_a_mail_that_cannot_be_sent_is_sent_later(company: Company) -> None:
+    created = make_key(company, company.developer)
+    report(created.text)
+
+    with override_settings(EMAIL_BACKEND=f"{__name__}.Unreachable"):
+        end_leaked_keys(connect(), now=timezone.now())
+    assert view(company, created.key).state is KeyState.REVOKED
+    assert (mail.outbox, num_waiting()) == ([], 1)
+    end_leaked_keys(connect(), now=timezone.now())
+
+    assert (len(mail.outbox), num_waiting()) == (1, 0)
+
+
+def test_of_a_rotated_key_the_old_text_ends_and_the_new_one_stays(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+    new = rotate_key(
+        actor=company.platform,
+        lookup_id=old.key.lookup_id,
+        rotation=Rotation(overlap=timedelta(days=1)),
+        now=now,
+    )
+
+    report(old.text)
+    end_leaked_keys(connect(), now=now + timedelta(seconds=1))
+
+    found = view(company, new.key)
+    assert found.state is KeyState.ACTIVE
+    assert found.previous_ends_at == now + timedelta(seconds=1)
+    assert len(mail.outbox) == 1
+
+
+def test_damage_among_the_reports_stops_none_of_them(company: Company) -> None:
+    created = make_key(company, company.developer)
+    connect().rpush(SIGHTINGS, b"\xff\x00")
+
+    report(created.text)
+    end_leaked_keys(connect(), now=timezone.now())
+
+    assert view(company, created.key).state is KeyState.REVOKED
+    assert num_waiting() == 0
+
+
+def test_when_too_many_wait_the_next_ones_are_refused(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sightings, "MAX_WAITING", 0)
+    report(generate_key(KeyKind.TEST).text)
+
+    with pytest.raises(Conflict):
+        report(generate_key(KeyKind.TEST).text)
+
+
+def test_a_report_names_so_many_keys_at_most() -> None:
+    text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_OF_A_REPORT + 5))
+
+    assert len(sightings_in([text], place="")) == MAX_OF_A_REPORT
+
+
+def test_that_it_leaked_stays_with_the_key(company: Company) -> None:
+    created, now = make_key(company, company.developer), timezone.now()
+
+    report(created.text)
+    end_leaked_keys(connect(), now=now)
+
+    with tenant(company.tenant_id):
+        row = ApiKey.objects.get(lookup_id=created.key.lookup_id)
+    assert (row.leaked_at, row.leak_told_at) == (now, now)

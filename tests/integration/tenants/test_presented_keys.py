@@ -1,0 +1,199 @@
+"""A service key as it is shown, before anybody knows whose it is."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import LookupId
+from caret.foundation.postgres.tenancy import looking_up, tenant
+from tenants.errors import Forbidden, Unauthenticated
+from tenants.keys.operations import create_key, revoke_key
+from tenants.keys.presented import authenticate_key
+from tenants.keys.scopes import Scope
+from tenants.keys.wish import NewKey
+from tenants.members.actor import Actor, ActorKind
+from tenants.members.permissions import Permission
+from tenants.members.status import set_status
+from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+
+OFFICE = "192.0.2.7"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def present(text: str, *, address: str | None = OFFICE, **fields: Any) -> Actor:
+    return authenticate_key(text=text, address=address, **({"now": timezone.now()} | fields))
+
+
+def refusal(text: str, **fields: Any) -> str:
+    with pytest.raises(Unauthenticated) as caught:
+        present(text, **fields)
+    return caught.value.code
+
+
+def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+
+    actor = present(made.text)
+
+    assert (actor.tenant_id, actor.user_id, actor.key) == (
+        company.tenant_id,
+        None,
+        made.key.lookup_id,
+    )
+    assert actor.kind is ActorKind.KEY
+    assert [each for each in Permission if actor.may(each)] == [Permission.READ_USAGE]
+
+
+def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) -> None:
+    actor = present(make_service_key(company, Scope.USAGE_READ).text)
+
+    with pytest.raises(Forbidden, match=r"scopes .*keys\.create"):
+        actor.require(Permission.CREATE_KEYS)
+    with pytest.raises(Forbidden):
+        actor.require_platform()
+
+
+def test_that_it_was_used_is_noted(company: Company) -> None:
+    made, now = make_service_key(company, Scope.USAGE_READ), timezone.now()
+
+    present(made.text, now=now)
+
+    with tenant(company.tenant_id):
+        assert ApiKey.objects.get(lookup_id=made.key.lookup_id).last_used_at == now
+
+
+def test_what_a_key_changes_names_it_in_the_trail(company: Company) -> None:
+    maker = make_service_key(company, Scope.KEYS_WRITE)
+    actor = present(maker.text)
+    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.KEYS_READ}))
+
+    made = create_key(actor=actor, new=wish, now=timezone.now())
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(target=f"key:{made.key.lookup_id}")
+    assert (entry.actor_kind, entry.actor_id, entry.actor_key) == (
+        "key",
+        None,
+        maker.key.lookup_id,
+    )
+
+
+def test_a_key_for_making_keys_makes_no_stronger_one(company: Company) -> None:
+    actor = present(make_service_key(company, Scope.KEYS_WRITE).text)
+    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.POLICIES_WRITE}))
+
+    with pytest.raises(Forbidden):
+        create_key(actor=actor, new=wish, now=timezone.now())
+
+
+@pytest.mark.parametrize("text", ["", "x", "cpk_svc_" + "x" * 57, "cpk_svc_\x00"])
+def test_what_is_no_key_is_invalid(company: Company, text: str) -> None:
+    assert refusal(text) == "invalid_key"
+
+
+def test_a_key_that_nobody_has_is_invalid(company: Company) -> None:
+    assert refusal(generate_key(KeyKind.SERVICE).text) == "invalid_key"
+
+
+def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+
+    forged = generate_key(KeyKind.SERVICE, lookup_id=made.key.lookup_id)
+
+    assert refusal(forged.text) == "invalid_key"
+
+
+def test_a_developers_key_is_no_key_of_the_api(company: Company) -> None:
+    assert refusal(make_key(company, company.developer).text) == "wrong_kind"
+
+
+def test_a_revoked_key_says_so_to_who_holds_it(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+    revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
+
+    assert refusal(made.text) == "revoked_key"
+
+
+def test_an_expired_key_says_so_to_who_holds_it(company: Company) -> None:
+    expires_at = timezone.now() + timedelta(hours=1)
+    made = make_service_key(company, Scope.USAGE_READ, expires_at=expires_at)
+
+    assert present(made.text).key == made.key.lookup_id
+    assert refusal(made.text, now=expires_at) == "expired_key"
+
+
+@pytest.mark.parametrize("address", ["198.51.100.7", None, "", "x"])
+def test_from_elsewhere_nobody_learns_that_it_is_one(company: Company, address: str | None) -> None:
+    made = make_service_key(company, Scope.USAGE_READ, networks=("192.0.2.0/24",))
+    assert present(made.text, address="::ffff:192.0.2.9").key == made.key.lookup_id
+
+    revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
+
+    assert refusal(made.text, address=address) == "invalid_key"
+
+
+def test_of_a_suspended_tenant_no_key_is_good(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+    set_status(
+        actor=company.platform,
+        status=TenantStatus.SUSPENDED,
+        reason="unpaid",
+        now=timezone.now(),
+    )
+
+    assert refusal(made.text) == "tenant_suspended"
+
+
+def test_of_two_tenants_with_one_lookup_id_the_text_decides(company: Company, cast: Cast) -> None:
+    ours = make_service_key(company, Scope.USAGE_READ)
+    theirs = make_service_key(cast.globex, Scope.USAGE_READ)
+    with tenant(cast.globex.tenant_id):
+        ApiKey.objects.filter(lookup_id=theirs.key.lookup_id).update(lookup_id=ours.key.lookup_id)
+
+    assert present(ours.text).tenant_id == company.tenant_id
+    assert refusal(theirs.text) == "invalid_key"  # its text has the old lookup id in it
+
+
+def test_a_lookup_opens_the_keys_that_were_asked_for_and_nothing_else(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+    make_key(company, company.developer)
+
+    with looking_up(made.key.lookup_id):
+        assert [key.lookup_id for key in ApiKey.objects.all()] == [made.key.lookup_id]
+        assert ApiKey.objects.update(name="Taken") == 0
+        assert list(Membership.objects.all()) == []
+    with looking_up(LookupId("00000000")):
+        assert list(ApiKey.objects.all()) == []
+
+
+def test_a_lookup_does_not_last(company: Company) -> None:
+    made = make_service_key(company, Scope.USAGE_READ)
+    other = make_company("globex", GLOBEX)
+    with looking_up(made.key.lookup_id):
+        pass
+
+    with tenant(other.tenant_id):
+        assert list(ApiKey.objects.all()) == []
+        assert PolicyVersion.objects.count() == 1
+
+
+def test_a_grant_that_is_gone_from_the_role_is_gone_from_the_key(company: Company) -> None:
+    actor = present(make_service_key(company, Scope.USAGE_READ).text)
+    assert actor.grant is not None
+
+    stronger = replace(actor, grant=replace(actor.grant, permissions=frozenset(Permission)))
+
+    assert stronger.may(Permission.WRITE_POLICY)
+    assert not replace(actor, grant=replace(actor.grant, permissions=frozenset())).may(
+        Permission.READ_USAGE
+    )

@@ -1,0 +1,258 @@
+"""New texts for keys, keys that nobody uses, and what policies say of both."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.credential import PresentedKey, parse_key
+from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
+from caret.foundation.ids import LookupId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.keys.idle import revoke_idle_keys
+from tenants.keys.operations import MAX_OVERLAP, Rotation, create_key, revoke_key, rotate_key
+from tenants.keys.presented import authenticate_key
+from tenants.keys.queries import KeyState, find_key, holds, list_idle_keys
+from tenants.keys.scopes import Scope
+from tenants.keys.wish import NewKey
+from tenants.keyvalue import connect
+from tenants.members.permissions import Role
+from tenants.models import ApiKey, AuditEntry
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
+
+DAY = timedelta(days=1)
+OVERLAP = Rotation(overlap=DAY)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def key_of(text: str) -> PresentedKey:
+    key = parse_key(text)
+    assert key is not None
+    return key
+
+
+def is_good(company: Company, text: str, at: datetime) -> bool:
+    return holds(tenant_id=company.tenant_id, key=key_of(text), now=at)
+
+
+def published(company: Company) -> TenantSnapshot:
+    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+def put(company: Company, **fields: Any) -> None:
+    document = write_policy(DEFAULT_POLICY) | fields
+    set_policy(actor=company.platform, document=document, reason="test", now=timezone.now())
+
+
+def backdate(company: Company, lookup_id: LookupId, **fields: datetime | None) -> None:
+    with tenant(company.tenant_id):
+        ApiKey.objects.filter(lookup_id=lookup_id).update(**fields)
+
+
+def test_both_texts_are_good_until_the_old_ones_time_is_over(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+
+    new = rotate_key(
+        actor=company.administrator.actor,
+        lookup_id=old.key.lookup_id,
+        rotation=OVERLAP,
+        now=now,
+    )
+
+    assert new.key.lookup_id == old.key.lookup_id
+    assert new.text != old.text
+    assert is_good(company, old.text, now + DAY - timedelta(seconds=1))
+    assert not is_good(company, old.text, now + DAY)
+    assert is_good(company, new.text, now + DAY)
+
+
+def test_gateways_know_both_texts_as_one_key(company: Company) -> None:
+    old = make_key(company, company.developer)
+
+    rotate_key(
+        actor=company.platform,
+        lookup_id=old.key.lookup_id,
+        rotation=OVERLAP,
+        now=timezone.now(),
+    )
+
+    first, second = published(company).credentials
+    assert first.key_id == second.key_id
+    assert first.digest != second.digest
+    assert [each.expires_at_ms is None for each in (first, second)].count(True) == 1
+
+
+def test_a_second_rotation_ends_the_text_before_the_last(company: Company) -> None:
+    oldest, now = make_key(company, company.developer), timezone.now()
+    wish: Any = {"actor": company.platform, "lookup_id": oldest.key.lookup_id, "now": now}
+    old = rotate_key(rotation=OVERLAP, **wish)
+
+    new = rotate_key(rotation=OVERLAP, **wish)
+
+    assert [is_good(company, each.text, now) for each in (oldest, old, new)] == [False, True, True]
+
+
+def test_without_overlap_the_old_text_ends_at_once(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+
+    rotate_key(
+        actor=company.platform,
+        lookup_id=old.key.lookup_id,
+        rotation=Rotation(overlap=timedelta(0)),
+        now=now,
+    )
+
+    assert not is_good(company, old.text, now)
+
+
+def test_revoking_ends_both_texts(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+    actor, lookup_id = company.platform, old.key.lookup_id
+    new = rotate_key(actor=actor, lookup_id=lookup_id, rotation=OVERLAP, now=now)
+
+    revoke_key(actor=actor, lookup_id=lookup_id, reason="lost", now=now)
+
+    assert not is_good(company, old.text, now)
+    assert not is_good(company, new.text, now)
+    assert all(each.revoked_at_ms is not None for each in published(company).credentials)
+
+
+def test_a_rotation_is_in_the_trail_without_texts(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+
+    new = rotate_key(
+        actor=company.administrator.actor,
+        lookup_id=old.key.lookup_id,
+        rotation=Rotation(overlap=DAY, reason="yearly"),
+        now=now,
+    )
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="key.rotated")
+    assert (entry.target, entry.reason) == (f"key:{old.key.lookup_id}", "yearly")
+    assert entry.after is not None
+    assert entry.after["previous_ends_at"] == (now + DAY).isoformat()
+    assert not any(made.text[17:] in str(vars(entry)) for made in (old, new))
+
+
+@pytest.mark.parametrize("overlap", [-DAY, MAX_OVERLAP + timedelta(seconds=1)])
+def test_an_overlap_beyond_the_bounds_is_refused(company: Company, overlap: timedelta) -> None:
+    old = make_key(company, company.developer)
+
+    with pytest.raises(Invalid) as caught:
+        rotate_key(
+            actor=company.platform,
+            lookup_id=old.key.lookup_id,
+            rotation=Rotation(overlap=overlap),
+            now=timezone.now(),
+        )
+
+    assert caught.value.field == "overlap_hours"
+
+
+def test_what_is_revoked_cannot_be_rotated(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+    actor, lookup_id = company.platform, old.key.lookup_id
+    revoke_key(actor=actor, lookup_id=lookup_id, reason="", now=now)
+
+    with pytest.raises(Conflict):
+        rotate_key(actor=actor, lookup_id=lookup_id, rotation=OVERLAP, now=now)
+
+
+def test_the_neighbour_cannot_rotate_our_key(company: Company, cast: Cast) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+
+    with pytest.raises(NotFound):
+        rotate_key(
+            actor=cast.globex.administrator.actor,
+            lookup_id=old.key.lookup_id,
+            rotation=OVERLAP,
+            now=now,
+        )
+
+    assert is_good(company, old.text, now)
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+def test_who_may_not_make_keys_rotates_none(cast: Cast, role: Role) -> None:
+    old = make_key(cast.acme, cast.acme.developer)
+
+    with pytest.raises(Forbidden):
+        rotate_key(
+            actor=cast.acme.people[role].actor,
+            lookup_id=old.key.lookup_id,
+            rotation=OVERLAP,
+            now=timezone.now(),
+        )
+
+
+def test_a_key_cannot_rotate_itself(company: Company) -> None:
+    made, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
+    actor = authenticate_key(text=made.text, address=None, now=now)
+
+    with pytest.raises(Forbidden, match="itself"):
+        rotate_key(actor=actor, lookup_id=made.key.lookup_id, rotation=OVERLAP, now=now)
+
+
+def test_a_key_cannot_get_the_text_of_one_that_may_do_more(company: Company) -> None:
+    made, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
+    strong = make_service_key(company, Scope.POLICIES_WRITE)
+    actor = authenticate_key(text=made.text, address=None, now=now)
+
+    with pytest.raises(Forbidden):
+        rotate_key(actor=actor, lookup_id=strong.key.lookup_id, rotation=OVERLAP, now=now)
+
+
+def test_the_policy_bounds_how_long_new_texts_are_good(company: Company) -> None:
+    old, now = make_key(company, company.developer), timezone.now()
+    put(company, max_key_lifetime_days=30)
+    wish: Any = {"actor": company.platform, "lookup_id": old.key.lookup_id, "now": now}
+    new = NewKey(kind=old.key.kind, owner_id=old.key.owner_id, name="x", expires_at=None)
+
+    with pytest.raises(Invalid):
+        create_key(actor=company.platform, new=new, now=now)
+    with pytest.raises(Invalid):
+        rotate_key(rotation=Rotation(overlap=DAY, expires_at=now + 31 * DAY), **wish)
+    made = rotate_key(rotation=Rotation(overlap=DAY, expires_at=now + 30 * DAY), **wish)
+
+    assert made.key.expires_at == now + 30 * DAY
+
+
+def test_idle_keys_are_those_that_nobody_has_touched(company: Company) -> None:
+    now, actor = timezone.now(), company.administrator.actor
+    long_ago = now - 100 * DAY
+    unused, used, rotated, ended = (make_key(company, company.developer).key for _ in range(4))
+    for key in (unused, used, rotated, ended):
+        backdate(company, key.lookup_id, created_at=long_ago)
+    backdate(company, used.lookup_id, last_used_at=now - DAY)
+    backdate(company, rotated.lookup_id, issued_at=now - DAY)
+    backdate(company, ended.lookup_id, expires_at=now - DAY)
+
+    page = list_idle_keys(actor=actor, unused_for=90 * DAY, limit=10, cursor=None, now=now)
+
+    assert [key.lookup_id for key in page.rows] == [unused.lookup_id]
+
+
+def test_idle_keys_are_revoked_where_the_policy_says_so(company: Company, cast: Cast) -> None:
+    now = timezone.now()
+    created = make_key(company, company.developer).key
+    backdate(company, created.lookup_id, created_at=now - 91 * DAY)
+
+    assert revoke_idle_keys(tenant_id=company.tenant_id, now=now) == []
+    put(company, revoke_idle_keys_after_days=90)
+    assert revoke_idle_keys(tenant_id=company.tenant_id, now=now) == [created.lookup_id]
+
+    view = find_key(actor=company.platform, lookup_id=created.lookup_id, now=now)
+    assert view.state is KeyState.REVOKED
+    assert revoke_idle_keys(tenant_id=company.tenant_id, now=now) == []
+    assert revoke_idle_keys(tenant_id=cast.globex.tenant_id, now=now) == []

@@ -1,0 +1,67 @@
+"""The whole table of scopes, written down a second time on purpose."""
+
+import pytest
+
+from caret.contracts.policy import Mode
+from tenants.keys.scopes import (
+    MODES,
+    PERMISSIONS_OF,
+    Scope,
+    modes_of,
+    permissions_of,
+    read_scopes,
+    stored,
+)
+from tenants.members.permissions import Permission, Role, allows
+
+EXPECTED = {
+    "inference": "inline fim block docstring chat",
+    "inference:inline": "inline",
+    "inference:fim": "fim",
+    "inference:block": "block",
+    "inference:docstring": "docstring",
+    "inference:chat": "chat",
+    "usage:read": "usage.read",
+    "keys:read": "keys.read",
+    "keys:write": "keys.read keys.create keys.revoke",
+    "policies:read": "policy.read",
+    "policies:write": "policy.read policy.write",
+    "tenant:read": "tenant.read",
+    "members:read": "members.read",
+    "teams:read": "teams.read",
+    "teams:write": "teams.read teams.write",
+    "audit:read": "audit.read",
+}
+# What no key can do: what is one's own (a key is nobody), and what makes people.
+FOR_PEOPLE = {"keys.read_own", "usage.read_own", "members.write", "members.write_owners"}
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_the_table_says_what_was_meant(scope: Scope) -> None:
+    opened = {*modes_of({scope}), *permissions_of({scope})}
+
+    assert opened == set(EXPECTED[scope].split())
+
+
+def test_every_scope_is_in_one_table() -> None:
+    assert set(MODES) | set(PERMISSIONS_OF) == set(Scope)
+    assert not set(MODES) & set(PERMISSIONS_OF)
+
+
+def test_what_no_scope_opens_is_for_people() -> None:
+    assert {str(each) for each in set(Permission) - permissions_of(Scope)} == FOR_PEOPLE
+
+
+def test_no_scope_opens_what_an_administrator_may_not() -> None:
+    assert all(allows(Role.ADMINISTRATOR, each) for each in permissions_of(Scope))
+
+
+def test_all_modes_together_are_what_inference_opens() -> None:
+    single = set(MODES) - {Scope.INFERENCE}
+
+    assert modes_of(single) == modes_of({Scope.INFERENCE}) == frozenset(Mode)
+
+
+def test_a_scope_of_another_release_opens_nothing() -> None:
+    assert read_scopes(["inference:chat", "payroll:write"]) == {Scope.CHAT}
+    assert stored({Scope.INLINE, Scope.CHAT}) == ["inference:chat", "inference:inline"]

@@ -1,0 +1,125 @@
+"""What may be asked of a key, by people and by keys."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.ids import LookupId, TenantId, UserId
+from tenants.errors import Forbidden, Invalid
+from tenants.keys.scopes import Scope, modes_of, permissions_of
+from tenants.keys.wish import (
+    MAX_NETWORKS,
+    NewKey,
+    check_lifetime,
+    check_wish,
+    require_no_longer,
+    require_within,
+)
+from tenants.members.actor import Actor, Grant
+from tenants.members.permissions import Role
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WISH = NewKey(kind=KeyKind.SERVICE, owner_id=None, name="CI", expires_at=None)
+ALICE = Actor(TenantId("t"), UserId("alice"), Role.ADMINISTRATOR, address=None, request_id="")
+
+
+def a_key(
+    *scopes: Scope, networks: tuple[str, ...] = (), expires_at: datetime | None = None
+) -> Actor:
+    grant = Grant(permissions_of(scopes), modes_of(scopes), networks, expires_at)
+    return replace(ALICE, user_id=None, key=LookupId("Ab3dE6gH"), grant=grant)
+
+
+def test_networks_are_kept_once_in_one_spelling() -> None:
+    wish = replace(WISH, networks=("192.0.2.7", "192.0.2.7/32", "2001:DB8::/32"))
+
+    assert check_wish(wish, NOW).networks == ("192.0.2.7/32", "2001:db8::/32")
+
+
+@pytest.mark.parametrize(
+    "networks",
+    [("x",), ("192.0.2.7/24",), ("",), ("10.0.0.0/8",) * (MAX_NETWORKS + 1), ("0.0.0.0/0\0",)],
+)
+def test_networks_that_are_none_are_refused(networks: tuple[str, ...]) -> None:
+    with pytest.raises(Invalid) as caught:
+        check_wish(replace(WISH, networks=networks), NOW)
+
+    assert caught.value.field == "networks"
+
+
+def test_a_key_is_for_something() -> None:
+    with pytest.raises(Invalid) as caught:
+        check_wish(replace(WISH, scopes=frozenset()), NOW)
+
+    assert caught.value.field == "scopes"
+
+
+@pytest.mark.parametrize("kind", [KeyKind.DEVELOPER, KeyKind.TEST])
+def test_only_service_keys_have_scopes_of_the_api(kind: KeyKind) -> None:
+    wish = replace(
+        WISH, kind=kind, owner_id=UserId("ada"), scopes=frozenset({Scope.CHAT, Scope.USAGE_READ})
+    )
+
+    with pytest.raises(Invalid) as caught:
+        check_wish(wish, NOW)
+
+    assert caught.value.field == "scopes"
+
+
+@pytest.mark.parametrize(
+    ("days", "max_days", "is_good"),
+    [(30, 30, True), (31, 30, False), (None, 30, False), (None, None, True), (999, None, True)],
+)
+def test_a_lifetime_is_within_the_policys(
+    days: int | None, max_days: int | None, is_good: bool
+) -> None:
+    expires_at = None if days is None else NOW + timedelta(days=days)
+
+    if is_good:
+        check_lifetime(expires_at, NOW, max_days=max_days)
+    else:
+        with pytest.raises(Invalid, match="30 days"):
+            check_lifetime(expires_at, NOW, max_days=max_days)
+
+
+def test_a_person_gives_what_his_role_has() -> None:
+    require_within(ALICE, scopes=frozenset(Scope), networks=())
+    with pytest.raises(Forbidden):
+        require_within(
+            replace(ALICE, role=Role.BILLING), scopes=frozenset({Scope.KEYS_READ}), networks=()
+        )
+
+
+@pytest.mark.parametrize(
+    "scopes", [{Scope.POLICIES_WRITE}, {Scope.USAGE_READ}, {Scope.INFERENCE}, {Scope.FIM}]
+)
+def test_a_key_makes_none_with_more_scopes_than_it_has(scopes: set[Scope]) -> None:
+    maker = a_key(Scope.KEYS_WRITE, Scope.CHAT)
+
+    with pytest.raises(Forbidden):
+        require_within(maker, scopes=frozenset(scopes), networks=())
+
+
+def test_a_key_makes_others_of_what_it_has() -> None:
+    maker = a_key(Scope.KEYS_WRITE, Scope.INFERENCE)
+
+    require_within(maker, scopes=frozenset({Scope.KEYS_READ, Scope.CHAT}), networks=())
+
+
+@pytest.mark.parametrize("networks", [(), ("198.51.100.0/24",), ("192.0.0.0/16",)])
+def test_a_key_makes_none_that_is_good_where_it_is_not(networks: tuple[str, ...]) -> None:
+    maker = a_key(Scope.KEYS_WRITE, networks=("192.0.2.0/24",))
+
+    with pytest.raises(Forbidden):
+        require_within(maker, scopes=frozenset({Scope.KEYS_READ}), networks=networks)
+
+
+@pytest.mark.parametrize("expires_at", [None, NOW + timedelta(days=2)])
+def test_a_key_makes_none_that_outlives_it(expires_at: datetime | None) -> None:
+    maker = a_key(Scope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
+
+    require_no_longer(maker, NOW + timedelta(days=1))
+    with pytest.raises(Forbidden):
+        require_no_longer(maker, expires_at)
