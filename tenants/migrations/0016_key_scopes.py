@@ -10,7 +10,7 @@ import tenants.models.api_key
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0009_kept_answers"),
+        ("tenants", "0015_consent"),
     ]
 
     operations = [
