@@ -31,6 +31,7 @@ class Scope(StrEnum):
     TEAMS_READ = "teams:read"
     TEAMS_WRITE = "teams:write"
     AUDIT_READ = "audit:read"
+    CONSENT_READ = "consent:read"
 
 
 _P = Permission
@@ -57,6 +58,7 @@ PERMISSIONS_OF: Final = MappingProxyType(
         Scope.TEAMS_READ: frozenset({_P.READ_TEAMS}),
         Scope.TEAMS_WRITE: frozenset({_P.READ_TEAMS, _P.WRITE_TEAMS}),
         Scope.AUDIT_READ: frozenset({_P.READ_AUDIT}),
+        Scope.CONSENT_READ: frozenset({_P.READ_CONSENT}),
     }
 )
 DEFAULT_SCOPES: Final = frozenset({Scope.INFERENCE})

@@ -31,9 +31,16 @@ EXPECTED = {
     "teams:read": "teams.read",
     "teams:write": "teams.read teams.write",
     "audit:read": "audit.read",
+    "consent:read": "consent.read",
 }
 # What no key can do: what is one's own (a key is nobody), and what makes people.
-FOR_PEOPLE = {"keys.read_own", "usage.read_own", "members.write", "members.write_owners"}
+FOR_PEOPLE = {
+    "keys.read_own",
+    "usage.read_own",
+    "consent.own",
+    "members.write",
+    "members.write_owners",
+}
 
 
 @pytest.mark.parametrize("scope", list(Scope))
