@@ -32,6 +32,9 @@ class Scope(StrEnum):
     TEAMS_WRITE = "teams:write"
     AUDIT_READ = "audit:read"
     CONSENT_READ = "consent:read"
+    QUALITY_READ = "quality:read"
+    BILLING_READ = "billing:read"
+    BUDGETS_WRITE = "budgets:write"
 
 
 _P = Permission
@@ -59,6 +62,9 @@ PERMISSIONS_OF: Final = MappingProxyType(
         Scope.TEAMS_WRITE: frozenset({_P.READ_TEAMS, _P.WRITE_TEAMS}),
         Scope.AUDIT_READ: frozenset({_P.READ_AUDIT}),
         Scope.CONSENT_READ: frozenset({_P.READ_CONSENT}),
+        Scope.QUALITY_READ: frozenset({_P.READ_QUALITY}),
+        Scope.BILLING_READ: frozenset({_P.READ_BILLING}),
+        Scope.BUDGETS_WRITE: frozenset({_P.READ_BILLING, _P.WRITE_BUDGETS}),
     }
 )
 DEFAULT_SCOPES: Final = frozenset({Scope.INFERENCE})

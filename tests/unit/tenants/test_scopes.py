@@ -32,11 +32,15 @@ EXPECTED = {
     "teams:write": "teams.read teams.write",
     "audit:read": "audit.read",
     "consent:read": "consent.read",
+    "quality:read": "quality.read",
+    "billing:read": "billing.read",
+    "budgets:write": "billing.read budgets.write",
 }
 # What no key can do: what is one's own (a key is nobody), and what makes people.
 FOR_PEOPLE = {
     "keys.read_own",
     "usage.read_own",
+    "quality.read_own",
     "consent.own",
     "members.write",
     "members.write_owners",

@@ -10,7 +10,7 @@ import tenants.models.api_key
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0015_consent"),
+        ("tenants", "0017_budgets"),
     ]
 
     operations = [
