@@ -7,14 +7,18 @@ from django.utils import timezone
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.domains.operations import claim_domain, verify_domain
 from tenants.invitations.operations import invite
 from tenants.invitations.queries import InvitationView
-from tenants.invitations.token import InvitationToken
 from tenants.members.actor import Actor
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.models import User
+from tenants.scim.groups import create_group
+from tenants.scim.resources import Group
+from tenants.scim.tokens import create_scim_token
 from tenants.teams.operations import create_team
+from tenants.tokens import TenantToken
 from tests.cast import Company, Person
 
 
@@ -23,9 +27,9 @@ class Mailbox:
     """What would have been mailed."""
 
     works: bool = True
-    mails: list[tuple[str, InvitationToken]] = field(default_factory=list)
+    mails: list[tuple[str, TenantToken]] = field(default_factory=list)
 
-    def __call__(self, email: str, token: InvitationToken) -> bool:
+    def __call__(self, email: str, token: TenantToken) -> bool:
         if self.works:
             self.mails.append((email, token))
         return self.works
@@ -80,3 +84,27 @@ def send_invitation(
 
 def make_invitation(company: Company) -> str:
     return str(send_invitation(company, f"{secrets.token_hex(4)}@guest.example").id)
+
+
+def make_domain(company: Company, name: str | None = None, *, verified: bool = False) -> str:
+    name = name or f"{secrets.token_hex(4)}.example"
+    claimed = claim_domain(actor=company.platform, name=name, now=timezone.now())
+    if verified:
+        verify_domain(
+            actor=company.platform,
+            domain_id=claimed.id,
+            resolve=lambda asked: [claimed.txt_record] if asked == claimed.name else [],
+            now=timezone.now(),
+        )
+    return str(claimed.id)
+
+
+def make_scim_token(company: Company) -> tuple[str, str]:
+    """Its id and its text."""
+    made = create_scim_token(actor=company.platform, name="Entra ID", now=timezone.now())
+    return str(made.token.id), made.text
+
+
+def make_scim_group(company: Company, name: str | None = None) -> str:
+    asked = Group(display_name=name or secrets.token_hex(4))
+    return str(create_group(actor=company.platform, asked=asked, now=timezone.now()).id)

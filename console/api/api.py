@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from console.api import (
+    access,
     audit,
     budgets,
     consent,
@@ -46,6 +47,7 @@ def _build() -> Api:
         ("audit", audit.router),
         ("consent", consent.router),
         ("budgets", budgets.router),
+        ("domains", access.domains),
         ("invitations", invitations.router),
         ("keys", keys.router),
         ("leaks", leaks.router),
@@ -53,6 +55,7 @@ def _build() -> Api:
         ("plans", plans.router),
         ("policy", policy.router),
         ("reports", reports.router),
+        ("scim", access.scim),
         ("teams", teams.router),
         ("tenant", members.tenant_router),
         ("usage", usage.router),

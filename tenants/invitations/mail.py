@@ -7,7 +7,7 @@ import structlog
 from django.conf import settings
 from django.core.mail import send_mail
 
-from tenants.invitations.token import InvitationToken
+from tenants.tokens import TenantToken
 
 logger = structlog.get_logger(__name__)
 
@@ -20,7 +20,7 @@ If you did not expect it, there is nothing you need to do.
 """
 
 
-def send_invitation(email: str, token: InvitationToken, *, tenant_name: str) -> bool:
+def send_invitation(email: str, token: TenantToken, *, tenant_name: str) -> bool:
     """False when the mail server did not take it."""
     name = " ".join(tenant_name.split())  # a subject is one line
     url = f"{settings.CONSOLE_URL}/invitation/{token.text}"

@@ -6,31 +6,29 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db.models import QuerySet
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.crypto import derive_key
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.invitations.queries import InvitationView, find_invitation
-from tenants.invitations.token import InvitationToken, digest_token, new_token, parse_token
 from tenants.members.actor import Actor
 from tenants.members.operations import join
 from tenants.members.permissions import Permission, Role
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.snapshots.publish import tenant_changed
+from tenants.tokens import TenantToken, TokenKind, new_token, parse_token, token_digest
 
 LIFETIME: Final = timedelta(days=7)
 MAX_A_DAY: Final = 500  # of a tenant: so nobody mails the world by way of us
 _UNKNOWN: Final = "This invitation is not valid: it was used, taken back, or has expired."
 
 # Sends the token to the address; False when that failed.
-Mailer = Callable[[str, InvitationToken], bool]
+Mailer = Callable[[str, TenantToken], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def invite(
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
     email = _read_email(email)
-    token = new_token(actor.tenant_id)
+    token = new_token(TokenKind.INVITATION, actor.tenant_id)
     with tenant(actor.tenant_id):
         invitation_id = _store(actor, email, role, token, now)
     # After the commit: a token that was mailed is one that works. Its mail may fail, it cannot lie.
@@ -120,7 +118,7 @@ def peek(*, text: str, now: datetime) -> tuple[str, str]:
 
 
 def _store(  # one row's facts
-    actor: Actor, email: str, role: Role, token: InvitationToken, now: datetime
+    actor: Actor, email: str, role: Role, token: TenantToken, now: datetime
 ) -> uuid.UUID:
     tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: two at once count one another
     _require_active(actor.tenant_id)
@@ -137,7 +135,7 @@ def _store(  # one row's facts
         tenant_id=actor.tenant_id,
         email=email,
         role=role,
-        digest=_digest(token),
+        digest=token_digest(token),
         invited_by_id=actor.user_id,
         created_at=now,
         expires_at=now + LIFETIME,
@@ -166,8 +164,8 @@ def _revoke(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> N
         )
 
 
-def _require_token(text: str) -> InvitationToken:
-    token = parse_token(text)
+def _require_token(text: str) -> TenantToken:
+    token = parse_token(TokenKind.INVITATION, text)
     if token is None:
         raise NotFound(_UNKNOWN)
     return token
@@ -179,11 +177,11 @@ def _require_active(tenant_id: TenantId) -> None:
         raise NotFound(_UNKNOWN)
 
 
-def _find_open(token: InvitationToken, now: datetime) -> Invitation:
+def _find_open(token: TenantToken, now: datetime) -> Invitation:
     try:
         return Invitation.objects.get(
             tenant_id=token.tenant_id,
-            digest=_digest(token),
+            digest=token_digest(token),
             accepted_at=None,
             revoked_at=None,
             expires_at__gt=now,
@@ -197,10 +195,6 @@ def _spend(found: Invitation, now: datetime) -> None:
     unspent = Invitation.objects.filter(id=found.id, accepted_at=None, revoked_at=None)
     if not unspent.update(accepted_at=now):
         raise NotFound(_UNKNOWN)
-
-
-def _digest(token: InvitationToken) -> bytes:
-    return digest_token(derive_key(settings.ROOT_SECRET, "invitation-pepper/1"), token)
 
 
 def _read_email(email: str) -> str:

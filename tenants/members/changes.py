@@ -68,11 +68,11 @@ def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
     if Role.OWNER in (held, wanted) and not is_leaving:
         actor.require(Permission.WRITE_OWNERS)
     if held is Role.OWNER and wanted is not Role.OWNER:
-        _require_another_owner(actor, user_id)
+        require_another_owner(actor, user_id)
     return held
 
 
-def _require_another_owner(actor: Actor, user_id: UserId) -> None:
+def require_another_owner(actor: Actor, user_id: UserId) -> None:
     """Raises Conflict."""
     owners = Membership.objects.filter(
         tenant_id=actor.tenant_id, role=Role.OWNER, ended_at=None

@@ -28,6 +28,9 @@ class Permission(StrEnum):
     READ_MEMBERS = "members.read"
     WRITE_MEMBERS = "members.write"
     WRITE_OWNERS = "members.write_owners"  # making an owner, and making one something else
+    READ_ACCESS = "access.read"  # domains, identity providers, SCIM
+    # An identity provider decides who signs in as whom, the owner included: an owner's matter.
+    WRITE_ACCESS = "access.write"
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
     READ_AUDIT = "audit.read"
@@ -56,6 +59,7 @@ READING: Final = frozenset(
         _P.READ_AUDIT,
         _P.READ_CONSENT,
         _P.READ_BILLING,
+        _P.READ_ACCESS,
     }
 )
 # Withdrawing consent erases.
@@ -65,7 +69,7 @@ PERMISSIONS: Final = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
         # Else an administrator could make himself an owner, and the owner nothing.
-        Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS},
+        Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS, _P.WRITE_ACCESS},
         Role.BILLING: frozenset(
             {_P.READ_TENANT, _P.READ_USAGE, _P.READ_TEAMS, _P.READ_BILLING, _P.WRITE_BUDGETS}
         ),
@@ -81,6 +85,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_AUDIT,
                 _P.READ_CONSENT,
                 _P.READ_BILLING,
+                _P.READ_ACCESS,
             }
         ),
         Role.DEVELOPER: frozenset(

@@ -10,6 +10,7 @@ from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
 from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
 from tenants.models.consent_receipt import ConsentReceipt
+from tenants.models.domain import CapturedDomain, Domain
 from tenants.models.invitation import Invitation
 from tenants.models.kept_answer import KeptAnswer
 from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
@@ -19,6 +20,7 @@ from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
+from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.team import Team, TeamMembership
 from tenants.models.tenant import Tenant
@@ -33,8 +35,10 @@ __all__ = [
     "BillingState",
     "Budget",
     "BudgetAlert",
+    "CapturedDomain",
     "ConsentReceipt",
     "DataKey",
+    "Domain",
     "Invitation",
     "KeptAnswer",
     "LedgerAccount",
@@ -50,6 +54,10 @@ __all__ = [
     "RollupMark",
     "RollupState",
     "RootKeyUse",
+    "ScimGroup",
+    "ScimGroupMember",
+    "ScimToken",
+    "ScimUser",
     "SignedAuditHead",
     "Subscription",
     "Team",

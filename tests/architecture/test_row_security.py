@@ -10,6 +10,7 @@ from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 # Outside the wall on purpose, each with its reason.
 OUTSIDE = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
+    "tenants_captured_domain": "says by an address which tenant to sign in to",
     "tenants_user": "signing in comes before a tenant is chosen",
     "tenants_plan": "the platform's price list; no tenant's",
     "tenants_price_version": "the platform's price list; no tenant's",

@@ -21,11 +21,11 @@ from tenants.invitations.operations import (
     revoke_invitation,
 )
 from tenants.invitations.queries import InvitationState, find_invitation, page_of_invitations
-from tenants.invitations.token import new_token
 from tenants.members.permissions import Role
 from tenants.members.queries import find_memberships
 from tenants.members.status import set_status
 from tenants.models import AuditEntry, Invitation
+from tenants.tokens import TokenKind, new_token
 from tests.cast import Cast, Company, Person, make_company
 from tests.people import Mailbox, make_colleague, make_stranger, send_invitation
 
@@ -121,7 +121,7 @@ def test_a_token_whose_tenant_was_exchanged_opens_neither(
 ) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    of_globex = new_token(cast.globex.tenant_id).text
+    of_globex = new_token(TokenKind.INVITATION, cast.globex.tenant_id).text
     forged = of_globex[:25] + mailbox.last[25:]  # civ_, then 21 characters of the tenant
 
     with pytest.raises(NotFound):
@@ -244,7 +244,7 @@ def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -
     CONSOLE_URL="https://caret.example",
 )
 def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company) -> None:
-    token = new_token(company.tenant_id)
+    token = new_token(TokenKind.INVITATION, company.tenant_id)
     mail.outbox = []
 
     assert send_mail("x@y.example", token, tenant_name="Acme\r\nBcc: all@y.example")
@@ -261,6 +261,6 @@ def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company
     EMAIL_PORT=1,
 )
 def test_a_mail_server_that_is_gone_is_no_error_of_ours(company: Company) -> None:
-    token = new_token(company.tenant_id)
+    token = new_token(TokenKind.INVITATION, company.tenant_id)
 
     assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")

@@ -30,6 +30,8 @@ EXPECTED = {
     "members.read":     "yes   yes   no   yes   no",
     "members.write":    "yes   yes   no   no    no",
     "members.write_owners": "yes no  no   no    no",
+    "access.read":      "yes   yes   no   yes   no",
+    "access.write":     "yes   no    no   no    no",
     "teams.read":       "yes   yes   yes  yes   no",
     "teams.write":      "yes   yes   no   no    no",
     "audit.read":       "yes   yes   no   yes   no",
@@ -56,10 +58,10 @@ def test_an_auditor_changes_nothing() -> None:
     assert PERMISSIONS[Role.AUDITOR] <= READING
 
 
-def test_an_administrator_may_all_but_make_owners() -> None:
+def test_an_administrator_may_all_but_make_owners_or_decide_who_signs_in_as_one() -> None:
     missing = PERMISSIONS[Role.OWNER] - PERMISSIONS[Role.ADMINISTRATOR]
 
-    assert missing == {Permission.WRITE_OWNERS}
+    assert missing == {Permission.WRITE_OWNERS, Permission.WRITE_ACCESS}
 
 
 @pytest.mark.parametrize("permission", list(Permission))

@@ -1,0 +1,176 @@
+"""Domains, and what an identity provider may tell us by SCIM, over REST.
+
+Each write here decides in the end who signs in as whom, the owner included: owners alone may.
+"""
+
+import uuid
+from datetime import datetime
+
+from django.utils import timezone
+from ninja import Router, Status
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.schema import Answer, Body
+from tenants.domains.dns import txt_records
+from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.domains.queries import DomainView, list_domains
+from tenants.members.permissions import Permission, Role
+from tenants.scim.groups import set_group_role
+from tenants.scim.queries import GroupRole, list_group_roles
+from tenants.scim.tokens import (
+    ScimTokenView,
+    create_scim_token,
+    list_scim_tokens,
+    revoke_scim_token,
+)
+
+domains = Router(tags=["domains"])
+scim = Router(tags=["scim"])
+
+
+class Domain(Answer):
+    id: uuid.UUID
+    name: str
+    txt_record: str  # what a TXT record of the domain must be
+    created_at: datetime
+    verified_at: datetime | None  # null: claimed only
+
+
+class DomainList(Answer):
+    rows: list[Domain]  # by name
+
+
+class ClaimDomain(Body, json_schema_extra={"example": {"name": "example.com"}}):
+    name: str
+
+
+class ScimToken(Answer):
+    id: uuid.UUID
+    name: str
+    created_at: datetime
+    revoked_at: datetime | None  # null: in force
+    last_used_at: datetime | None  # to the minute
+
+
+class ScimTokenList(Answer):
+    rows: list[ScimToken]  # newest first
+
+
+class CreateScimToken(Body, json_schema_extra={"example": {"name": "Entra ID"}}):
+    name: str
+
+
+class CreatedScimToken(Answer):
+    text: str  # shown this once
+    token: ScimToken
+
+
+class ScimGroup(Answer):
+    id: uuid.UUID  # of the team, too
+    name: str
+    role: Role | None  # what it makes of its members; null: it says nothing of that
+
+
+class ScimGroupList(Answer):
+    rows: list[ScimGroup]  # by name
+
+
+class SetGroupRole(Body, json_schema_extra={"example": {"role": "auditor"}}):
+    role: Role | None
+
+
+@domains.get(
+    "",
+    response=DomainList,
+    summary="List domains of e-mail addresses, claimed and verified.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def list_all(request: ApiRequest) -> dict[str, list[DomainView]]:
+    return {"rows": list_domains(actor=actor_of(request))}
+
+
+@domains.post(
+    "",
+    response={201: Domain},
+    summary="Claim a domain; put its TXT record into the DNS, then have it verified.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def claim(request: ApiRequest, asked: ClaimDomain) -> Status[object]:
+    return Status(201, claim_domain(actor=actor_of(request), name=asked.name, now=timezone.now()))
+
+
+@domains.post(
+    "/{domain_id}/verify",
+    response=Domain,
+    summary="Have the DNS asked for a domain's TXT record.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def verify(request: ApiRequest, domain_id: uuid.UUID) -> DomainView:
+    return verify_domain(
+        actor=actor_of(request), domain_id=domain_id, resolve=txt_records, now=timezone.now()
+    )
+
+
+@domains.delete(
+    "/{domain_id}",
+    response={204: None},
+    summary="Give a domain up.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def give_up(request: ApiRequest, domain_id: uuid.UUID) -> Status[None]:
+    give_up_domain(actor=actor_of(request), domain_id=domain_id, now=timezone.now())
+    return Status(204, None)
+
+
+@scim.get(
+    "/tokens",
+    response=ScimTokenList,
+    summary="List the tokens of identity providers.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def list_tokens(request: ApiRequest) -> dict[str, list[ScimTokenView]]:
+    return {"rows": list_scim_tokens(actor=actor_of(request))}
+
+
+@scim.post(
+    "/tokens",
+    response={201: CreatedScimToken},
+    summary="Make a token for an identity provider; its text is in this answer only.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def create_token(request: ApiRequest, asked: CreateScimToken) -> Status[object]:
+    made = create_scim_token(actor=actor_of(request), name=asked.name, now=timezone.now())
+    return Status(201, made)
+
+
+@scim.post(
+    "/tokens/{token_id}/revoke",
+    response=ScimToken,
+    summary="Revoke a token of an identity provider; it opens nothing from then on.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def revoke_token(request: ApiRequest, token_id: uuid.UUID) -> ScimTokenView:
+    return revoke_scim_token(actor=actor_of(request), token_id=token_id, now=timezone.now())
+
+
+@scim.get(
+    "/groups",
+    response=ScimGroupList,
+    summary="List an identity provider's groups, and what they make of their members.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def list_groups(request: ApiRequest) -> dict[str, list[GroupRole]]:
+    return {"rows": list_group_roles(actor=actor_of(request))}
+
+
+@scim.put(
+    "/groups/{group_id}/role",
+    response=SetGroupRole,
+    summary="Say what a group makes of its members: any role but owner, or null for nothing.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def set_role(request: ApiRequest, group_id: uuid.UUID, asked: SetGroupRole) -> dict[str, object]:
+    role = set_group_role(
+        actor=actor_of(request), group_id=group_id, role=asked.role, now=timezone.now()
+    )
+    return {"role": role}

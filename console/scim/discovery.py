@@ -1,0 +1,90 @@
+"""What this service provider says of itself."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from scim2_models import (
+    AuthenticationScheme,
+    Bulk,
+    ChangePassword,
+    Context,
+    ETag,
+    Filter,
+    ListResponse,
+    NotFoundException,
+    Pagination,
+    Patch,
+    Resource,
+    ResourceType,
+    Schema,
+    ScimProvider,
+    ServiceProviderConfig,
+    Sort,
+)
+
+from console.scim.endpoint import answer, answer_json
+from tenants.members.actor import Actor
+from tenants.scim.queries import MAX_RESULTS
+from tenants.scim.resources import POLICY, Group, User
+
+PROVIDER: Final = ScimProvider(
+    models=[User, Group],
+    config=ServiceProviderConfig(
+        patch=Patch(supported=True),
+        bulk=Bulk(supported=False, max_operations=0, max_payload_size=0),
+        filter=Filter(supported=True, max_results=MAX_RESULTS),
+        change_password=ChangePassword(supported=False),
+        sort=Sort(supported=True),
+        etag=ETag(supported=True),
+        pagination=Pagination(cursor=False, index=True, max_page_size=MAX_RESULTS),
+        authentication_schemes=[
+            AuthenticationScheme(
+                type=AuthenticationScheme.Type("oauthbearertoken"),
+                name="Bearer token",
+                description="A token that an owner makes in the console.",
+                primary=True,
+            )
+        ],
+    ),
+    policy=POLICY,
+)
+
+
+def config(request: HttpRequest, actor: Actor) -> HttpResponse:
+    assert PROVIDER.config is not None
+    return answer(PROVIDER.config)
+
+
+def schemas(request: HttpRequest, actor: Actor) -> HttpResponse:
+    return _list(Schema, PROVIDER.schemas)
+
+
+def schema(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
+    return answer(_one(PROVIDER.schemas, "id", name))
+
+
+def resource_types(request: HttpRequest, actor: Actor) -> HttpResponse:
+    return _list(ResourceType, PROVIDER.resource_types)
+
+
+def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
+    return answer(_one(PROVIDER.resource_types, "name", name))
+
+
+def _one(found: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
+    """Raises NotFoundException."""
+    for resource in found:
+        if str(getattr(resource, attribute)).lower() == name.lower():
+            assert isinstance(resource, Resource)
+            return resource
+    raise NotFoundException
+
+
+def _list(model: type[Any], resources: tuple[Any, ...]) -> HttpResponse:
+    response = ListResponse[model](  # type: ignore[valid-type]  # a class in a variable
+        total_results=len(resources),
+        start_index=1,
+        items_per_page=len(resources),
+        resources=list(resources),
+    )
+    return answer_json(response.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))

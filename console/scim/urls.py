@@ -1,0 +1,34 @@
+"""The addresses of SCIM."""
+
+from typing import NoReturn
+
+from django.http import HttpRequest
+from django.urls import path, re_path
+from scim2_models import NotFoundException
+
+from console.scim import discovery
+from console.scim.endpoint import scim_endpoint
+from console.scim.verbs import GROUPS, USERS, collection_view, not_offered, resource_view
+from tenants.members.actor import Actor
+
+
+def nothing(request: HttpRequest, actor: Actor) -> NoReturn:
+    raise NotFoundException
+
+
+_NOTHING = scim_endpoint(get=nothing, post=nothing, put=nothing, patch=nothing, delete=nothing)
+urlpatterns = [
+    path("ServiceProviderConfig", scim_endpoint(get=discovery.config)),
+    path("Schemas", scim_endpoint(get=discovery.schemas)),
+    path("Schemas/<name>", scim_endpoint(get=discovery.schema)),
+    path("ResourceTypes", scim_endpoint(get=discovery.resource_types)),
+    path("ResourceTypes/<name>", scim_endpoint(get=discovery.resource_type)),
+    path("Users", collection_view(USERS)),
+    path("Users/<resource_id>", resource_view(USERS)),
+    path("Groups", collection_view(GROUPS)),
+    path("Groups/<resource_id>", resource_view(GROUPS)),
+    path(".search", scim_endpoint(post=not_offered)),
+    path("Bulk", scim_endpoint(post=not_offered)),
+    path("Me", scim_endpoint(get=not_offered)),
+    re_path("^", _NOTHING),
+]

@@ -1,0 +1,21 @@
+"""What the DNS says of a domain."""
+
+from typing import Final
+
+import dns.exception
+import dns.resolver
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+_LIFETIME_S: Final = 5.0
+
+
+def txt_records(name: str) -> list[str]:
+    """Empty when there are none, or when nobody answers."""
+    try:
+        answer = dns.resolver.resolve(name, "TXT", lifetime=_LIFETIME_S)
+    except (dns.exception.DNSException, OSError) as error:
+        logger.info("domain.not_resolved", domain=name, reason=type(error).__name__)
+        return []
+    return [b"".join(record.strings).decode("ascii", "replace") for record in answer]

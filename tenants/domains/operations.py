@@ -1,0 +1,98 @@
+"""Claims domains, has them verified by the DNS, gives them up."""
+
+import secrets
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from django.db import IntegrityError, transaction
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_change
+from tenants.domains.names import TXT_PREFIX, read_domain
+from tenants.domains.queries import DomainView, find_domain
+from tenants.errors import Conflict
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import CapturedDomain, Domain
+from tenants.scim.accounts import settle_domain
+from tenants.snapshots.publish import tenant_changed
+
+MAX_DOMAINS: Final = 100  # of a tenant
+
+# The TXT records of a name.
+Resolve = Callable[[str], list[str]]
+
+
+def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
+    """A claim gives nothing until it is verified, so others may make the same one. Raises
+    Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_ACCESS)
+    name = read_domain(name)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        held = Domain.objects.filter(tenant_id=actor.tenant_id)
+        if held.filter(name=name).exists():
+            raise Conflict(f"{name} is in your list already.")
+        if held.count() >= MAX_DOMAINS:
+            raise Conflict(f"There are {MAX_DOMAINS} domains already.")
+        row = Domain.objects.create(
+            tenant_id=actor.tenant_id,
+            name=name,
+            challenge=secrets.token_urlsafe(32),
+            created_at=now,
+        )
+        _record(actor, "domain.claimed", name, now)
+    return find_domain(actor=actor, domain_id=row.id)
+
+
+def verify_domain(
+    *, actor: Actor, domain_id: uuid.UUID, resolve: Resolve, now: datetime
+) -> DomainView:
+    """Raises Forbidden, NotFound, and Conflict when the DNS does not say so, or when the domain is
+    another tenant's."""
+    actor.require(Permission.WRITE_ACCESS)
+    found = find_domain(actor=actor, domain_id=domain_id)
+    if found.verified_at is not None:
+        return found
+    # Before the transaction: nothing is locked while the DNS takes its time.
+    if found.txt_record not in resolve(found.name):
+        raise Conflict(
+            f"No TXT record of {found.name} says {TXT_PREFIX}... yet. Records take time to spread."
+        )
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        _capture(actor, found.name)
+        Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
+        _record(actor, "domain.verified", found.name, now)
+        settle_domain(actor=actor, name=found.name, now=now)
+    return find_domain(actor=actor, domain_id=domain_id)
+
+
+def give_up_domain(*, actor: Actor, domain_id: uuid.UUID, now: datetime) -> None:
+    """Its people sign in by their passwords again. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_ACCESS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        found = find_domain(actor=actor, domain_id=domain_id)
+        Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).delete()
+        CapturedDomain.objects.filter(
+            name=found.name, holder_id=uuid.UUID(actor.tenant_id)
+        ).delete()
+        _record(actor, "domain.given_up", found.name, now)
+
+
+def _capture(actor: Actor, name: str) -> None:
+    """Raises Conflict."""
+    try:
+        with transaction.atomic():
+            CapturedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))
+    except IntegrityError as error:
+        raise Conflict(f"{name} was verified for another tenant.") from error
+
+
+def _record(actor: Actor, action: str, name: str, now: datetime) -> None:
+    record_change(
+        actor=actor, action=action, target=f"domain:{name}", change=(None, {"name": name}), now=now
+    )

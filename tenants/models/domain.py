@@ -1,0 +1,48 @@
+"""Domains of e-mail addresses: what a tenant claims, and what was shown to be its own."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import Grants, RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class Domain(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=253)  # lower case, IDNA
+    challenge = models.CharField(max_length=80)  # a TXT record of the domain must hold it
+    created_at = models.DateTimeField()
+    verified_at = models.DateTimeField(null=True)  # None: claimed only
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="domain_name"),
+            RowSecurity(name="domain_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CapturedDomain(models.Model):
+    """Whose a verified domain is: one tenant's at a time, by the primary key."""
+
+    name = models.CharField(primary_key=True, max_length=253)
+    holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        db_table = "tenants_captured_domain"
+        constraints: ClassVar = [
+            Grants(
+                name="captured_domain_grants",
+                reason="says by an address which tenant to sign in to, before one is chosen",
+                privileges=("SELECT", "INSERT", "DELETE"),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

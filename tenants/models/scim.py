@@ -1,0 +1,106 @@
+"""What an identity provider has told us of people and groups by SCIM."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from django.db.models.functions import Lower
+
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.members.permissions import Role
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class ScimToken(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=120)
+    digest = models.BinaryField()  # 32 bytes, see tenants.tokens
+    created_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)  # None: in force
+    last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
+
+    class Meta:
+        db_table = "tenants_scim_token"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "digest"], name="scim_token_digest"),
+            RowSecurity(name="scim_token_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ScimUser(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    # None: no account, as his address is of no domain that was verified for the tenant.
+    user = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    user_name = models.CharField(max_length=254)
+    external_id = models.CharField(max_length=254)  # "": none
+    email = models.CharField(max_length=254)  # lower case; "": none
+    active = models.BooleanField()
+    document = models.JSONField()  # tenants.scim.resources.User without what others say of him
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_scim_user"
+        constraints: ClassVar = [
+            models.UniqueConstraint("tenant", Lower("user_name"), name="scim_user_name"),
+            models.UniqueConstraint(fields=["tenant", "user"], name="scim_user_account"),
+            RowSecurity(name="scim_user_tenant"),
+        ]
+        indexes: ClassVar = [
+            # Readers: the filters that identity providers begin with, and verified domains.
+            models.Index(fields=["tenant", "external_id"], name="scim_user_external"),
+            models.Index(fields=["tenant", "email"], name="scim_user_email"),
+        ]
+
+    def __str__(self) -> str:
+        return self.user_name
+
+
+class ScimGroup(models.Model):
+    """A team that an identity provider keeps; its name is the team's."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "team_id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    team_id = models.UUIDField()  # bound to the team by the migration, goes with it
+    external_id = models.CharField(max_length=254)  # "": none
+    # What its members are to the tenant; "": the group says nothing of that.
+    role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_scim_group"
+        constraints: ClassVar = [RowSecurity(name="scim_group_tenant")]
+
+    def __str__(self) -> str:
+        return str(self.team_id)
+
+
+class ScimGroupMember(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "team_id", "scim_user_id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    team_id = models.UUIDField()  # bound by the migration to the group,
+    scim_user_id = models.UUIDField()  # and to the user; goes with either
+
+    class Meta:
+        db_table = "tenants_scim_group_member"
+        constraints: ClassVar = [
+            RowSecurity(name="scim_group_member_tenant", privileges=("SELECT", "INSERT", "DELETE"))
+        ]
+        indexes: ClassVar = [
+            # Readers: groups of one user, and the foreign key to him.
+            models.Index(fields=["tenant", "scim_user_id"], name="scim_group_member_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scim_user_id} is in {self.team_id}"

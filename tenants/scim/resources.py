@@ -1,0 +1,87 @@
+"""People and groups as SCIM describes them: as much of the standard's schemas as we keep.
+
+What an identity provider sends beyond it (telephone numbers, photographs, passwords) is taken and
+forgotten: what we do not need, we do not hold.
+"""
+
+import hashlib
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+from scim2_models import (
+    URN,
+    ComplexAttribute,
+    GroupMembership,
+    Mutability,
+    Name,
+    Reference,
+    Required,
+    Resource,
+    ScimPolicy,
+    Uniqueness,
+)
+
+# As Entra ID and Okta send it, beside what the standard says.
+POLICY: Final = ScimPolicy(
+    unknown=ScimPolicy.Unknown.ignore,
+    remove_value_as_filter=ScimPolicy.RemoveValue.apply,
+    unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
+)
+
+
+class Email(ComplexAttribute):
+    value: str | None = None
+    type: str | None = Field(None, examples=["work", "home", "other"])
+    primary: bool | None = None
+
+
+class User(Resource[Any]):
+    __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:User")
+
+    user_name: Annotated[str | None, Uniqueness.server, Required.true] = None
+    name: Name | None = None
+    display_name: str | None = None
+    active: bool | None = None
+    emails: list[Email] | None = None
+    groups: Annotated[list[GroupMembership] | None, Mutability.read_only] = None
+
+
+class GroupMember(ComplexAttribute):
+    value: Annotated[str | None, Mutability.immutable] = None
+    ref: Annotated[Reference["User"] | None, Mutability.immutable] = Field(
+        None, serialization_alias="$ref", validation_alias="$ref"
+    )
+    display: Annotated[str | None, Mutability.read_only] = None
+
+
+class Group(Resource[Any]):
+    __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
+
+    display_name: Annotated[str | None, Uniqueness.server, Required.true] = None
+    members: list[GroupMember] | None = None
+
+
+def address_of(user: User) -> str:
+    """His primary address, else the first, else his name if it is one; "" for none. Lower case."""
+    emails = [email for email in user.emails or [] if email.value]
+    primary = next((email for email in emails if email.primary), emails[0] if emails else None)
+    if primary is not None:
+        return (primary.value or "").strip().lower()
+    name = (user.user_name or "").strip().lower()
+    return name if "@" in name else ""
+
+
+def full_name(user: User) -> str:
+    """As a person would be addressed; "" for unknown."""
+    if user.display_name:
+        return user.display_name.strip()
+    name = user.name
+    if name is None:
+        return ""
+    parts = [part for part in (name.given_name, name.family_name) if part]
+    return (name.formatted or " ".join(parts)).strip()
+
+
+def etag_of(document: str) -> str:
+    """Weak: it says that the contents are the same, whatever the order of their members."""
+    return f'W/"{hashlib.sha256(document.encode()).hexdigest()[:16]}"'

@@ -1,0 +1,58 @@
+"""Tokens that are shown before anything is known of their bearer: they name their tenant.
+
+    civ_<base64url of: 16 bytes tenant id, 32 random bytes>
+
+The prefix says what for, and lets secret scanners find it. Only a digest of a token is kept. No
+slow hash: 256 random bits cannot be guessed.
+"""
+
+import binascii
+import hashlib
+import hmac
+import secrets
+import uuid
+from base64 import b64decode, urlsafe_b64encode
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from django.conf import settings
+
+from caret.foundation.crypto import derive_key
+from caret.foundation.ids import TenantId
+
+_TENANT_BYTES, _SECRET_BYTES = 16, 32
+_PEPPER: Final = "token-pepper/1"
+
+
+class TokenKind(StrEnum):
+    INVITATION = "civ_"
+    SCIM = "csc_"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantToken:
+    kind: TokenKind
+    tenant_id: TenantId
+    text: str = field(repr=False)
+
+
+def new_token(kind: TokenKind, tenant_id: TenantId) -> TenantToken:
+    data = uuid.UUID(tenant_id).bytes + secrets.token_bytes(_SECRET_BYTES)
+    return TenantToken(kind, tenant_id, kind + urlsafe_b64encode(data).decode())
+
+
+def parse_token(kind: TokenKind, text: str) -> TenantToken | None:
+    """None for what is no token of this kind."""
+    try:
+        data = b64decode(text.removeprefix(kind).encode("ascii"), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    if not text.startswith(kind) or len(data) != _TENANT_BYTES + _SECRET_BYTES:
+        return None
+    return TenantToken(kind, TenantId(str(uuid.UUID(bytes=data[:_TENANT_BYTES]))), text)
+
+
+def token_digest(token: TenantToken) -> bytes:
+    pepper = derive_key(settings.ROOT_SECRET, _PEPPER)
+    return hmac.digest(pepper, token.text.encode(), hashlib.sha256)

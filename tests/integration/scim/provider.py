@@ -1,0 +1,50 @@
+"""An identity provider, as far as it speaks SCIM to us."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.test import Client
+
+from tests.cast import Company
+from tests.people import make_scim_token
+
+PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+USER = "urn:ietf:params:scim:schemas:core:2.0:User"
+GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    text: str  # of its token
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> Any:
+        return Client().generic(
+            method,
+            f"/scim/v2/{path}",
+            "" if body is None else json.dumps(body),
+            content_type="application/scim+json",
+            headers={"Authorization": f"Bearer {self.text}", **headers},
+        )
+
+    def make(self, email: str, **more: object) -> Any:
+        body = {"schemas": [USER], "userName": email, "active": True, **more}
+        response = self.ask("POST", "Users", body)
+        assert response.status_code == 201, response.content
+        return response.json()
+
+    def make_group(self, name: str, *user_ids: str) -> Any:
+        members = [{"value": user_id} for user_id in user_ids]
+        body = {"schemas": [GROUP], "displayName": name, "members": members}
+        response = self.ask("POST", "Groups", body)
+        assert response.status_code == 201, response.content
+        return response.json()
+
+    def patch(self, path: str, *operations: object, **headers: str) -> Any:
+        return self.ask(
+            "PATCH", path, {"schemas": [PATCH], "Operations": list(operations)}, **headers
+        )
+
+
+def provider_of(company: Company) -> Provider:
+    return Provider(make_scim_token(company)[1])

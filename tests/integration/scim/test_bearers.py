@@ -1,0 +1,59 @@
+"""Tokens of identity providers, and bodies that make no sense."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from tenants.members.permissions import Role
+from tenants.members.status import set_status
+from tenants.scim.tokens import list_scim_tokens, revoke_scim_token
+from tests.cast import Company, make_company
+from tests.integration.scim.provider import Provider, provider_of
+from tests.people import make_scim_token
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def provider(company: Company) -> Provider:
+    return provider_of(company)
+
+
+def test_a_revoked_token_opens_nothing(company: Company) -> None:
+    token_id, text = make_scim_token(company)
+    before = Provider(text).ask("GET", "Users").status_code
+    token = next(row for row in list_scim_tokens(actor=company.platform) if str(row.id) == token_id)
+
+    revoke_scim_token(actor=company.platform, token_id=token.id, now=timezone.now())
+
+    assert (before, Provider(text).ask("GET", "Users").status_code) == (200, 401)
+
+
+@pytest.mark.parametrize("text", ["", "csc_", "nonsense", "csc_" + "A" * 64])
+def test_what_is_no_token_opens_nothing(text: str) -> None:
+    response = Provider(text).ask("GET", "Users")
+
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_a_suspended_tenants_token_opens_nothing(company: Company, provider: Provider) -> None:
+    set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+
+    assert provider.ask("GET", "Users").status_code == 401
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"userName": 7}', '{"userName": "a\\u0000b"}'])
+def test_bad_bodies_are_refused_as_such(provider: Provider, body: str) -> None:
+    response = Client().post(
+        "/scim/v2/Users",
+        body,
+        content_type="application/scim+json",
+        headers={"Authorization": f"Bearer {provider.text}"},
+    )
+
+    assert response.status_code == 400

@@ -1,0 +1,27 @@
+"""What scim2-tester finds, run against the application in this process."""
+
+import pytest
+from django.core.wsgi import get_wsgi_application
+from scim2_client.engines.wsgi import WSGISCIMClient
+from scim2_tester import Status, check_server
+
+from tests.cast import make_company
+from tests.people import make_scim_token
+
+
+def test_the_conformance_suite_finds_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    from console.api import rate_limit
+
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 100_000)  # the suite is in a hurry
+    _, text = make_scim_token(make_company("initech", {}))
+    client = WSGISCIMClient(
+        get_wsgi_application(),
+        base_url="http://localhost/scim/v2",
+        headers={"Authorization": f"Bearer {text}"},
+    )
+
+    results = check_server(client)
+
+    wrong = [result for result in results if result.status not in (Status.SUCCESS, Status.SKIPPED)]
+    assert [f"{result.title}: {result.reason}" for result in wrong] == []
+    assert sum(result.status is Status.SUCCESS for result in results) >= 40

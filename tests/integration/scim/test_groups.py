@@ -1,0 +1,207 @@
+"""Groups by SCIM: teams, and what they make of their members."""
+
+import secrets
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from tenants.errors import Forbidden, NotFound
+from tenants.members.permissions import Role
+from tenants.members.queries import list_members, page_of_members
+from tenants.scim.groups import set_group_role
+from tenants.teams.operations import put_into_team
+from tenants.teams.queries import page_of_teams
+from tests.cast import Cast, Company, make_company
+from tests.integration.scim.provider import GROUP, Provider, provider_of
+from tests.people import make_colleague, make_domain, make_team
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def provider(company: Company) -> Provider:
+    return provider_of(company)
+
+
+@pytest.fixture
+def people(company: Company, provider: Provider) -> dict[str, str]:
+    """SCIM ids by address."""
+    domain = f"{secrets.token_hex(4)}.example"
+    make_domain(company, domain, verified=True)
+    return {email: provider.make(email)["id"] for email in (f"ada@{domain}", f"bob@{domain}")}
+
+
+def team_of(company: Company, team_id: str) -> set[str]:
+    page = page_of_members(actor=company.platform, limit=100, cursor=None, team_id=UUID(team_id))
+    return {row.email for row in page.rows}
+
+
+def roles(company: Company) -> dict[str, Role]:
+    return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
+
+
+def make(company: Company, group_id: str, role: Role | None) -> None:
+    set_group_role(actor=company.platform, group_id=UUID(group_id), role=role, now=timezone.now())
+
+
+def test_a_group_is_a_team(company: Company, provider: Provider, people: dict[str, str]) -> None:
+    group = provider.make_group("Platform", *people.values())
+
+    teams = page_of_teams(actor=company.platform, limit=10, cursor=None).rows
+    assert [(str(team.id), team.name) for team in teams] == [(group["id"], "Platform")]
+    assert team_of(company, group["id"]) == set(people)
+
+
+def test_what_identity_providers_send_when_members_come_and_go(
+    company: Company, provider: Provider, people: dict[str, str]
+) -> None:
+    (ada, ada_id), (bob, bob_id) = people.items()
+    group_id = provider.make_group("Platform")["id"]
+    path = f"Groups/{group_id}"
+
+    provider.patch(path, {"op": "Add", "path": "members", "value": [{"value": ada_id}]})
+    provider.patch(path, {"op": "add", "path": "members", "value": [{"value": bob_id}]})
+    both = team_of(company, group_id)
+    entra = {"op": "Remove", "path": "members", "value": [{"value": ada_id}]}
+    provider.patch(path, entra)
+    without_ada = team_of(company, group_id)
+    provider.patch(path, {"op": "remove", "path": f'members[value eq "{bob_id}"]'})
+
+    assert (both, without_ada, team_of(company, group_id)) == ({ada, bob}, {bob}, set())
+
+
+def test_a_member_who_is_not_there_is_refused(provider: Provider) -> None:
+    body = {"schemas": [GROUP], "displayName": "x", "members": [{"value": "nonsense"}]}
+
+    assert provider.ask("POST", "Groups", body).status_code == 400
+
+
+def test_a_user_knows_his_groups(provider: Provider, people: dict[str, str]) -> None:
+    ada_id = next(iter(people.values()))
+    group = provider.make_group("Platform", ada_id)
+
+    user = provider.ask("GET", f"Users/{ada_id}").json()
+
+    assert [(found["value"], found["display"]) for found in user["groups"]] == [
+        (group["id"], "Platform")
+    ]
+
+
+def test_a_name_that_another_team_has_is_a_conflict(provider: Provider) -> None:
+    provider.make_group("Platform")
+
+    again = provider.ask("POST", "Groups", {"schemas": [GROUP], "displayName": "platform"})
+
+    assert (again.status_code, again.json()["scimType"]) == (409, "uniqueness")
+
+
+def test_a_mapped_group_gives_its_members_their_role(
+    company: Company, provider: Provider, people: dict[str, str]
+) -> None:
+    (ada, ada_id), (bob, _) = people.items()
+    group = provider.make_group("Auditors", ada_id)
+
+    make(company, group["id"], Role.AUDITOR)
+
+    assert (roles(company)[ada], roles(company)[bob]) == (Role.AUDITOR, Role.DEVELOPER)
+
+
+def test_who_leaves_it_is_a_developer_again(
+    company: Company, provider: Provider, people: dict[str, str]
+) -> None:
+    ada, ada_id = next(iter(people.items()))
+    group = provider.make_group("Administrators", ada_id)
+    make(company, group["id"], Role.ADMINISTRATOR)
+
+    provider.patch(
+        f"Groups/{group['id']}", {"op": "remove", "path": f'members[value eq "{ada_id}"]'}
+    )
+
+    assert roles(company)[ada] is Role.DEVELOPER
+
+
+@pytest.mark.parametrize("how", ["deleted", "unmapped"])
+def test_a_role_does_not_outlive_the_group_that_gave_it(
+    company: Company, provider: Provider, people: dict[str, str], how: str
+) -> None:
+    ada, ada_id = next(iter(people.items()))
+    group = provider.make_group("Administrators", ada_id)
+    make(company, group["id"], Role.ADMINISTRATOR)
+
+    if how == "deleted":
+        provider.ask("DELETE", f"Groups/{group['id']}")
+    else:
+        make(company, group["id"], None)
+
+    assert roles(company)[ada] is Role.DEVELOPER
+
+
+def test_no_group_makes_owners_and_none_unmakes_them(company: Company, provider: Provider) -> None:
+    owner = company.people[Role.OWNER]
+    make_domain(company, owner.email.partition("@")[2], verified=True)
+    owner_id = provider.make(owner.email)["id"]
+    group = provider.make_group("Auditors", owner_id)
+
+    with pytest.raises(Forbidden):
+        make(company, group["id"], Role.OWNER)
+    make(company, group["id"], Role.AUDITOR)
+
+    assert roles(company)[owner.email] is Role.OWNER
+
+
+def test_an_administrator_maps_no_groups(company: Company, provider: Provider) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+    group = provider.make_group("Auditors")
+
+    with pytest.raises(Forbidden):
+        set_group_role(
+            actor=alice.actor,
+            group_id=UUID(group["id"]),
+            role=Role.ADMINISTRATOR,
+            now=timezone.now(),
+        )
+
+
+def test_who_people_put_into_a_team_of_their_own_stays_in_it(
+    company: Company, provider: Provider, people: dict[str, str]
+) -> None:
+    ada, ada_id = next(iter(people.items()))
+    team_id = make_team(company)
+    user = next(row for row in list_members(tenant_id=company.tenant_id) if row.email == ada)
+    put_into_team(
+        actor=company.platform,
+        team_id=UUID(team_id),
+        user_id=user.user_id,
+        now=timezone.now(),
+    )
+
+    provider.make_group("Platform", ada_id)
+
+    assert team_of(company, team_id) == {ada}
+
+
+def test_the_neighbours_token_finds_no_group_of_ours(
+    company: Company, provider: Provider, people: dict[str, str], cast: Cast
+) -> None:
+    group = provider.make_group("Platform", *people.values())
+    other = provider_of(cast.globex)
+    foreign = {
+        "schemas": [GROUP],
+        "displayName": secrets.token_hex(4),
+        "members": [{"value": next(iter(people.values()))}],
+    }
+
+    assert other.ask("GET", f"Groups/{group['id']}").status_code == 404
+    assert other.ask("DELETE", f"Groups/{group['id']}").status_code == 404
+    assert other.ask("POST", "Groups", foreign).status_code == 400
+    with pytest.raises(NotFound):
+        set_group_role(
+            actor=cast.globex.platform,
+            group_id=UUID(group["id"]),
+            role=Role.AUDITOR,
+            now=timezone.now(),
+        )

@@ -1,0 +1,375 @@
+"""People by SCIM: who becomes a member, who ends as one, and what the neighbour's token sees."""
+
+import secrets
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.domains.operations import give_up_domain
+from tenants.keys.queries import KeyState, find_key
+from tenants.members.permissions import Role
+from tenants.members.queries import find_memberships, find_user, list_members
+from tenants.models import AuditEntry, ScimUser, User
+from tests.cast import Cast, Company, Person, make_company, make_key
+from tests.integration.scim.provider import USER, Provider, provider_of
+from tests.people import make_colleague, make_domain
+
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def domain(company: Company) -> str:
+    name = f"{secrets.token_hex(4)}.example"
+    make_domain(company, name, verified=True)
+    return name
+
+
+@pytest.fixture
+def provider(company: Company) -> Provider:
+    return provider_of(company)
+
+
+def members(company: Company) -> dict[str, Role]:
+    return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
+
+
+def test_who_is_provisioned_becomes_a_developer(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    provider.make(f"Ada@{domain}", displayName="Ada Lovelace")
+
+    assert members(company)[f"ada@{domain}"] is Role.DEVELOPER
+    assert User.objects.get(email=f"ada@{domain}").name == "Ada Lovelace"
+    assert not User.objects.get(email=f"ada@{domain}").has_usable_password()
+
+
+def test_an_address_of_an_unverified_domain_is_a_record_and_no_member(
+    company: Company, provider: Provider
+) -> None:
+    email = f"ada@{secrets.token_hex(4)}.example"
+
+    provider.make(email)
+
+    assert email not in members(company)
+    assert find_user(email=email) is None
+
+
+def test_somebody_elses_person_is_neither_taken_over_nor_told_of(
+    company: Company, cast: Cast, provider: Provider
+) -> None:
+    gus = cast.globex.developer
+
+    taken = provider.ask("POST", "Users", {"schemas": [USER], "userName": gus.email})
+    unknown = provider.ask("POST", "Users", {"schemas": [USER], "userName": "x" + gus.email})
+
+    assert taken.status_code == unknown.status_code == 201
+    assert taken.json().keys() == unknown.json().keys()
+    assert [row.slug for row in find_memberships(user_id=gus.user_id)] == [cast.globex.slug]
+
+
+def test_verifying_the_domain_lets_those_in_who_were_told_of_before(
+    company: Company, provider: Provider
+) -> None:
+    name = f"{secrets.token_hex(4)}.example"
+    provider.make(f"ada@{name}")
+
+    make_domain(company, name, verified=True)
+
+    assert f"ada@{name}" in members(company)
+
+
+def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
+    made = provider.make(email)
+    user_id = find_user(email=email)
+    assert user_id is not None
+    return made["id"], Person(user_id, email, company.platform)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        # Entra ID, Okta, and what the standard says.
+        {"op": "Replace", "path": "active", "value": "False"},
+        {"op": "replace", "value": {"active": False}},
+        {"op": "replace", "path": "active", "value": False},
+    ],
+)
+def test_deactivation_ends_the_membership_and_the_keys(
+    company: Company, domain: str, provider: Provider, operation: object
+) -> None:
+    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    key = make_key(company, ada).key
+
+    response = provider.patch(f"Users/{scim_id}", operation)
+
+    assert response.json()["active"] is False
+    assert ada.email not in members(company)
+    found = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
+    assert found.state is KeyState.REVOKED
+
+
+def test_a_session_shows_nothing_once_its_user_is_deactivated(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    browser = Client()
+    browser.force_login(
+        User.objects.get(id=ada.user_id), backend="django.contrib.auth.backends.ModelBackend"
+    )
+    before = browser.get("/api/v1/tenant").status_code
+
+    provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
+
+    assert (before, browser.get("/api/v1/tenant").status_code) in {(200, 401), (200, 403)}
+
+
+def test_who_is_activated_again_is_a_member_again(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
+
+    provider.patch(f"Users/{scim_id}", {"op": "Replace", "path": "active", "value": "True"})
+
+    assert members(company)[ada.email] is Role.DEVELOPER
+
+
+def test_deleting_ends_the_membership_and_the_record(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+
+    response = provider.ask("DELETE", f"Users/{scim_id}")
+
+    assert response.status_code == 204
+    assert ada.email not in members(company)
+    assert provider.ask("GET", f"Users/{scim_id}").status_code == 404
+
+
+def test_the_last_owner_cannot_be_deactivated(company: Company, provider: Provider) -> None:
+    owner = company.people[Role.OWNER]
+    make_domain(company, owner.email.partition("@")[2], verified=True)
+    scim_id = provider.make(owner.email)["id"]
+
+    response = provider.patch(
+        f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False}
+    )
+
+    assert response.status_code == 409
+    assert members(company)[owner.email] is Role.OWNER
+    assert provider.ask("GET", f"Users/{scim_id}").json()["active"] is True
+
+
+def test_a_member_who_is_told_of_keeps_his_role(company: Company, provider: Provider) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+    make_domain(company, f"{company.slug}.example", verified=True)
+
+    provider.make(alice.email)
+
+    assert members(company)[alice.email] is Role.ADMINISTRATOR
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ('userName eq "ADA@{d}"', 1),
+        ('userName eq "ada@{d}"', 1),
+        ('externalId eq "ext-1"', 1),
+        ('externalId eq "ext-2"', 0),
+        ('userName sw "ada" and active eq true', 1),
+        ('emails[type eq "work"].value eq "ada@{d}"', 1),
+        ('id eq "nonsense"', 0),
+    ],
+)
+def test_the_filters_that_identity_providers_use(
+    domain: str, provider: Provider, query: str, number: int
+) -> None:
+    provider.make(
+        f"ada@{domain}",
+        externalId="ext-1",
+        emails=[{"value": f"ada@{domain}", "type": "work", "primary": True}],
+    )
+    provider.make(f"bob@{domain}")
+
+    found = provider.ask("GET", f"Users?filter={query.replace('{d}', domain)}".replace(" ", "%20"))
+
+    assert found.status_code == 200, found.content
+    assert found.json()["totalResults"] == number
+
+
+def test_a_filter_that_makes_no_sense_is_refused(provider: Provider) -> None:
+    response = provider.ask("GET", "Users?filter=userName%20is%20ada")
+
+    assert response.status_code == 400
+    assert response.json()["scimType"] == "invalidFilter"
+
+
+def test_pages_of_users(domain: str, provider: Provider) -> None:
+    for name in ("a", "b", "c"):
+        provider.make(f"{name}@{domain}")
+
+    page = provider.ask("GET", "Users?startIndex=2&count=1").json()
+
+    assert (page["totalResults"], page["startIndex"], page["itemsPerPage"]) == (3, 2, 1)
+    assert page["Resources"][0]["userName"] == f"b@{domain}"
+
+
+def test_a_name_is_one_users(domain: str, provider: Provider) -> None:
+    provider.make(f"ada@{domain}")
+
+    again = provider.ask("POST", "Users", {"schemas": [USER], "userName": f"ADA@{domain}"})
+
+    assert (again.status_code, again.json()["scimType"]) == (409, "uniqueness")
+
+
+def test_two_users_of_one_address_are_refused(domain: str, provider: Provider) -> None:
+    provider.make(f"ada@{domain}")
+    body = {"schemas": [USER], "userName": "ada", "emails": [{"value": f"ada@{domain}"}]}
+
+    assert provider.ask("POST", "Users", body).status_code == 409
+
+
+def test_what_entra_sends_when_a_name_changes(domain: str, provider: Provider) -> None:
+    scim_id = provider.make(f"ada@{domain}")["id"]
+
+    response = provider.patch(
+        f"Users/{scim_id}",
+        {"op": "Add", "path": "name.givenName", "value": "Ada"},
+        {"op": "Replace", "path": 'emails[type eq "work"].value', "value": f"ada@{domain}"},
+        {
+            "op": "Add",
+            "path": "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department",
+            "value": "R&D",
+        },
+    )
+
+    assert response.status_code == 200, response.content
+    assert response.json()["name"] == {"givenName": "Ada"}
+    assert response.json()["emails"][0]["value"] == f"ada@{domain}"
+
+
+def test_what_we_do_not_need_is_not_kept(company: Company, domain: str, provider: Provider) -> None:
+    planted = secrets.token_hex(8)
+    provider.make(
+        f"ada@{domain}", password=planted, phoneNumbers=[{"value": planted}], nickName=planted
+    )
+
+    with tenant(company.tenant_id):
+        assert planted not in str(vars(ScimUser.objects.get()))
+        assert not any(planted in str(vars(entry)) for entry in AuditEntry.objects.all())
+
+
+def test_an_address_moves_within_verified_domains_only(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+
+    moved = provider.patch(
+        f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": f"ada.l@{domain}"}
+    )
+    stolen = provider.patch(
+        f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": "ceo@victim.example"}
+    )
+
+    assert (moved.status_code, stolen.status_code) == (200, 400)
+    assert User.objects.get(id=ada.user_id).email == f"ada.l@{domain}"
+
+
+def test_an_address_that_another_person_has_is_not_taken(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id, _ = provisioned(provider, company, f"ada@{domain}")
+    other = User.objects.create(email=f"bob@{domain}", name="", created_at=timezone.now())
+
+    response = provider.patch(
+        f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": other.email}
+    )
+
+    assert response.status_code == 409
+
+
+def test_a_change_on_an_old_version_is_refused(domain: str, provider: Provider) -> None:
+    made = provider.make(f"ada@{domain}")
+    path, old = f"Users/{made['id']}", made["meta"]["version"]
+    rename = {"op": "replace", "path": "displayName", "value": "Ada"}
+    first = provider.patch(path, rename, **{"If-Match": old})
+
+    second = provider.patch(path, rename | {"value": "Eve"}, **{"If-Match": old})
+
+    assert (first.status_code, second.status_code) == (200, 412)
+    assert provider.ask("GET", path).json()["displayName"] == "Ada"
+
+
+def test_who_holds_the_version_is_sent_nothing(domain: str, provider: Provider) -> None:
+    made = provider.make(f"ada@{domain}")
+
+    response = provider.ask(
+        "GET", f"Users/{made['id']}", **{"If-None-Match": made["meta"]["version"]}
+    )
+
+    assert (response.status_code, response.content) == (304, b"")
+
+
+def test_each_change_is_in_the_trail_by_the_tokens_name(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id = provider.make(f"ada@{domain}")["id"]
+    provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
+
+    with tenant(company.tenant_id):
+        entries = AuditEntry.objects.filter(target=f"scim_user:{scim_id}").order_by("sequence")
+        told = [(entry.action, entry.actor_key.partition(":")[0]) for entry in entries]
+    assert told == [("scim_user.created", "scim"), ("scim_user.changed", "scim")]
+
+
+def test_a_change_that_changes_nothing_is_none(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    scim_id = provider.make(f"ada@{domain}")["id"]
+
+    provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": True})
+
+    with tenant(company.tenant_id):
+        assert AuditEntry.objects.filter(target=f"scim_user:{scim_id}").count() == 1
+
+
+def test_another_tenants_token_sees_nothing(
+    company: Company, domain: str, provider: Provider, cast: Cast
+) -> None:
+    made = provider.make(f"ada@{domain}")
+    other = provider_of(cast.globex)
+    path = f"Users/{made['id']}"
+
+    answers = [
+        other.ask("GET", path),
+        other.ask("PUT", path, {"schemas": [USER], "userName": "x"}),
+        other.patch(path, {"op": "replace", "path": "active", "value": False}),
+        other.ask("DELETE", path),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404] * 4
+    listed = other.ask("GET", f"Users?filter=userName%20eq%20%22ada@{domain}%22")
+    assert listed.json()["totalResults"] == 0
+    assert provider.ask("GET", path).json()["active"] is True
+
+
+def test_who_was_let_in_stays_when_the_domain_is_given_up(
+    company: Company, provider: Provider
+) -> None:
+    name = f"{secrets.token_hex(4)}.example"
+    domain_id = make_domain(company, name, verified=True)
+    _, ada = provisioned(provider, company, f"ada@{name}")
+
+    give_up_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
+
+    assert ada.email in members(company)
+    assert UserId(ada.user_id) == find_user(email=ada.email)

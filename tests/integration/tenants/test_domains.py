@@ -1,0 +1,121 @@
+"""Domains: claimed by anybody, verified for one."""
+
+import secrets
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.domains.queries import find_domain, holder_of, list_domains
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.members.permissions import Role
+from tests.cast import Cast, Company, make_company
+from tests.people import make_colleague, make_domain
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def name() -> str:
+    return f"{secrets.token_hex(4)}.example"
+
+
+def test_a_claim_alone_captures_nothing(company: Company, name: str) -> None:
+    make_domain(company, name)
+
+    assert holder_of(f"ada@{name}") is None
+
+
+def test_a_verified_domain_is_its_tenants(company: Company, name: str) -> None:
+    make_domain(company, name, verified=True)
+
+    assert holder_of(f"Ada@{name.upper()}") == company.tenant_id
+    assert holder_of(f"ada@sub.{name}") is None
+
+
+def test_without_its_record_it_is_not_verified(company: Company, name: str) -> None:
+    domain_id = make_domain(company, name)
+
+    with pytest.raises(Conflict, match="TXT"):
+        verify_domain(
+            actor=company.platform,
+            domain_id=UUID(domain_id),
+            resolve=lambda _: ["caret-domain-verification=other", "v=spf1 -all"],
+            now=timezone.now(),
+        )
+
+    assert holder_of(f"ada@{name}") is None
+
+
+def test_each_claim_has_a_record_of_its_own(company: Company, cast: Cast, name: str) -> None:
+    ours = find_domain(actor=company.platform, domain_id=UUID(make_domain(company, name)))
+    theirs = find_domain(actor=cast.globex.platform, domain_id=UUID(make_domain(cast.globex, name)))
+
+    with pytest.raises(Conflict):
+        verify_domain(
+            actor=cast.globex.platform,
+            domain_id=theirs.id,
+            resolve=lambda _: [ours.txt_record],
+            now=timezone.now(),
+        )
+
+
+def test_a_domain_is_verified_for_one_tenant(company: Company, cast: Cast, name: str) -> None:
+    make_domain(company, name, verified=True)
+
+    with pytest.raises(Conflict, match="another tenant"):
+        make_domain(cast.globex, name, verified=True)
+
+    assert holder_of(f"ada@{name}") == company.tenant_id
+
+
+def test_what_was_given_up_may_be_anothers(company: Company, cast: Cast, name: str) -> None:
+    domain_id = make_domain(company, name, verified=True)
+
+    give_up_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
+    make_domain(cast.globex, name, verified=True)
+
+    assert holder_of(f"ada@{name}") == cast.globex.tenant_id
+
+
+def test_giving_up_a_claim_takes_nothing_from_the_holder(
+    company: Company, cast: Cast, name: str
+) -> None:
+    make_domain(company, name, verified=True)
+    claim = make_domain(cast.globex, name)
+
+    give_up_domain(actor=cast.globex.platform, domain_id=UUID(claim), now=timezone.now())
+
+    assert holder_of(f"ada@{name}") == company.tenant_id
+
+
+@pytest.mark.parametrize(
+    "text", ["", "com", "gmail.com", "GMail.com.", "a b.example", "x..y", "-a.example", "a" * 300]
+)
+def test_what_is_nobodys_own_domain_is_refused(company: Company, text: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        claim_domain(actor=company.platform, name=text, now=timezone.now())
+
+    assert caught.value.field == "name"
+
+
+def test_an_administrator_claims_none(company: Company, name: str) -> None:
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+
+    with pytest.raises(Forbidden, match=r"access\.write"):
+        claim_domain(actor=alice.actor, name=name, now=timezone.now())
+
+
+def test_the_neighbour_finds_no_domain_of_ours(company: Company, cast: Cast, name: str) -> None:
+    domain_id = UUID(make_domain(company, name))
+
+    with pytest.raises(NotFound):
+        find_domain(actor=cast.globex.platform, domain_id=domain_id)
+    with pytest.raises(NotFound):
+        give_up_domain(actor=cast.globex.platform, domain_id=domain_id, now=timezone.now())
+
+    assert name not in {row.name for row in list_domains(actor=cast.globex.platform)}

@@ -1,0 +1,50 @@
+"""Tokens that name their tenant."""
+
+import uuid
+
+import pytest
+
+from caret.foundation.ids import TenantId
+from tenants.tokens import TokenKind, new_token, parse_token, token_digest
+
+TENANT = TenantId(str(uuid.uuid4()))
+OTHER = TenantId(str(uuid.uuid4()))
+
+
+@pytest.mark.parametrize("kind", list(TokenKind))
+def test_a_token_names_its_tenant(kind: TokenKind) -> None:
+    token = new_token(kind, TENANT)
+
+    assert parse_token(kind, token.text) == token
+    assert token.tenant_id == TENANT
+
+
+def test_no_two_tokens_are_alike() -> None:
+    assert new_token(TokenKind.SCIM, TENANT).text != new_token(TokenKind.SCIM, TENANT).text
+
+
+def test_a_token_is_not_in_its_representation() -> None:
+    token = new_token(TokenKind.SCIM, TENANT)
+
+    assert token.text[8:] not in repr(token)
+
+
+@pytest.mark.parametrize("text", ["", "civ_", "civ_AAAA", "civ_é", "civ_" + "A" * 65, "A" * 64])
+def test_what_is_no_token_is_none(text: str) -> None:
+    assert parse_token(TokenKind.INVITATION, text) is None
+
+
+def test_a_token_of_one_kind_is_none_of_another() -> None:
+    token = new_token(TokenKind.INVITATION, TENANT)
+
+    assert parse_token(TokenKind.SCIM, token.text) is None
+    assert parse_token(TokenKind.SCIM, "csc_" + token.text[4:]) != token
+
+
+def test_the_same_secret_named_for_another_tenant_has_another_digest() -> None:
+    token = new_token(TokenKind.SCIM, TENANT)
+    forged = new_token(TokenKind.SCIM, OTHER).text[:25] + token.text[25:]
+    other = parse_token(TokenKind.SCIM, forged)
+    assert other is not None
+
+    assert token_digest(other) != token_digest(token)
