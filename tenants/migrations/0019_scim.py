@@ -47,7 +47,7 @@ def bind(table: str, name: str, columns: str, target: str) -> migrations.RunSQL:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0013_people"),
+        ("tenants", "0018_key_scopes"),
     ]
 
     operations = [
