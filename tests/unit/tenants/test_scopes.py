@@ -38,6 +38,8 @@ EXPECTED = {
 }
 # What no key can do: what is one's own (a key is nobody), and what makes people.
 FOR_PEOPLE = {
+    "access.read",
+    "access.write",
     "keys.read_own",
     "usage.read_own",
     "quality.read_own",
