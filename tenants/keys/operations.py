@@ -1,7 +1,7 @@
 """Makes, rotates and revokes API keys. A key's text exists once, in the answer to who made it."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -150,8 +150,12 @@ def note_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     latest: dict[uuid.UUID, datetime] = {}
     for key_id, used_at in uses:
         latest[key_id] = max(used_at, latest.get(key_id, used_at))
+    # Most were used within the minute: one look spares a statement for each of them.
+    noted = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
     # In the keys' order, so that two workers cannot wait for each other.
     for key_id, used_at in sorted(latest.items()):
+        if not _is_stale(noted, key_id, used_at):
+            continue
         stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
 
@@ -165,6 +169,16 @@ def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: date
         reason=reason,
         now=now,
     )
+
+
+def _is_stale(
+    noted: Mapping[uuid.UUID, datetime | None], key_id: uuid.UUID, used_at: datetime
+) -> bool:
+    """Of a key that there is; another tenant's, or none, is not in `noted`."""
+    if key_id not in noted:
+        return False
+    last = noted[key_id]
+    return last is None or last < used_at - LAST_USED_PRECISION
 
 
 def _check_rotation(actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime) -> None:

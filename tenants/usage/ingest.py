@@ -21,11 +21,12 @@ from tenants.keys.operations import note_use
 from tenants.metrics.marks import hours_of, mark
 from tenants.models import Outcome, Tenant, Typed, UsageRecord
 from tenants.usage.feed import next_batch
+from tenants.usage.insert import insert_new
 from tenants.usage.rows import Row, Unfit, decode_entry, decode_row
 from tenants.usage.stream import Entry, Rejected, UsageStream
 
 # A run ends after so many batches, so that a task ends; the next one goes on within a second.
-MAX_BATCHES: Final = 200
+MAX_BATCHES: Final = 50
 
 logger = structlog.get_logger(__name__)
 
@@ -132,10 +133,8 @@ def _insert_rows(tenant_id: TenantId, rows: list[Row]) -> None:
         batch = next_batch(tenant_id)
         for row in usage:
             row.batch = batch
-    UsageRecord.objects.bulk_create(usage, ignore_conflicts=True)
-    outcomes = [row for row in rows if isinstance(row, Outcome)]
-    Outcome.objects.bulk_create(outcomes, ignore_conflicts=True)
-    typed = [row for row in rows if isinstance(row, Typed)]
-    Typed.objects.bulk_create(typed, ignore_conflicts=True)
+    insert_new(UsageRecord, usage)
+    insert_new(Outcome, [row for row in rows if isinstance(row, Outcome)])
+    insert_new(Typed, [row for row in rows if isinstance(row, Typed)])
     mark(tenant_id, hours_of(rows))
     note_use({(row.key_id, row.occurred_at) for row in usage})

@@ -17,7 +17,8 @@ from caret.foundation.clock import from_unix_ms
 REJECTED_STREAM: Final = "caret:usage:rejected"
 MAX_REJECTED: Final = 1_000  # entries; the oldest go first
 _MAX_REJECTED_BYTES: Final = 64 * 1024  # of one
-BATCH_ENTRIES: Final = 64
+# A gateway's entry holds one record: half a megabyte, some 100 ms of work.
+BATCH_ENTRIES: Final = 512
 # Longer than any batch takes: who is silent for so long is dead. A slow one does no harm, as rows
 # are keyed by their record.
 CLAIM_AFTER_MS: Final = 30_000

@@ -30,7 +30,7 @@ from tenants.keyvalue import connect
 from tenants.models import ApiKey, Outcome, Typed, UsageRecord
 from tenants.tasks import ingest_usage
 from tenants.usage.ingest import drain
-from tenants.usage.stream import MAX_REJECTED, REJECTED_STREAM, UsageStream
+from tenants.usage.stream import BATCH_ENTRIES, MAX_REJECTED, REJECTED_STREAM, UsageStream
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 
 
@@ -336,15 +336,15 @@ def test_two_workers_at_once_lose_and_double_nothing(company: Company, stream: U
 
 
 def test_a_bounded_run_leaves_the_rest_for_the_next(company: Company, stream: UsageStream) -> None:
-    for _ in range(130):
+    for _ in range(BATCH_ENTRIES + 3):
         send(completion(company))
 
     drain(stream, max_batches=1)
     left = connect().xlen(USAGE_STREAM)
     drain(stream)
 
-    assert left == 130 - 64
-    assert len(request_ids(company)) == 130
+    assert left == 3
+    assert len(request_ids(company)) == BATCH_ENTRIES + 3
 
 
 def test_the_task_ingests(company: Company, stream: UsageStream) -> None:

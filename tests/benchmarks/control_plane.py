@@ -1,0 +1,94 @@
+"""A control plane of a benchmark's own: Postgres, Valkey, its tables, some tenants; and, on demand,
+the worker with its beat."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from caret.embedded.mark import environment_with
+from caret.embedded.part import Part, await_ready
+from caret.embedded.postgres import EmbeddedPostgres
+from caret.embedded.programs import beat_part, manage, run_to_end, worker_part
+from caret.embedded.valkey import EmbeddedValkey
+from tests.benchmarks.figures import say
+from tests.benchmarks.installation import Home, own_home, started
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    home: Home
+    postgres: Part
+    valkey: Part
+
+    @property
+    def redis_url(self) -> str:
+        return self.home.paths.redis_url.read_text().strip()
+
+    @contextmanager
+    def of_tenant(self, tenant_id: str) -> Iterator[psycopg.Connection]:
+        """As the application's role, within the tenant's wall."""
+        address = self.home.paths.app_database_url.read_text().strip()
+        with psycopg.connect(address) as connection:
+            connection.execute("SELECT set_config('caret.tenant', %s, true)", [tenant_id])
+            yield connection
+
+    @contextmanager
+    def as_owner(self) -> Iterator[psycopg.Connection]:
+        address = self.home.paths.owner_database_url.read_text().strip()
+        with psycopg.connect(address) as connection:
+            yield connection
+
+    def make_tenants(self, count: int) -> list[str]:
+        names = [f"tenant-{number}" for number in range(count)]
+        with self.as_owner() as connection:
+            return [_make_tenant(connection, name) for name in names]
+
+    def manage(self, *arguments: str) -> str:
+        log = self.home.paths.logs / "manage.log"
+        return run_to_end(
+            arguments[0], manage(*arguments), log_file=log, environment=self.home.environment
+        )
+
+    @contextmanager
+    def worker(self) -> Iterator[Part]:
+        paths, environment = self.home.paths, self.home.environment
+        worker = worker_part(paths=paths, environment=environment)
+        beat = beat_part(paths=paths, environment=environment)
+        with started(worker), started(beat):
+            yield worker
+
+
+@contextmanager
+def control_plane() -> Iterator[ControlPlane]:
+    with own_home() as home:
+        marked = environment_with(home.mark)
+        postgres = EmbeddedPostgres(home.paths, mark=marked)
+        valkey = EmbeddedValkey(home.paths, mark=marked)
+        with started(postgres), started(valkey):
+            plane = ControlPlane(home, postgres, valkey)
+            say("Tables are made")
+            plane.manage("migrate", "--database", "owner")
+            plane.manage("create_partitions")
+            yield plane
+
+
+def kill_and_start(part: Part) -> None:
+    """As by `kill -9`: no goodbye, and whoever is asked for is there again when this returns."""
+    part.child.kill()
+    part.launch()
+    await_ready(part)
+
+
+def _make_tenant(connection: psycopg.Connection, name: str) -> str:
+    tenant_id = str(uuid.uuid4())
+    columns: Sequence[str] = ("id", "slug", "name", "status", "region", "created_at")
+    connection.execute(
+        f"INSERT INTO tenants_tenant ({', '.join(columns)}, cache_epoch, snapshot_version,"  # noqa: S608
+        " published_version, min_group_users) VALUES (%s, %s, %s, 'active', 'local', now(), 0, 1,"
+        " 0, 5)",
+        [tenant_id, name, name],
+    )
+    return tenant_id

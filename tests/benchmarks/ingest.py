@@ -1,0 +1,210 @@
+"""Ingest: usage records from the Redis stream to the table, through the real worker.
+
+    throughput   a stream that holds so many records already, one an entry as gateways send them, of
+                 four tenants; the clock runs from the first row to the last.
+    faults       records at a steady rate through a gateway's own journal; meanwhile worker, Redis
+                 and Postgres are killed (-9), one after the other, and started again. What was
+                 sent must be what is stored, record by record, each once.
+
+    python -m tests.benchmarks.ingest [--records 60000] [--rate 1500] [--seconds 60]
+
+A smoke test: `--records 2000 --rate 200 --seconds 12`.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import cycle, islice
+from threading import Thread
+from typing import Final
+
+import redis
+from redis.asyncio import Redis
+
+from caret.contracts.policy import Mode, Tier
+from caret.contracts.usage import (
+    USAGE_FIELD,
+    USAGE_STREAM,
+    CompletionRecord,
+    Finish,
+    encode_records,
+)
+from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
+from inference.recording.journal import FileJournal
+from inference.recording.redis_shipment import RedisShipment
+from tests.benchmarks.control_plane import ControlPlane, control_plane, kill_and_start
+from tests.benchmarks.figures import Report, say
+
+MIN_RATE: Final = 3_000.0
+_NUM_TENANTS: Final = 4
+_NUM_USERS: Final = 50  # of each tenant
+_LOOK_EVERY_S: Final = 0.2
+_TICKS: Final = 20  # a second
+_PATIENCE_S: Final = 180.0  # a dead worker's entries are claimed after 30 s
+Sent = dict[str, set[str]]  # request ids, by tenant
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ingest")
+    parser.add_argument("--records", type=int, default=60_000)
+    parser.add_argument("--rate", type=int, default=1_500, help="a second, under faults")
+    parser.add_argument("--seconds", type=int, default=60, help="of load under faults")
+    options = parser.parse_args(arguments)
+    report = Report("ingest")
+    with control_plane() as plane:
+        tenants = plane.make_tenants(_NUM_TENANTS)
+        _measure_rate(plane, report, _filled(plane, tenants, options.records))
+        sent = _under_faults(plane, tenants, options)
+        _compare(plane, report, sent)
+    return report.exit_status
+
+
+def _filled(plane: ControlPlane, tenants: Sequence[str], count: int) -> Sent:
+    say(f"The stream is filled with {count} records")
+    sent: Sent = {tenant: set() for tenant in tenants}
+    with redis.Redis.from_url(plane.redis_url) as connection:
+        pipeline = connection.pipeline(transaction=False)
+        for number, tenant in enumerate(islice(cycle(tenants), count)):
+            record = _record(tenant, number)
+            sent[tenant].add(record.request_id)
+            pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
+            if number % 1_000 == 0:
+                pipeline.execute()
+        pipeline.execute()
+    return sent
+
+
+def _measure_rate(plane: ControlPlane, report: Report, sent: Sent) -> None:
+    count = sum(map(len, sent.values()))
+    with plane.worker():
+        _wait(lambda: _num_stored(plane, sent) > 0)
+        began_s, before = time.perf_counter(), _num_stored(plane, sent)
+        _wait(lambda: _num_stored(plane, sent) >= count)
+        took_s = time.perf_counter() - began_s
+    rate = (count - before) / took_s
+    passed, target = rate >= MIN_RATE, f"at least {MIN_RATE:g}"
+    report.judged("rate", rate, "records/s", passed=passed, target=target, records=count)
+
+
+def _under_faults(plane: ControlPlane, tenants: Sequence[str], options: argparse.Namespace) -> Sent:
+    sent: Sent = {tenant: set() for tenant in tenants}
+    # The load has the other thread: what this one starts would end with any other (pdeathsig).
+    load = Thread(target=lambda: asyncio.run(_gateway(plane, sent, options)))
+    with plane.worker() as worker:
+        load.start()
+        for part in (worker, plane.valkey, plane.postgres):
+            time.sleep(options.seconds / 5)
+            say(f"{part.name} is killed")
+            kill_and_start(part)
+        load.join()
+        count = sum(map(len, sent.values()))
+        say(f"{count} records were sent")
+        with suppress(TimeoutError):  # what is missing then is told by the comparison
+            _wait(lambda: _num_stored(plane, sent) >= count)
+    return sent
+
+
+async def _gateway(plane: ControlPlane, sent: Sent, options: argparse.Namespace) -> None:
+    """What a gateway does with its records."""
+    journal = FileJournal(plane.home.paths.home / "journal")
+    async with Redis.from_url(plane.redis_url, socket_timeout=2.0) as connection:
+        shipment = RedisShipment(connection)
+        shipping = asyncio.create_task(journal.run(shipment))
+        await _load(journal, sent, options)
+        shipping.cancel()
+        with suppress(asyncio.CancelledError):
+            await shipping
+        await journal.close(shipment)
+
+
+async def _load(journal: FileJournal, sent: Sent, options: argparse.Namespace) -> None:
+    """At a steady rate; after the event loop was held up, what is due is made up for."""
+    tenants, number = cycle(sent), 0
+    began_s = time.perf_counter()
+    while (elapsed_s := time.perf_counter() - began_s) < options.seconds:
+        while number < elapsed_s * options.rate:
+            record = _record(next(tenants), number)
+            journal.append(record)
+            sent[record.tenant_id].add(record.request_id)
+            number += 1
+        await asyncio.sleep(1 / _TICKS)
+
+
+def _compare(plane: ControlPlane, report: Report, sent: Sent) -> None:
+    missing = doubled = 0
+    for tenant, ids in sent.items():
+        with plane.of_tenant(tenant) as connection:
+            rows = connection.execute(
+                "SELECT request_id FROM tenants_usage_record WHERE request_id >= %s", [min(ids)]
+            ).fetchall()
+        found = [str(request_id) for (request_id,) in rows]
+        missing += len(ids - set(found))
+        doubled += len(found) - len(set(found))
+    count = sum(map(len, sent.values()))
+    for name, value in (("missing", missing), ("doubled", doubled)):
+        report.judged(name, value, "records", passed=value == 0, target="none", sent=count)
+
+
+def _num_stored(plane: ControlPlane, sent: Sent) -> int:
+    """Of `sent`, by the lowest and highest id: they are in the order of time."""
+    total = 0
+    for tenant, ids in sent.items():
+        if not ids:
+            continue
+        with plane.of_tenant(tenant) as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM tenants_usage_record WHERE request_id BETWEEN %s AND %s",
+                [min(ids), max(ids)],
+            ).fetchone()
+            total += row[0] if row else 0
+    return total
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    """Raises TimeoutError."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline_s:
+            raise TimeoutError
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _record(tenant: str, number: int) -> CompletionRecord:
+    user = f"0199aaaa-0000-7000-8000-{number % _NUM_USERS:012x}"
+    return CompletionRecord(
+        request_id=new_request_id(),
+        tenant_id=TenantId(tenant),
+        user_id=UserId(user),
+        key_id=KeyId(user),
+        occurred_at_ms=time.time_ns() // 1_000_000,
+        protocol="stream",
+        mode=Mode.INLINE,
+        language="python",
+        tier=Tier.FAST,
+        pool="fast",
+        replica="10.0.0.1:8000",
+        finish=Finish.STOP,
+        error_code="",
+        prompt_tokens=1_900,
+        cached_tokens=1_880,
+        generated_tokens=12,
+        assembled_ms=2.4,
+        first_token_ms=43.0,
+        engine_ms=40.0,
+        total_ms=120.0,
+        authenticated_ms=0.2,
+        admitted_ms=0.4,
+        routed_ms=2.5,
+        num_at_replica=1,
+        editor="vscode",
+        model="qwen",
+        num_chars=40,
+        num_lines=1,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
