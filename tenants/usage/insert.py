@@ -25,9 +25,9 @@ def insert_new(model: type[Model], rows: Sequence[Model]) -> None:
 @cache
 def _statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
     """The statement, and the rows' attributes in the order of its parameters."""
-    fields = [field for field in model._meta.local_concrete_fields if field.column]
+    fields = [field for field in model._meta.local_concrete_fields if field.column is not None]
     quote = connection.ops.quote_name
-    columns = ", ".join(quote(field.column) for field in fields)
+    columns = ", ".join(quote(str(field.column)) for field in fields)
     # rel_db_type: of a foreign key its target's, of a field that grows by itself a plain number.
     arrays = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
     table = quote(model._meta.db_table)

@@ -53,12 +53,27 @@ class ControlPlane:
         )
 
     @contextmanager
-    def worker(self) -> Iterator[Part]:
+    def worker(self) -> Iterator["Workers"]:
         paths, environment = self.home.paths, self.home.environment
         worker = worker_part(paths=paths, environment=environment)
         beat = beat_part(paths=paths, environment=environment)
         with started(worker), started(beat):
-            yield worker
+            yield Workers(worker, beat)
+
+
+@dataclass(slots=True)
+class Workers:
+    worker: Part
+    beat: Part
+    num_revived: int = 0
+
+    def revive(self) -> None:
+        """Starts again who has ended, as the supervisor of an installation does: Celery 5.7 ends
+        when it loses its broker in the middle of a read."""
+        for part in (self.worker, self.beat):
+            if not part.child.is_alive:
+                self.num_revived += 1
+                part.launch()
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from caret.contracts.usage import (
 from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
 from inference.recording.journal import FileJournal
 from inference.recording.redis_shipment import RedisShipment
-from tests.benchmarks.control_plane import ControlPlane, control_plane, kill_and_start
+from tests.benchmarks.control_plane import ControlPlane, Workers, control_plane, kill_and_start
 from tests.benchmarks.figures import Report, say
 
 MIN_RATE: Final = 3_000.0
@@ -93,18 +93,27 @@ def _under_faults(plane: ControlPlane, tenants: Sequence[str], options: argparse
     sent: Sent = {tenant: set() for tenant in tenants}
     # The load has the other thread: what this one starts would end with any other (pdeathsig).
     load = Thread(target=lambda: asyncio.run(_gateway(plane, sent, options)))
-    with plane.worker() as worker:
+    with plane.worker() as workers:
         load.start()
-        for part in (worker, plane.valkey, plane.postgres):
-            time.sleep(options.seconds / 5)
+        for part in (workers.worker, plane.valkey, plane.postgres):
+            _pass(options.seconds / 5, workers)
             say(f"{part.name} is killed")
             kill_and_start(part)
-        load.join()
+        while load.is_alive():
+            _pass(_LOOK_EVERY_S, workers)
         count = sum(map(len, sent.values()))
         say(f"{count} records were sent")
         with suppress(TimeoutError):  # what is missing then is told by the comparison
-            _wait(lambda: _num_stored(plane, sent) >= count)
+            _wait(lambda: _num_stored(plane, sent) >= count, meanwhile=workers.revive)
+        say(f"{workers.num_revived} processes were started again")
     return sent
+
+
+def _pass(seconds: float, workers: Workers) -> None:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        workers.revive()
+        time.sleep(_LOOK_EVERY_S)
 
 
 async def _gateway(plane: ControlPlane, sent: Sent, options: argparse.Namespace) -> None:
@@ -163,10 +172,11 @@ def _num_stored(plane: ControlPlane, sent: Sent) -> int:
     return total
 
 
-def _wait(condition: Callable[[], bool]) -> None:
+def _wait(condition: Callable[[], bool], *, meanwhile: Callable[[], None] = lambda: None) -> None:
     """Raises TimeoutError."""
     deadline_s = time.monotonic() + _PATIENCE_S
     while not condition():
+        meanwhile()
         if time.monotonic() > deadline_s:
             raise TimeoutError
         time.sleep(_LOOK_EVERY_S)

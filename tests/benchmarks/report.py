@@ -1,0 +1,208 @@
+"""Reports: a month of usage of 20 tenants, asked as the console and the API ask, and exported.
+
+The rows are made in Postgres, as the application's role within each tenant's wall, spread over a
+month; then all of it is rolled up. Asked in turn by one client:
+
+    month      a month's usage report of one tenant, by each group, from the roll-ups
+    dashboard  what the console's pages ask: the last day's figures, the month by day, by language,
+               quality
+    export     one tenant's month as CSV and as NDJSON, by `manage.py export_usage`; memory is the
+               process's largest
+
+    python -m tests.benchmarks.report [--rows 5000000] [--tenants 20] [--asks 200]
+
+A smoke test: `--rows 40000 --tenants 4 --asks 20`.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Final
+
+import django
+
+from caret.embedded.paths import REPOSITORY
+from caret.embedded.programs import manage
+from tests.benchmarks.control_plane import ControlPlane, control_plane
+from tests.benchmarks.figures import Report, percentile, say, spread
+
+# The running month, whose partition there is; what of it is to come is made up, too.
+START: Final = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+END: Final = (START + timedelta(days=31)).replace(day=1)
+NOW: Final = END - timedelta(minutes=5)
+MAX_REPORT_S: Final = 2.0
+MAX_DASHBOARD_MS: Final = 100.0
+MAX_EXPORT_MB: Final = 200.0
+_NUM_USERS: Final = 200  # of each tenant
+_KB_IN_MB: Final = 1024
+
+# A request's id carries its time, as a gateway makes it.
+_ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
+    || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
+_RECORDS_SQL: Final = f"""
+INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
+    mode, language, tier, pool, replica, finish, error_code, prompt_tokens, cached_tokens,
+    generated_tokens, assembled_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
+    cut_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_parsed)
+SELECT %(tenant)s, at, {_ID_SQL}, ('00000000-0000-4000-8000-' || lpad(to_hex(who), 12, '0'))::uuid,
+    ('00000000-0000-4000-9000-' || lpad(to_hex(who), 12, '0'))::uuid, 'stream', 'inline',
+    (array['python', 'typescript', 'go', 'java', 'rust'])[1 + (who + number / 7 %% 2) %% 5],
+    'fast', 'fast', '10.0.0.1:8000',
+    (array['stop', 'stop', 'stop', 'length', 'cancelled', 'superseded'])[1 + number %% 6], '',
+    1900, 1880, 12, 2.4, 43, 40, 120, 'automatic', (array['', 'b'])[1 + who %% 2], '', 4, 0,
+    (array['vscode', 'jetbrains', 'neovim'])[1 + who %% 3], 'qwen', 40, 1, true
+FROM (
+    SELECT number, number %% %(users)s AS who,
+        %(start)s::timestamptz + (%(end)s::timestamptz - %(start)s) * (number / %(rows)s::float)
+            AS at
+    FROM generate_series(0, %(rows)s - 1) number
+) made
+"""  # noqa: S608
+_OUTCOMES_SQL: Final = """
+INSERT INTO tenants_outcome (tenant_id, occurred_at, outcome_id, request_id, user_id, event, chars,
+    after_ms, lines)
+SELECT tenant_id, occurred_at + interval '2 seconds', gen_random_uuid(), request_id, user_id,
+    CASE WHEN random() < 0.3 THEN 'accepted' ELSE 'rejected' END, 40, 1000, 1
+FROM tenants_usage_record
+WHERE tenant_id = %(tenant)s AND finish = 'stop' AND random() < 0.5
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.report")
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--tenants", type=int, default=20)
+    parser.add_argument("--asks", type=int, default=200, help="of the dashboard")
+    options = parser.parse_args(arguments)
+    report = Report("report")
+    with control_plane() as plane:
+        _become_part_of(plane)
+        tenants = plane.make_tenants(options.tenants)
+        _fill(plane, tenants, options.rows // options.tenants)
+        _roll_up(report, tenants, options.rows)
+        _measure_month(report, tenants, options.rows)
+        _measure_dashboard(report, tenants, options.asks)
+        for kind in ("csv", "ndjson"):
+            _measure_export(plane, report, kind, options.rows // options.tenants)
+    return report.exit_status
+
+
+def _become_part_of(plane: ControlPlane) -> None:
+    """From here on Django's settings are those of the benchmark's home."""
+    os.environ |= plane.home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
+    django.setup()
+
+
+def _fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
+    for number, tenant in enumerate(tenants):
+        say(f"Tenant {number + 1} of {len(tenants)} gets {rows} rows")
+        values = {"tenant": tenant, "rows": rows, "users": _NUM_USERS, "start": START, "end": END}
+        with plane.of_tenant(tenant) as connection:
+            connection.execute(_RECORDS_SQL, values)
+            connection.execute(_OUTCOMES_SQL, values)
+    with plane.as_owner() as connection:
+        connection.autocommit = True
+        connection.execute("VACUUM ANALYZE tenants_usage_record, tenants_outcome")
+
+
+def _roll_up(report: Report, tenants: Sequence[str], rows: int) -> None:
+    from caret.foundation.ids import TenantId
+    from tenants.metrics.roll_up import mark_again, roll_up
+
+    say("All of it is rolled up")
+    began_s = time.perf_counter()
+    for tenant in tenants:
+        mark_again(tenant_id=TenantId(tenant), start=START, end=END)
+        roll_up(tenant_id=TenantId(tenant), arrived_until=END)
+    took_s = time.perf_counter() - began_s
+    report.figure("roll_up", rows / took_s, "records/s", rows=rows, seconds=round(took_s, 1))
+
+
+def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
+    from tenants.metrics.reports import GroupBy, Kind
+
+    for group_by in (None, *GroupBy):
+        took_s = max(_timed(_asking(tenant, Kind.USAGE, group_by)) for tenant in islice(tenants, 5))
+        name = f"month.{group_by or 'total'}"
+        report.target(name, took_s, "s", at_most=MAX_REPORT_S, rows=rows, tenants=len(tenants))
+
+
+def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> None:
+    from tenants.metrics.reports import GroupBy, Kind
+    from tenants.usage.queries import recent_usage
+
+    def recent(tenant: str) -> Callable[[], object]:
+        return lambda: recent_usage(actor=_actor(tenant), now=NOW)
+
+    kinds: dict[str, Callable[[str], Callable[[], object]]] = {
+        "recent": recent,
+        "by_day": lambda tenant: _asking(tenant, Kind.USAGE, GroupBy.DAY),
+        "by_language": lambda tenant: _asking(tenant, Kind.USAGE, GroupBy.LANGUAGE),
+        "quality": lambda tenant: _asking(tenant, Kind.QUALITY, None),
+    }
+    for name, make in kinds.items():
+        times = [_timed(make(tenant)) * 1000 for tenant in islice(cycle(tenants), asks)]
+        p95 = percentile(times, 95)
+        report.target(f"dashboard.{name}.p95", p95, "ms", at_most=MAX_DASHBOARD_MS, **spread(times))
+
+
+def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
+    from tenants.metrics.reports import Asked, GroupBy, Kind, report
+
+    assert isinstance(kind, Kind)
+    assert group_by is None or isinstance(group_by, GroupBy)
+    asked = Asked(START.date(), END.date(), group_by)
+    return lambda: report(actor=_actor(tenant), kind=kind, asked=asked)
+
+
+def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet
+    from caret.foundation.ids import TenantId
+    from tenants.members.actor import platform_actor
+
+    return platform_actor(TenantId(tenant))
+
+
+def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -> None:
+    out = Path(plane.home.paths.home / f"export.{kind}")
+    command = manage(
+        *("export_usage", "tenant-0", "--from", str(START.date()), "--to", str(END.date())),
+        *("--format", kind, "--out", str(out)),
+    )
+    began_s = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, env=plane.home.environment, stdout=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    took_s = time.perf_counter() - began_s
+    if status:
+        raise SystemExit(f"The export as {kind} has failed.")
+    about = {"rows": rows, "seconds": round(took_s, 1), "file_mb": out.stat().st_size // 10**6}
+    report.target(
+        f"export.{kind}.memory", used.ru_maxrss / _KB_IN_MB, "MB", at_most=MAX_EXPORT_MB, **about
+    )
+    num_lines, whole = _num_lines(out), rows + (kind == "csv")  # its header
+    report.judged(
+        f"export.{kind}.rows", num_lines, "lines", passed=num_lines == whole, target=f"{whole}"
+    )
+    out.unlink()
+
+
+def _num_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def _timed(do: Callable[[], object]) -> float:
+    began_s = time.perf_counter()
+    do()
+    return time.perf_counter() - began_s
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
