@@ -77,10 +77,12 @@ def roll_up_usage() -> None:
     roll_up.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))
 
 
+@shared_task  # type: ignore[untyped-decorator]
 def deliver_budget_alerts() -> None:
     deliver.deliver_all(now=timezone.now())
 
 
+@shared_task  # type: ignore[untyped-decorator]
 def end_leaked_keys() -> None:
     leaks.end_leaked_keys(connect(), now=timezone.now())
 
