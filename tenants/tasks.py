@@ -22,6 +22,7 @@ from tenants.metrics import roll_up
 from tenants.retrieval import erasure, serve
 from tenants.retrieval.embed import EmbeddingEngine
 from tenants.retrieval.streams import RetrievalStreams
+from tenants.siem import push
 from tenants.signing_keys import signing_keys
 from tenants.snapshots import publish
 from tenants.usage import ingest, stream
@@ -90,3 +91,8 @@ def end_leaked_keys() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def revoke_idle_keys() -> None:
     idle.revoke_all_idle_keys(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def push_audit() -> None:
+    push.push_due(clock=timezone.now)

@@ -19,6 +19,7 @@ from console.api import (
     plans,
     policy,
     reports,
+    sinks,
     teams,
     usage,
 )
@@ -45,6 +46,7 @@ def _build() -> Api:
     api.add_decorator(repeatable, mode="view")
     for prefix, router in (
         ("audit", audit.router),
+        ("audit/sinks", sinks.router),
         ("consent", consent.router),
         ("budgets", budgets.router),
         ("domains", access.domains),

@@ -37,6 +37,7 @@ app.conf.task_routes = {
     "tenants.tasks.sign_audit_heads": {"queue": "audit"},
     "tenants.tasks.roll_up_usage": {"queue": "metrics"},
     "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
+    "tenants.tasks.push_audit": {"queue": "audit"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -99,6 +100,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.roll_up_usage",
         "schedule": 60.0,
         "options": {"expires": 60.0},
+    },
+    "push-audit": {
+        "task": "tenants.tasks.push_audit",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
     },
 }
 

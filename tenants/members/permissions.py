@@ -34,6 +34,7 @@ class Permission(StrEnum):
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
     READ_AUDIT = "audit.read"
+    PUSH_AUDIT = "audit.push"  # to a SIEM
     OWN_CONSENT = "consent.own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"

@@ -8,6 +8,7 @@ reason (Postgres checks them past row security); Django cannot write those, migr
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
+from tenants.models.audit_sink import AuditSink
 from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
 from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.domain import CapturedDomain, Domain
@@ -32,6 +33,7 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "AuditHead",
+    "AuditSink",
     "BillingState",
     "Budget",
     "BudgetAlert",

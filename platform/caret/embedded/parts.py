@@ -54,8 +54,8 @@ def make_parts(settings: UpSettings, *, mark: str) -> Parts:
         worker=worker_part(
             paths=paths,
             environment=environment,
-            # An embedding may take seconds: usage must not wait for it.
-            concurrency=2 if settings.has_retrieval else 1,
+            # An embedding or a tenant's webhook may take seconds: usage must not wait for it.
+            concurrency=2,
         ),
         beat=beat_part(paths=paths, environment=environment),
     )

@@ -1,6 +1,7 @@
 """Reads the process's environment once, and refuses nonsense by the setting's name."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 
@@ -32,6 +33,14 @@ def env_int(name: str, default: int, *, low: int, high: int) -> int:
 def env_list(name: str, default: str = "") -> list[str]:
     """Comma-separated values, blanks dropped."""
     return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
+
+
+def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Comma-separated networks, such as 10.20.0.0/16; none by default."""
+    try:
+        return [ip_network(text) for text in env_list(name)]
+    except ValueError as error:
+        raise BadSetting(f"{name}: {error}; write networks such as 10.20.0.0/16.") from None
 
 
 def env_optional_secret(name: str, *, default_file: Path) -> str | None:

@@ -14,6 +14,7 @@ from caret.foundation.environment import (
     env_bool,
     env_int,
     env_list,
+    env_networks,
     env_optional_secret,
     env_secret,
     env_text,
@@ -148,6 +149,10 @@ EMBEDDINGS_URL = env_text(
     "CARET_EMBEDDINGS_URL", f"http://127.0.0.1:{env_text('CARET_EMBEDDINGS_PORT', '8404')}"
 )
 EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
+
+# Networks of the operator's own to which tenants may have audit entries pushed, without encryption
+# too. Else only public addresses are connected to, encrypted.
+SINK_NETWORKS = env_networks("CARET_SINK_NETWORKS")
 
 CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True

@@ -16,6 +16,7 @@ from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
 from tests.fakes.billing import ensure_customer, make_users_budget
+from tests.fakes.sinks import make_sink
 from tests.integration.console.conftest import SignIn
 from tests.people import (
     make_colleague,
@@ -68,6 +69,11 @@ PAYERS = (*MANAGERS, Role.BILLING)
 READERS = (*MANAGERS, Role.AUDITOR, Role.DEVELOPER)
 EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "audit"): only_for(*MANAGERS, Role.AUDITOR),
+    ("GET", "audit/sinks"): only_for(*MANAGERS, Role.AUDITOR),
+    ("POST", "audit/sinks"): only_for(*MANAGERS, status=CREATED),
+    ("POST", "audit/sinks/{sink_id}/test"): only_for(*MANAGERS),
+    ("POST", "audit/sinks/{sink_id}/replay"): only_for(*MANAGERS),
+    ("DELETE", "audit/sinks/{sink_id}"): only_for(*MANAGERS, status=NO_CONTENT),
     ("GET", "keys"): only_for(*READERS),
     ("POST", "keys"): only_for(*MANAGERS, status=CREATED),
     ("GET", "keys/idle"): only_for(*READERS),
@@ -123,6 +129,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "scim/tokens"): {"name": "Entra ID"},
     ("PUT", "scim/groups/{group_id}/role"): {"role": "auditor"},
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
+    ("POST", "audit/sinks/{sink_id}/replay"): {"from_sequence": 1},
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
     ("PUT", "consent"): {"telemetry": False},
     ("PUT", "reports/settings"): {"min_users": 5, "reason": "test"},
@@ -140,6 +147,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{token_id}": lambda company: make_scim_token(company)[0],
     "{group_id}": lambda company: make_scim_group(company),
     "{invitation_id}": lambda company: make_invitation(company),
+    "{sink_id}": lambda company: make_sink(company),
 }
 QUERIES = {("DELETE", "budgets/{budget_id}"): "?version=1"}
 NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
@@ -161,6 +169,8 @@ def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
         ensure_customer(company)
         user_id = make_colleague(company).user_id
         body = {"scope": "user", "user_id": user_id, "limit_micros": 1_000_000}
+    if (endpoint.method, endpoint.path) == ("POST", "audit/sinks"):
+        body = {"name": secrets.token_hex(4), "address": "https://siem.invalid/hook"}
     return client.generic(
         endpoint.method, address, json.dumps(body) if body else "", content_type="application/json"
     )

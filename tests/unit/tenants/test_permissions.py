@@ -35,6 +35,7 @@ EXPECTED = {
     "teams.read":       "yes   yes   yes  yes   no",
     "teams.write":      "yes   yes   no   no    no",
     "audit.read":       "yes   yes   no   yes   no",
+    "audit.push":       "yes   yes   no   no    no",
     "consent.own":      "yes   yes   no   no    yes",
     "consent.read":     "yes   yes   no   yes   no",
     "billing.read":     "yes   yes   yes  yes   no",

@@ -40,6 +40,7 @@ EXPECTED = {
 FOR_PEOPLE = {
     "access.read",
     "access.write",
+    "audit.push",  # who holds the key could have the whole trail sent to himself, unseen
     "keys.read_own",
     "usage.read_own",
     "quality.read_own",

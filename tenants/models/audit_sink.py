@@ -1,0 +1,38 @@
+"""Where a tenant has its audit entries pushed to, and how far that has come."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class AuditSink(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=12)  # tenants.siem.address.SinkKind
+    name = models.CharField(max_length=120)
+    # Scheme, host and port: paths of webhooks are often secrets.
+    origin = models.CharField(max_length=300)
+    sealed = models.BinaryField()  # tenants.siem.vault: the whole address and the secret
+    created_at = models.DateTimeField()
+    delivered_sequence = models.PositiveBigIntegerField()  # the cursor: up to here it has all
+    delivered_at = models.DateTimeField(null=True)  # None: nothing yet
+    failed_since = models.DateTimeField(null=True)  # None: the last attempt went well
+    last_error = models.CharField(max_length=200)  # our own words; "": the last went well
+    num_failures = models.PositiveIntegerField(default=0)  # since it last went well
+    next_attempt_at = models.DateTimeField(null=True)  # None: at once
+    # A worker has it until then, as long as it has this very moment here; None: nobody.
+    claimed_until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="audit_sink_name"),
+            RowSecurity(name="audit_sink_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,201 @@
+"""Delivers to each sink what it has not got yet, in the order of the chain, at least once.
+
+A worker claims a sink, delivers from its cursor on, and moves the cursor behind what was delivered:
+all by conditional updates, so that two workers never deliver to one sink, and one that was killed
+lets go by itself. What was delivered and not noted is delivered again, under the same id.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from django.db.models import F, Value
+from django.db.models.functions import Coalesce
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.queries import find_head
+from tenants.errors import Invalid
+from tenants.members.queries import list_tenants
+from tenants.models import AuditEntry, AuditSink
+from tenants.siem.delivery import Destination, NotDelivered
+from tenants.siem.messages import Message, message_of
+from tenants.siem.operations import NOT_OPENED
+from tenants.siem.retry import is_due, rest_after, wait_after
+from tenants.siem.syslog import send_syslog
+from tenants.siem.vault import NotOpened, open_sink
+from tenants.siem.webhook import webhook_sender
+
+MAX_MESSAGES: Final = 200  # of one visit: held in memory
+_MAX_AT_ONCE: Final = 32  # sinks that are delivered to at the same time
+_VISIT_S: Final = 5.0  # a webhook gets no further message after that
+_RUN_S: Final = 20.0  # no further batch after that: the next run finds who was not reached
+# Longer than a visit with its last message takes; a worker that was killed lets go after it.
+_CLAIM: Final = timedelta(seconds=60)
+
+Clock = Callable[[], datetime]
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A sink that is ours for a moment, and what it is to get."""
+
+    tenant_id: TenantId
+    sink: AuditSink
+    claimed_until: datetime
+    messages: list[Message]
+    destination: Destination | None  # None: its address cannot be opened
+    error: str  # why; "": it can
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    delivered: int | None  # the sequence of the last; None: nothing was
+    error: str  # "": it went well
+    took: timedelta
+
+
+def push_due(*, clock: Clock) -> int:
+    """How many entries were delivered, all sinks together."""
+    num_delivered = 0
+    over_at_s = monotonic() + _RUN_S
+    visits = (visit for each in list_tenants().values() for visit in _claim_due(each, clock()))
+    for batch in _batches(visits):
+        results = asyncio.run(_deliver_all(batch, clock))
+        for visit, result in zip(batch, results, strict=True):
+            _note(visit, result, clock())
+            num_delivered += _count(visit, result)
+        if monotonic() >= over_at_s:
+            break
+    return num_delivered
+
+
+def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
+    with tenant(tenant_id):
+        last = find_head(tenant_id=tenant_id).sequence
+        due = AuditSink.objects.filter(
+            is_due(now), tenant_id=tenant_id, delivered_sequence__lt=last
+        )
+        visits = [_claim(tenant_id, sink, now) for sink in due.order_by("id")]
+    yield from (visit for visit in visits if visit is not None)
+
+
+def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
+    """None: another worker was faster."""
+    until = now + _CLAIM
+    rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
+    if not rows.update(claimed_until=until):
+        return None
+    sink.refresh_from_db()
+    entries = AuditEntry.objects.filter(
+        tenant_id=tenant_id, sequence__gt=sink.delivered_sequence
+    ).order_by("sequence")[:MAX_MESSAGES]
+    try:
+        destination, error = open_sink(tenant_id, sink), ""
+    except NotOpened:
+        destination, error = None, NOT_OPENED
+    except Invalid as refusal:
+        destination, error = None, refusal.message
+    messages = [message_of(entry) for entry in entries]
+    return Visit(tenant_id, sink, until, messages, destination, error)
+
+
+def _batches(visits: Iterator[Visit]) -> Iterator[list[Visit]]:
+    batch: list[Visit] = []
+    for visit in visits:
+        batch.append(visit)
+        if len(batch) == _MAX_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _deliver_all(visits: Sequence[Visit], clock: Clock) -> list[Result]:
+    return await asyncio.gather(*(_deliver(visit, clock) for visit in visits))
+
+
+async def _deliver(visit: Visit, clock: Clock) -> Result:
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    delivered, error = await _hand_over(visit, clock)
+    return Result(delivered, error, timedelta(seconds=loop.time() - began_s))
+
+
+async def _hand_over(visit: Visit, clock: Clock) -> tuple[int | None, str]:
+    """The last sequence that was delivered, and what went wrong then."""
+    if visit.destination is None:
+        return None, visit.error
+    if visit.destination.secret is not None:
+        return await _hand_over_one_by_one(visit, visit.destination, clock)
+    try:
+        await send_syslog(visit.destination, visit.messages)
+    except NotDelivered as error:
+        return None, str(error)
+    return visit.messages[-1].sequence, ""
+
+
+async def _hand_over_one_by_one(
+    visit: Visit, destination: Destination, clock: Clock
+) -> tuple[int | None, str]:
+    loop = asyncio.get_running_loop()
+    over_at_s = loop.time() + _VISIT_S
+    delivered: int | None = None
+    async with webhook_sender(destination, clock) as sender:
+        for message in visit.messages:
+            try:
+                await sender.send(message)
+            except NotDelivered as error:
+                return delivered, str(error)
+            delivered = message.sequence
+            if loop.time() >= over_at_s:
+                break
+    return delivered, ""
+
+
+def _note(visit: Visit, result: Result, now: datetime) -> None:
+    """Only as long as the sink is ours: it may have been replayed or deleted meanwhile."""
+    changes: dict[str, Any] = {"claimed_until": None}
+    if result.delivered is not None:
+        changes |= {"delivered_sequence": result.delivered, "delivered_at": now}
+    changes |= _failure(visit, result, now) if result.error else _success(result, now)
+    with tenant(visit.tenant_id):
+        AuditSink.objects.filter(
+            tenant_id=visit.tenant_id, id=visit.sink.id, claimed_until=visit.claimed_until
+        ).update(**changes)
+
+
+def _success(result: Result, now: datetime) -> dict[str, Any]:
+    rest = rest_after(result.took)
+    return {
+        "failed_since": None,
+        "last_error": "",
+        "num_failures": 0,
+        "next_attempt_at": None if rest is None else now + rest,
+    }
+
+
+def _failure(visit: Visit, result: Result, now: datetime) -> dict[str, Any]:
+    num_failures = 1 if result.delivered is not None else visit.sink.num_failures + 1
+    logger.warning(
+        "audit.push_failed",
+        tenant_id=visit.tenant_id,
+        sink_id=str(visit.sink.id),
+        num_failures=num_failures,
+        reason=result.error,
+    )
+    return {
+        "failed_since": Coalesce(F("failed_since"), Value(now)),
+        "last_error": result.error,
+        "num_failures": num_failures,
+        "next_attempt_at": now + wait_after(num_failures),
+    }
+
+
+def _count(visit: Visit, result: Result) -> int:
+    return 0 if result.delivered is None else result.delivered - visit.sink.delivered_sequence

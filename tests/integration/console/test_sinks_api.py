@@ -1,0 +1,184 @@
+"""Sinks over REST: made, tested, replayed, deleted; their secrets shown once."""
+
+import json
+from collections.abc import Iterator
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption.queries import find_evidence
+from tenants.models import AuditEntry, AuditSink
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.sinks import Hook, make_sink, syslog_server, webhook
+from tests.integration.console.conftest import SignIn
+
+ADDRESS = "/api/v1/audit/sinks"
+
+
+@pytest.fixture(autouse=True)
+def _loopback_is_ours(settings: Any) -> None:
+    settings.SINK_NETWORKS = [ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture
+def company() -> Iterator[Company]:
+    company = make_company("initech", ACME)
+    yield company
+    with tenant(company.tenant_id):
+        AuditSink.objects.all().delete()
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    with webhook() as hook:
+        yield hook
+
+
+def post(client: Client, path: str = ADDRESS, /, **body: Any) -> Any:
+    return client.post(path, json.dumps(body), content_type="application/json")
+
+
+def entries(company: Company, action: str) -> list[AuditEntry]:
+    with tenant(company.tenant_id):
+        return list(AuditEntry.objects.filter(action=action).select_related("actor"))
+
+
+def test_a_sinks_secret_is_shown_once_and_kept_nowhere_else(
+    company: Company, alice: Client, hook: Hook
+) -> None:
+    made = post(alice, name="Splunk", address=hook.url)
+
+    assert made.status_code == 201
+    secret = made.json()["secret"]
+    assert secret.startswith("whsec_")
+    listed = alice.get(ADDRESS).content.decode()
+    (entry,) = entries(company, "audit_sink.created")
+    for text in (listed, json.dumps(entry.after), entry.target):
+        assert secret not in text
+        assert "planted-path" not in text
+
+
+def test_a_list_says_how_a_sink_is(alice: Client, hook: Hook) -> None:
+    post(alice, name="Splunk", address=hook.url, from_sequence=1)
+
+    (sink,) = alice.get(ADDRESS).json()["rows"]
+
+    assert (sink["name"], sink["kind"]) == ("Splunk", "webhook")
+    assert sink["origin"] == hook.url.removesuffix("/hook/planted-path")
+    assert (sink["delivered_sequence"], sink["num_waiting"]) == (0, 7)
+    assert (sink["failed_since"], sink["last_error"]) == (None, "")
+
+
+def test_a_test_message_arrives_and_is_no_entry(
+    company: Company, alice: Client, hook: Hook
+) -> None:
+    made = post(alice, name="Splunk", address=hook.url).json()
+    hook.secret = made["secret"]
+
+    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
+
+    assert answer.json() == {"delivered": True, "error": ""}
+    assert [payload["type"] for payload in hook.got] == ["audit.test"]
+    (entry,) = entries(company, "audit_sink.tested")
+    assert entry.after == {"delivered": True, "error": ""}
+
+
+def test_a_test_over_syslog(alice: Client) -> None:
+    with syslog_server() as syslog:
+        address = f"syslog+tcp://127.0.0.1:{syslog.port}"
+        made = post(alice, name="logs", address=address).json()
+
+        answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
+
+        assert answer.json()["delivered"]
+        assert "audit.test" in syslog.lines[0]
+    assert made["secret"] is None
+
+
+def test_a_test_that_fails_says_why(alice: Client, hook: Hook) -> None:
+    made = post(alice, name="Splunk", address=hook.url).json()
+    hook.statuses = [503]
+
+    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
+
+    assert answer.json() == {"delivered": False, "error": "It answered with the status 503."}
+
+
+def test_a_replay_sets_the_cursor_back(company: Company, alice: Client, hook: Hook) -> None:
+    made = post(alice, name="Splunk", address=hook.url).json()
+
+    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/replay", from_sequence=3)
+
+    assert (answer.json()["delivered_sequence"], answer.json()["num_waiting"]) == (2, 6)
+    (entry,) = entries(company, "audit_sink.replayed")
+    assert (entry.before, entry.after) == ({"delivered_sequence": 6}, {"delivered_sequence": 2})
+
+
+def test_a_deleted_sink_is_gone_with_its_key(company: Company, alice: Client, hook: Hook) -> None:
+    sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
+
+    assert alice.delete(f"{ADDRESS}/{sink_id}").status_code == 204
+
+    assert alice.get(ADDRESS).json()["rows"] == []
+    (evidence,) = find_evidence(tenant_id=company.tenant_id, scope=f"audit-sink:{sink_id}")
+    assert evidence.destroyed_at is not None
+    assert len(entries(company, "audit_sink.deleted")) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": "", "address": "https://siem.example/"}, "name"),
+        ({"name": "x" * 121, "address": "https://siem.example/"}, "name"),
+        ({"name": "\0", "address": "https://siem.example/"}, "name"),
+        ({"name": "x", "address": "ftp://siem.example/"}, "address"),
+        ({"name": "x", "address": "https://10.0.0.1/"}, "address"),
+        ({"name": "x", "address": "https://siem.example/", "from_sequence": 0}, "from_sequence"),
+        ({"name": "x", "address": "https://siem.example/", "from_sequence": 99}, "from_sequence"),
+        ({"name": "x", "address": "https://siem.example/", "secret": "x"}, "secret"),
+    ],
+)
+def test_a_wrong_sink_is_refused_by_the_fields_name(
+    alice: Client, body: dict[str, Any], field: str
+) -> None:
+    answer = post(alice, **body)
+
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+    assert alice.get(ADDRESS).json()["rows"] == []
+
+
+def test_a_name_is_one_sinks_only(alice: Client, hook: Hook) -> None:
+    post(alice, name="Splunk", address=hook.url)
+
+    answer = post(alice, name="Splunk", address=hook.url)
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize("from_sequence", [0, 99, 2**60])
+def test_a_replay_from_nowhere_is_refused(alice: Client, hook: Hook, from_sequence: int) -> None:
+    made = post(alice, name="Splunk", address=hook.url).json()
+
+    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/replay", from_sequence=from_sequence)
+
+    assert (answer.status_code, answer.json()["field"]) == (422, "from_sequence")
+
+
+def test_the_neighbour_reaches_no_sink_of_ours(
+    company: Company, cast: Cast, sign_in: SignIn
+) -> None:
+    sink_id = make_sink(company)
+    bob = sign_in(cast.globex.administrator)
+
+    assert sink_id not in bob.get(ADDRESS).content.decode()
+    assert post(bob, f"{ADDRESS}/{sink_id}/test").status_code == 404
+    assert post(bob, f"{ADDRESS}/{sink_id}/replay", from_sequence=1).status_code == 404
+    assert bob.delete(f"{ADDRESS}/{sink_id}").status_code == 404

@@ -1,0 +1,14 @@
+"""A clock that stands still unless it is turned."""
+
+from datetime import UTC, datetime, timedelta
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime.now(UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def turn(self, **by: float) -> None:
+        self.now += timedelta(**by)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.integration.siem.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cast import Company
+    from tests.fakes.sinks import Hook, Syslog
+
+
+@pytest.fixture(autouse=True)
+def _database(database: None) -> None:
+    """All of these tests reach Postgres."""
+
+
+@pytest.fixture(autouse=True)
+def _loopback_is_the_operators(settings: Any) -> None:
+    settings.SINK_NETWORKS = [ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture
+def company() -> Iterator[Company]:
+    # Imported here: plugins are loaded before Django is set up, models after.
+    from caret.foundation.postgres.tenancy import tenant
+    from tenants.models import AuditSink
+    from tests.cast import ACME, make_company
+
+    company = make_company("initech", ACME)
+    yield company
+    # What the next test pushes is its own.
+    with tenant(company.tenant_id):
+        AuditSink.objects.all().delete()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    from tests.fakes.sinks import webhook
+
+    with webhook() as hook:
+        yield hook
+
+
+@pytest.fixture
+def syslog() -> Iterator[Syslog]:
+    from tests.fakes.sinks import syslog_server
+
+    with syslog_server() as syslog:
+        yield syslog
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()

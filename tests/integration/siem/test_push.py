@@ -1,0 +1,248 @@
+"""Entries reach a real webhook: at least once, in order, and those that failed again."""
+
+from datetime import timedelta
+
+import pytest
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.chain import hash_of
+from tenants.models import AuditSink
+from tenants.siem.operations import NewSink, create_sink, delete_sink, replay_sink
+from tenants.siem.push import MAX_MESSAGES, Result, _claim, _claim_due, _note, push_due
+from tenants.tasks import push_audit
+from tests.cast import Company
+from tests.fakes.sinks import Hook, webhook
+from tests.integration.siem.attached import add, attach, state
+from tests.integration.siem.clock import Clock
+
+
+def test_a_webhook_gets_every_entry_signed_and_in_order(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    add(company, 3)
+
+    push_due(clock=clock)
+
+    assert hook.sequences == list(range(1, 11))
+    assert [payload["data"]["hash"] for payload in hook.got] == [
+        hash_of(payload["data"]).hex() for payload in hook.got
+    ]
+    assert (state(company).delivered_sequence, state(company).num_waiting) == (10, 0)
+    assert state(company).delivered_at == clock.now
+
+
+def test_a_receivers_library_verifies_what_it_gets(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+
+    push_due(clock=clock)
+
+    assert hook.last is not None
+    body, headers = hook.last
+    assert Webhook(hook.secret).verify(body, dict(headers))["data"]["sequence"] == 7
+    with pytest.raises(WebhookVerificationError):
+        Webhook(hook.secret).verify(body.replace(b"7", b"8"), dict(headers))
+
+
+def test_a_sink_that_has_all_is_left_alone(company: Company, hook: Hook, clock: Clock) -> None:
+    attach(company, hook)
+    push_due(clock=clock)
+    asked = hook.num_asked
+
+    assert push_due(clock=clock) == 0
+    assert hook.num_asked == asked
+
+
+def test_a_new_sink_gets_what_comes_from_now_on(company: Company, hook: Hook, clock: Clock) -> None:
+    attach(company, hook, from_sequence=None)
+    add(company)
+
+    push_due(clock=clock)
+
+    assert [payload["data"]["action"] for payload in hook.got] == [
+        "audit_sink.created",
+        "test.done",
+    ]
+
+
+def test_more_than_one_visit_takes_come_one_visit_after_the_other(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    add(company, MAX_MESSAGES)
+
+    while push_due(clock=clock):
+        clock.turn(seconds=30)
+
+    assert hook.sequences == list(range(1, MAX_MESSAGES + 8))
+
+
+@pytest.mark.parametrize("status", [302, 400, 410, 500])
+def test_what_was_refused_is_shown_and_sent_again_later(
+    company: Company, hook: Hook, clock: Clock, status: int
+) -> None:
+    attach(company, hook)
+    hook.statuses = [204, 204, status]
+
+    push_due(clock=clock)
+
+    failed = state(company)
+    assert hook.sequences == [1, 2]
+    assert failed.last_error == f"It answered with the status {status}."
+    assert (failed.failed_since, failed.num_failures) == (clock.now, 1)
+    assert failed.next_attempt_at == clock.now + timedelta(seconds=5)
+    push_due(clock=clock)
+    assert hook.num_asked == 3
+
+    clock.turn(seconds=6)
+    push_due(clock=clock)
+
+    assert hook.sequences == list(range(1, 8))
+    assert (state(company).failed_since, state(company).last_error) == (None, "")
+
+
+def test_a_sink_that_goes_on_failing_says_since_when_and_is_asked_less_and_less(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    hook.statuses = [500] * 3
+    began = clock.now
+    waits = []
+    for _ in range(3):
+        push_due(clock=clock)
+        next_attempt = state(company).next_attempt_at
+        assert next_attempt is not None
+        waits.append((next_attempt - clock.now).total_seconds())
+        clock.now = next_attempt
+
+    assert waits == [5, 10, 20]
+    assert (state(company).failed_since, state(company).num_failures) == (began, 3)
+
+
+def test_a_clock_that_was_set_back_keeps_no_sink_waiting(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    hook.statuses = [500]
+    push_due(clock=clock)
+
+    clock.turn(days=-400)
+    push_due(clock=clock)
+
+    assert hook.sequences == list(range(1, 8))
+
+
+def test_what_was_delivered_but_not_noted_is_delivered_again_under_its_id(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    push_due(clock=clock)
+    with tenant(company.tenant_id):
+        AuditSink.objects.update(delivered_sequence=5)  # as if the worker had been killed
+
+    push_due(clock=clock)
+
+    assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 6, 7]
+    assert hook.ids[5:7] == hook.ids[7:9]
+
+
+def test_a_claimed_sink_is_left_to_its_worker_until_that_was_killed(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    assert len(list(_claim_due(company.tenant_id, clock()))) == 1
+
+    push_due(clock=clock)
+    assert hook.got == []
+
+    clock.turn(seconds=61)
+    push_due(clock=clock)
+    assert len(hook.got) == 7
+
+
+def test_of_two_workers_one_gets_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
+    attach(company, hook)
+    with tenant(company.tenant_id):
+        sink = AuditSink.objects.get()
+        first = _claim(company.tenant_id, sink, clock())
+        second = _claim(company.tenant_id, sink, clock())
+
+    assert first is not None
+    assert second is None
+
+
+def test_a_replay_sends_everything_from_there_on_again(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    sink = attach(company, hook)
+    push_due(clock=clock)
+
+    replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=3, now=clock())
+    push_due(clock=clock)
+
+    assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_replay_during_a_visit_is_not_forgotten(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    sink = attach(company, hook)
+    (visit,) = _claim_due(company.tenant_id, clock())
+
+    replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
+    _note(visit, Result(7, "", timedelta()), clock())
+
+    assert state(company).delivered_sequence == 0
+
+
+def test_a_deleted_sink_gets_nothing(company: Company, hook: Hook, clock: Clock) -> None:
+    sink = attach(company, hook)
+    delete_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
+
+    push_due(clock=clock)
+
+    assert hook.num_asked == 0
+
+
+def test_each_sink_has_its_own_cursor_and_one_that_fails_stops_no_other(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach(company, hook)
+    with webhook() as other:
+        attach(company, other)
+        other.statuses = [500]
+
+        push_due(clock=clock)
+
+        assert (len(hook.got), len(other.got)) == (8, 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "error"),
+    [
+        ("https://siem.invalid/hook", "Its name is not known."),
+        ("http://127.0.0.1:1/", "It cannot be reached."),
+        ("syslog+tls://logs.invalid", "Its name is not known."),
+        ("syslog+tcp://127.0.0.1:1", "It cannot be reached."),
+    ],
+)
+def test_what_cannot_be_reached_is_said(
+    company: Company, clock: Clock, address: str, error: str
+) -> None:
+    new = NewSink(name="x", address=address, from_sequence=1)
+    create_sink(actor=company.administrator.actor, new=new, now=clock())
+
+    push_due(clock=clock)
+
+    assert state(company).last_error == error
+
+
+def test_the_workers_task_pushes(company: Company, hook: Hook) -> None:
+    attach(company, hook)
+
+    push_audit()
+
+    assert len(hook.got) == 7

@@ -1,0 +1,77 @@
+"""Which addresses a tenant may have us connect to."""
+
+import ipaddress
+import socket
+
+import pytest
+
+from caret.foundation.egress import AddressRefused, Egress, may_connect
+
+OURS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32")]
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"])
+def test_a_public_address_is_connected_to_encrypted_only(address: str) -> None:
+    assert may_connect(address, OURS, is_encrypted=True)
+    assert not may_connect(address, OURS, is_encrypted=False)
+
+
+@pytest.mark.parametrize("address", ["10.20.3.4", "fd00:1::5", "::ffff:10.20.3.4"])
+def test_the_operators_networks_are_connected_to_either_way(address: str) -> None:
+    assert may_connect(address, OURS, is_encrypted=True)
+    assert may_connect(address, OURS, is_encrypted=False)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.8.8.8",
+        "0.0.0.0",  # noqa: S104  # nothing binds to it
+        "10.21.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "192.0.2.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "233.252.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fd00:2::1",
+        "fec0::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a00:1",
+        "2002:7f00:1::",
+        "2001:0:7f00:1::",
+        "2001:db8::1",
+    ],
+)
+def test_nothing_else_is_connected_to(address: str) -> None:
+    assert not may_connect(address, OURS, is_encrypted=True)
+
+
+def test_a_refused_address_gets_no_socket() -> None:
+    egress = Egress([], is_encrypted=True)
+    (info,) = socket.getaddrinfo("127.0.0.1", 443, type=socket.SOCK_STREAM)
+
+    with pytest.raises(AddressRefused):
+        egress.open_socket(info)
+
+    assert egress.has_refused
+
+
+def test_an_allowed_address_gets_one_that_does_not_block() -> None:
+    (info,) = socket.getaddrinfo("10.20.3.4", 514, type=socket.SOCK_STREAM)
+
+    with Egress(OURS, is_encrypted=False).open_socket(info) as opened:
+        assert not opened.getblocking()

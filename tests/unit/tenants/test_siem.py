@@ -1,0 +1,149 @@
+"""What addresses a sink may have, what it gets, and when it is tried again."""
+
+import json
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+
+import pytest
+
+from tenants.audit.chain import GENESIS, hash_of
+from tenants.errors import Invalid
+from tenants.models import AuditEntry
+from tenants.siem.address import SinkKind, parse_address
+from tenants.siem.messages import TEST, Message, message_of, syslog_frame, webhook_body
+from tenants.siem.retry import rest_after, wait_after
+
+OURS = [ip_network("10.20.0.0/16")]
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def entry(sequence: int = 7) -> AuditEntry:
+    return AuditEntry(
+        tenant_id=uuid.UUID(int=1),
+        id=uuid.UUID(int=sequence),
+        sequence=sequence,
+        previous_hash=GENESIS,
+        hash=bytes([sequence % 256]) * 32,
+        actor_kind="platform",
+        action="key.created",
+        target="key:x",
+        after={"name": "Zoë\n[x]"},
+        actor_key="",
+        request_id="",
+        reason="",
+        at=NOON,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "port", "origin"),
+    [
+        ("https://siem.example/a/b?c=d", SinkKind.WEBHOOK, 443, "https://siem.example:443"),
+        ("https://siem.example:8088/", SinkKind.WEBHOOK, 8088, "https://siem.example:8088"),
+        ("http://10.20.0.1/", SinkKind.WEBHOOK, 80, "http://10.20.0.1:80"),
+        ("syslog+tls://logs.example", SinkKind.SYSLOG, 6514, "syslog+tls://logs.example:6514"),
+        ("syslog+tcp://10.20.0.1:1514", SinkKind.SYSLOG, 1514, "syslog+tcp://10.20.0.1:1514"),
+        ("https://[2606:4700::1]/", SinkKind.WEBHOOK, 443, "https://[2606:4700::1]:443"),
+    ],
+)
+def test_an_address_says_what_it_is(text: str, kind: SinkKind, port: int, origin: str) -> None:
+    address = parse_address(text, OURS)
+
+    assert (address.kind, address.port, address.origin) == (kind, port, origin)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "siem.example",
+        "ftp://siem.example/",
+        "file:///etc/passwd",
+        "https:siem.example",
+        "https://",
+        "https:///x",
+        "https://user:password@siem.example/",
+        "https://user@siem.example/",
+        "https://siem.example/#x",
+        "https://siem.example:0x50/",
+        "https://siem.example:70000/",
+        "https://siem example/",
+        "https://siem.example/\r\nHost: x",
+        "https://siém.example/",
+        "https://[fe80::1%25eth0]/",
+        "https://[::1/",
+        "https://127.0.0.1/",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[::ffff:127.0.0.1]/",
+        "https://10.0.0.1/",
+        "http://93.184.215.14/",
+        "syslog+tls://logs.example/path",
+        "syslog+tcp://93.184.215.14:514",
+        "https://siem.example/" + "x" * 1_000,
+    ],
+)
+def test_what_is_no_address_of_a_sink_is_refused(text: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_address(text, OURS)
+
+    assert caught.value.field == "address"
+
+
+@pytest.mark.parametrize("text", ["http://siem.example/", "syslog+tcp://logs.example"])
+def test_nothing_plain_is_taken_where_the_operator_names_no_networks(text: str) -> None:
+    with pytest.raises(Invalid):
+        parse_address(text, [])
+
+
+def test_a_secret_path_is_not_in_an_addresses_representation() -> None:
+    assert "planted" not in repr(parse_address("https://siem.example/planted", []))
+
+
+def test_a_webhook_gets_the_whole_entry_in_the_standards_shape() -> None:
+    payload = json.loads(webhook_body(message_of(entry())))
+
+    assert (payload["type"], payload["timestamp"]) == ("audit.entry", "2026-11-21T12:00:00.000000Z")
+    assert payload["data"]["sequence"] == 7
+    assert payload["data"]["hash"] == "07" * 32
+    assert hash_of(payload["data"]) == hash_of(message_of(entry()).data)
+
+
+def test_an_entry_always_has_the_same_id_and_another_has_another() -> None:
+    assert message_of(entry()).id == message_of(entry()).id
+    assert message_of(entry()).id != message_of(entry(8)).id
+
+
+def test_a_syslog_message_is_rfc_5424_with_its_length_in_front() -> None:
+    frame = syslog_frame(message_of(entry())).decode("ascii")
+
+    length, _, line = frame.partition(" ")
+    assert int(length) == len(line)
+    found = re.fullmatch(
+        r'<110>1 2026-11-21T12:00:00\.000000Z - caret - audit\.entry \[meta sequenceId="7"\] (.*)',
+        line,
+    )
+    assert found is not None
+    assert json.loads(found[1]) == message_of(entry()).data
+
+
+def test_a_syslog_sequence_begins_anew_where_the_standard_says_so() -> None:
+    assert b'sequenceId="1"' in syslog_frame(message_of(entry(2**31)))
+
+
+def test_a_test_message_over_syslog_has_no_sequence() -> None:
+    message = Message("x", TEST, "2026-11-21T12:00:00Z", None, {"kind": "test"})
+
+    assert b"- caret - audit.test - {" in syslog_frame(message)
+
+
+def test_waits_double_up_to_an_hour() -> None:
+    waits = [wait_after(failures).total_seconds() for failures in (1, 2, 3, 10, 11, 10_000)]
+
+    assert waits == [5, 10, 20, 2_560, 3_600, 3_600]
+
+
+def test_a_slow_sink_rests_for_longer_than_it_took() -> None:
+    assert rest_after(timedelta(seconds=0.2)) is None
+    assert rest_after(timedelta(seconds=4)) == timedelta(seconds=12)
