@@ -14,6 +14,7 @@ from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
 from tenants.audit import heads
 from tenants.billing.budgets import deliver
+from tenants.billing.invoices import issue
 from tenants.billing.rating import rate
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
@@ -96,3 +97,7 @@ def revoke_idle_keys() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def push_audit() -> None:
     push.push_due(clock=timezone.now)
+
+
+def issue_invoices() -> None:
+    issue.issue_all(now=timezone.now())

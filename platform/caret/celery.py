@@ -38,6 +38,7 @@ app.conf.task_routes = {
     "tenants.tasks.roll_up_usage": {"queue": "metrics"},
     "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
     "tenants.tasks.push_audit": {"queue": "audit"},
+    "tenants.tasks.issue_invoices": {"queue": "billing"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -83,6 +84,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.deliver_budget_alerts",
         "schedule": 30.0,
         "options": {"expires": 60.0},
+    },
+    "issue-invoices": {
+        "task": "tenants.tasks.issue_invoices",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     "rate-usage": {
         "task": "tenants.tasks.rate_usage",

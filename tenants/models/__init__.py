@@ -13,6 +13,7 @@ from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
 from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.domain import CapturedDomain, Domain
 from tenants.models.invitation import Invitation
+from tenants.models.invoice import BillingProfile, Invoice
 from tenants.models.kept_answer import KeptAnswer
 from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
@@ -34,6 +35,7 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "AuditSink",
+    "BillingProfile",
     "BillingState",
     "Budget",
     "BudgetAlert",
@@ -42,6 +44,7 @@ __all__ = [
     "DataKey",
     "Domain",
     "Invitation",
+    "Invoice",
     "KeptAnswer",
     "LedgerAccount",
     "LedgerEntry",

@@ -14,9 +14,11 @@ from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.budgets.operations import Holder, Terms, create_budget
 from tenants.billing.budgets.queries import BudgetView
+from tenants.billing.invoices.operations import issue_due
 from tenants.billing.money import Currency
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.models import BillingState, LedgerEntry, UsageRecord
+from tenants.billing.rating.rate import rate
+from tenants.models import BillingState, Invoice, LedgerEntry, UsageRecord
 from tenants.usage.feed import next_batch
 from tests.cast import Company, Person, completion_fields
 from tests.people import make_colleague
@@ -87,6 +89,23 @@ def ensure_customer(company: Company) -> None:
         is_customer = BillingState.objects.filter(tenant_id=company.tenant_id).exists()
     if not is_customer:
         make_customer(company)
+
+
+def ensure_invoice(company: Company) -> int:
+    """The number of one."""
+    ensure_customer(company)
+    with tenant(company.tenant_id):
+        found = Invoice.objects.filter(tenant_id=company.tenant_id).order_by("number").first()
+    return make_invoice(company) if found is None else found.number
+
+
+def make_invoice(company: Company) -> int:
+    """Of October, with a completion."""
+    use(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
+    after = datetime(2026, 11, 1, 7, tzinfo=UTC)
+    rate(company.tenant_id, now=after)
+    (issued,) = issue_due(company.tenant_id, now=after)
+    return int(issued.rpartition("-")[2])
 
 
 def make_users_budget(company: Company) -> BudgetView:

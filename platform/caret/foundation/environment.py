@@ -30,9 +30,10 @@ def env_int(name: str, default: int, *, low: int, high: int) -> int:
     return int(value)
 
 
-def env_list(name: str, default: str = "") -> list[str]:
-    """Comma-separated values, blanks dropped."""
-    return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
+def env_list(name: str, default: str = "", *, separator: str = ",") -> list[str]:
+    """Separated values, blanks dropped."""
+    values = os.environ.get(name, default).split(separator)
+    return [item.strip() for item in values if item.strip()]
 
 
 def env_networks(name: str) -> list[IPv4Network | IPv6Network]:

@@ -134,6 +134,13 @@ if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secre
     vars().update(mail_from_url(smtp_url))
 DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
 
+# Who issues invoices; several lines of an address or of payment terms are divided by "|".
+INVOICE_ISSUER = env_text("CARET_INVOICE_ISSUER", "Caret")
+INVOICE_ADDRESS = env_list("CARET_INVOICE_ADDRESS", separator="|")
+INVOICE_TAX_ID = env_text("CARET_INVOICE_TAX_ID", "")
+INVOICE_EMAIL = env_text("CARET_INVOICE_EMAIL", "")
+INVOICE_PAYMENT = env_list("CARET_INVOICE_PAYMENT", separator="|")
+INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
 # Webhooks that tenants name may lead into our own network: for who runs Caret for himself alone.
 WEBHOOKS_TO_PRIVATE = env_bool("CARET_WEBHOOKS_TO_PRIVATE", False)
 

@@ -15,7 +15,7 @@ from console.api.api import api
 from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
-from tests.fakes.billing import ensure_customer, make_users_budget
+from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
 from tests.fakes.sinks import make_sink
 from tests.integration.console.conftest import SignIn
 from tests.people import (
@@ -97,6 +97,10 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("POST", "scim/tokens/{token_id}/revoke"): only_for(Role.OWNER),
     ("GET", "scim/groups"): only_for(*MANAGERS, Role.AUDITOR),
     ("PUT", "scim/groups/{group_id}/role"): only_for(Role.OWNER),
+    ("GET", "invoices"): only_for(*PAYERS, Role.AUDITOR),
+    ("GET", "invoices/{number}"): only_for(*PAYERS, Role.AUDITOR),
+    ("GET", "invoices/{number}/pdf"): only_for(*PAYERS, Role.AUDITOR),
+    ("GET", "ledger"): only_for(*PAYERS, Role.AUDITOR),
     ("GET", "invitations"): only_for(*MANAGERS, Role.AUDITOR),
     ("POST", "invitations"): only_for(*MANAGERS, status=CREATED),
     ("POST", "invitations/{invitation_id}/revoke"): only_for(*MANAGERS),
@@ -141,6 +145,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{lookup_id}": lambda company: make_key(company, company.developer).key.lookup_id,
     "{request_id}": lambda company: make_completion(company, company.developer),
     "{user_id}": lambda company: make_colleague(company).user_id,
+    "{number}": lambda company: str(ensure_invoice(company)),
     "{budget_id}": lambda company: str(make_users_budget(company).id),
     "{team_id}": lambda company: make_team(company),
     "{domain_id}": lambda company: make_domain(company),

@@ -1,0 +1,56 @@
+"""The ledger over REST: what was booked, and nothing that changes it."""
+
+import datetime
+import uuid
+
+from ninja import Query, Router
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer
+from tenants.billing.ledger.queries import TransactionView, page_of_ledger
+from tenants.billing.money import Currency
+from tenants.members.permissions import Permission
+from tenants.paging import Page
+
+router = Router(tags=["ledger"])
+
+
+class Entry(Answer):
+    account: str
+    amount_micros: int  # above 0: debit, below 0: credit; of a transaction together 0
+    line: str  # what was used, e.g. fast.prompt or seats; "": the other side
+    quantity: int
+    price_micros: int  # for a million tokens, or a seat's month
+
+
+class Transaction(Answer):
+    id: uuid.UUID
+    source_kind: str  # usage, seats, credit, invoice or credit_note
+    source_id: str
+    currency: Currency
+    day: datetime.date  # of what was used (UTC)
+    month: datetime.date  # in which it is billed, by its first day
+    memo: str
+    created_at: datetime.datetime
+    entries: list[Entry]
+
+
+class LedgerPage(PageAnswer):
+    rows: list[Transaction]  # newest first
+
+
+class Asked(Paged):
+    month: datetime.date | None = None  # by its first day; null: all
+
+
+@router.get(
+    "",
+    response=LedgerPage,
+    summary="The ledger's transactions with their entries.",
+    openapi_extra=open_to(Permission.READ_BILLING),
+)
+def list_all(request: ApiRequest, asked: Query[Asked]) -> Page[TransactionView]:
+    return page_of_ledger(
+        actor=actor_of(request), limit=asked.limit, cursor=asked.cursor, month=asked.month
+    )

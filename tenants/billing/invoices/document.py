@@ -1,0 +1,176 @@
+"""An invoice as a document: a head that is kept, and lines that are made of the ledger. Pure: the
+same rows, in whatever order, are the same bytes.
+
+Each line is rounded to whole cents, and the total is their sum, so that what is printed adds up;
+what rounding gave or took is an entry of the ledger's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from tenants.billing.money import MICROS_PER_CENT, divide_half_up, to_cents
+from tenants.billing.periods import month_of, next_month
+from tenants.billing.pricing import LINES, TokenKind
+
+SCHEMA: Final = 1
+SEATS: Final = "seats"
+_KINDS: Final = {
+    TokenKind.PROMPT: "prompt tokens",
+    TokenKind.CACHED_PROMPT: "prompt tokens from the cache",
+    TokenKind.GENERATED: "generated tokens",
+}
+
+
+class Kind(StrEnum):
+    INVOICE = "invoice"
+    CREDIT_NOTE = "credit_note"
+
+
+class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    address: tuple[str, ...] = ()  # line by line
+    tax_id: str = ""
+    email: str = ""
+
+
+class Tax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str  # "": none
+    basis_points: int
+
+
+class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the ledger does not say; kept as it was when the document was issued."""
+
+    number: str
+    kind: Kind
+    corrects: str  # an invoice's number; "": it is one
+    month: str  # 2026-11-01
+    issued_on: str
+    due_on: str
+    currency: str
+    issuer: Party
+    customer: Party
+    tax: Tax
+    payment: tuple[str, ...]  # how it is to be paid, line by line
+    reason: str  # of a credit note
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """An entry of the ledger for something used."""
+
+    line: str
+    day: date
+    quantity: int
+    price_micros: int
+    amount_micros: int  # above 0: to be paid
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the ledger booked for the document, in cents; of a credit note below 0."""
+
+    subtotal_cents: int
+    credit_cents: int  # used up
+    tax_cents: int
+
+    @property
+    def total_cents(self) -> int:
+        return self.subtotal_cents - self.credit_cents + self.tax_cents
+
+
+class Line(msgspec.Struct, frozen=True):
+    code: str
+    description: str
+    used_in: str  # a month; the document's own, or an earlier one whose record came late
+    quantity: int
+    unit: str
+    price_micros: int
+    price_for: int  # so many of the unit
+    amount_cents: int
+
+
+class Document(msgspec.Struct, frozen=True):
+    schema: int
+    head: Head
+    period_from: str  # half-open, UTC
+    period_until: str
+    lines: tuple[Line, ...]
+    subtotal_cents: int
+    credit_cents: int
+    tax_cents: int
+    total_cents: int
+
+
+def build_document(head: Head, used: Iterable[Used], sums: Sums) -> Document:
+    month = date.fromisoformat(head.month)
+    lines = build_lines(used) if head.kind is Kind.INVOICE else (_correction(head, sums),)
+    assert sum(line.amount_cents for line in lines) == sums.subtotal_cents, "the ledger has it so"
+    return Document(
+        schema=SCHEMA,
+        head=head,
+        period_from=month.isoformat(),
+        period_until=next_month(month).isoformat(),
+        lines=lines,
+        subtotal_cents=sums.subtotal_cents,
+        credit_cents=sums.credit_cents,
+        tax_cents=sums.tax_cents,
+        total_cents=sums.total_cents,
+    )
+
+
+def encode_document(document: Document) -> bytes:
+    """JSON, its keys in order."""
+    return msgspec.json.encode(document, order="sorted")
+
+
+def build_lines(used: Iterable[Used]) -> tuple[Line, ...]:
+    """Seats first, then tokens by tier and kind; a price and a month each have a line."""
+    groups: defaultdict[tuple[str, str, int], list[Used]] = defaultdict(list)
+    for each in used:
+        groups[each.line, month_of(each.day).isoformat(), each.price_micros].append(each)
+    order = {code: place for place, code in enumerate((SEATS, *LINES))}
+    ordered = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
+    return tuple(_line(*key, entries) for key, entries in ordered)
+
+
+def tax_on(net_cents: int, tax: Tax) -> int:
+    return divide_half_up(net_cents * tax.basis_points, 10_000)
+
+
+def _line(code: str, used_in: str, price_micros: int, entries: list[Used]) -> Line:
+    is_seats = code == SEATS
+    return Line(
+        code=code,
+        description="Seats, by the day" if is_seats else _describe(code),
+        used_in=used_in,
+        quantity=sum(entry.quantity for entry in entries),
+        unit="seat days" if is_seats else "tokens",
+        price_micros=price_micros,
+        price_for=1 if is_seats else 1_000_000,
+        amount_cents=to_cents(sum(entry.amount_micros for entry in entries)),
+    )
+
+
+def _describe(code: str) -> str:
+    line = LINES[code]
+    return f"{line.tier.value.capitalize()} tier, {_KINDS[line.kind]}"
+
+
+def _correction(head: Head, sums: Sums) -> Line:
+    return Line(
+        code="correction",
+        description=f"Correction of invoice {head.corrects}: {head.reason}",
+        used_in=head.month,
+        quantity=1,
+        unit="",
+        price_micros=sums.subtotal_cents * MICROS_PER_CENT,
+        price_for=1,
+        amount_cents=sums.subtotal_cents,
+    )

@@ -1,0 +1,222 @@
+"""Issues invoices and credit notes: an entry of the ledger and a numbered document, or neither."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+
+from caret.foundation.ids import TenantId, uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import record_change
+from tenants.billing.invoices.document import (
+    Head,
+    Kind,
+    Sums,
+    build_document,
+    build_lines,
+    encode_document,
+    tax_on,
+)
+from tenants.billing.invoices.profile import issuer, read_profile
+from tenants.billing.invoices.queries import (
+    InvoiceView,
+    find_invoice,
+    read_used,
+    view_of,
+)
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.credits import credit_balance
+from tenants.billing.ledger.operations import (
+    Booking,
+    Posting,
+    Source,
+    SourceKind,
+    book,
+    lock_billing,
+)
+from tenants.billing.money import MICROS_PER_CENT, to_cents
+from tenants.billing.periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
+from tenants.billing.rating.tokens import open_month
+from tenants.errors import Conflict, Invalid
+from tenants.members.actor import Actor, platform_actor
+from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
+from tenants.texts import read_reason
+from tenants.usage.feed import last_batch
+
+# After a month's end: what comes later than this is on the next invoice.
+GRACE: Final = timedelta(hours=6)
+_MAX_REASON_CHARS: Final = 150
+_USED: Final = (SourceKind.USAGE, SourceKind.SEATS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    head: Head
+    sums: Sums
+    month: date
+    corrects: int | None
+
+
+def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
+    """Invoices of the months that are over, rated, and not invoiced; their numbers. A month in
+    which nothing was used has none. `now` is the earlier of two clocks (rating.clock). Raises
+    NotFound for a tenant without a plan."""
+    with tenant(tenant_id):
+        state = lock_billing(tenant_id)
+        return [_issue(state, month, now) for month in _months_due(state, now)]
+
+
+def issue_credit_note(
+    *, actor: Actor, number: int, net_cents: int, reason: str, now: datetime
+) -> InvoiceView:
+    """Takes back so much of an invoice, before tax, and the tax on it. Raises Forbidden, Invalid,
+    NotFound, Conflict."""
+    actor.require_platform()
+    reason = read_reason(reason)
+    if not reason or len(reason) > _MAX_REASON_CHARS or not reason.isprintable():
+        raise Invalid("reason", f"Say why, in 1 to {_MAX_REASON_CHARS} characters of one line.")
+    with tenant(actor.tenant_id):
+        state = lock_billing(actor.tenant_id)
+        invoice = find_invoice(actor=actor, number=number)
+        if not 0 < net_cents <= _correctable_cents(invoice):
+            raise Conflict(f"Of this invoice {_correctable_cents(invoice)} cents can be corrected.")
+        month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
+        head = _head(state, Kind.CREDIT_NOTE, month, now)
+        head = msgspec.structs.replace(
+            head,
+            corrects=invoice.document.head.number,
+            reason=reason,
+            tax=invoice.document.head.tax,
+        )
+        tax_cents = tax_on(net_cents, head.tax)
+        draft = _Draft(head, Sums(-net_cents, 0, -tax_cents), month, number)
+        _book_credit_note(state, draft, now)
+        return view_of(_keep(state, draft, (), now), ())
+
+
+def _months_due(state: BillingState, now: datetime) -> list[date]:
+    """Those in which something was used, that are over and completely in the ledger."""
+    if state.rated_batch < last_batch(TenantId(str(state.tenant_id))):
+        return []
+    months = LedgerTransaction.objects.filter(
+        tenant_id=state.tenant_id, source_kind__in=_USED, month__gte=open_month(state)
+    )
+    found = sorted(set(months.values_list("month", flat=True)))
+    return [month for month in found if _is_over(state, month, now)]
+
+
+def _is_over(state: BillingState, month: date, now: datetime) -> bool:
+    following = next_month(month)
+    seats_until = state.seats_booked_on
+    has_seats = seats_until is not None and seats_until >= following - ONE_DAY
+    return has_seats and now >= begins_at(following) + GRACE
+
+
+def _issue(state: BillingState, month: date, now: datetime) -> str:
+    tenant_id = TenantId(str(state.tenant_id))
+    used = read_used(tenant_id, month)
+    head = _head(state, Kind.INVOICE, month, now)
+    subtotal = sum(line.amount_cents for line in build_lines(used))
+    credit = max(0, min(to_cents(credit_balance(tenant_id)), subtotal))
+    sums = Sums(subtotal, credit, tax_on(subtotal - credit, head.tax))
+    draft = _Draft(head, sums, month, None)
+    _book_invoice(state, draft, sum(each.amount_micros for each in used), now)
+    state.invoiced_month = month
+    _keep(state, draft, used, now)
+    return head.number
+
+
+def _head(state: BillingState, kind: Kind, month: date, now: datetime) -> Head:
+    """With the next number, which is the transaction's until it commits: no gap, whatever fails."""
+    tenant_id = TenantId(str(state.tenant_id))
+    state.last_number += 1
+    customer, tax = read_profile(tenant_id)
+    slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
+    issued_on = utc_day(now)
+    return Head(
+        number=f"{slug.upper()}-{state.last_number:06}",
+        kind=kind,
+        corrects="",
+        month=month.isoformat(),
+        issued_on=issued_on.isoformat(),
+        due_on=(issued_on + timedelta(days=settings.INVOICE_DUE_DAYS)).isoformat(),
+        currency=state.currency,
+        issuer=issuer(),
+        customer=customer,
+        tax=tax,
+        payment=tuple(settings.INVOICE_PAYMENT) if kind is Kind.INVOICE else (),
+        reason="",
+    )
+
+
+def _book_invoice(state: BillingState, draft: _Draft, used_micros: int, now: datetime) -> None:
+    sums = draft.sums
+    postings = [
+        Posting(Account.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
+        Posting(Account.CREDITS, sums.credit_cents * MICROS_PER_CENT),
+        Posting(Account.TAX, -sums.tax_cents * MICROS_PER_CENT),
+        Posting(Account.UNBILLED, -used_micros),
+        Posting(Account.ROUNDING, used_micros - sums.subtotal_cents * MICROS_PER_CENT),
+    ]
+    _book(state, draft, SourceKind.INVOICE, postings, now)
+
+
+def _book_credit_note(state: BillingState, draft: _Draft, now: datetime) -> None:
+    sums = draft.sums
+    postings = [
+        Posting(Account.RECEIVABLE, sums.total_cents * MICROS_PER_CENT),
+        Posting(Account.CORRECTIONS, -sums.subtotal_cents * MICROS_PER_CENT),
+        Posting(Account.TAX, -sums.tax_cents * MICROS_PER_CENT),
+    ]
+    _book(state, draft, SourceKind.CREDIT_NOTE, postings, now)
+
+
+def _book(
+    state: BillingState, draft: _Draft, kind: SourceKind, postings: list[Posting], now: datetime
+) -> None:
+    booking = Booking(
+        source=Source(kind, str(state.last_number)),
+        day=utc_day(now) if kind is SourceKind.CREDIT_NOTE else next_month(draft.month) - ONE_DAY,
+        month=draft.month,
+        memo=f"{draft.head.number} {draft.head.reason}".strip(),
+        postings=[posting for posting in postings if posting.amount_micros],
+    )
+    book(state, booking, now=now)
+
+
+def _keep(state: BillingState, draft: _Draft, used: Any, now: datetime) -> Invoice:
+    document = build_document(draft.head, used, draft.sums)
+    state.save(update_fields=["last_number", "invoiced_month"])
+    row = Invoice.objects.create(
+        tenant_id=state.tenant_id,
+        number=state.last_number,
+        id=uuid7(),
+        name=draft.head.number,
+        kind=draft.head.kind,
+        month=draft.month,
+        corrects=draft.corrects,
+        head=msgspec.to_builtins(draft.head),
+        total_micros=draft.sums.total_cents * MICROS_PER_CENT,
+        digest=hashlib.sha256(encode_document(document)).digest(),
+        created_at=now,
+    )
+    record_change(
+        actor=platform_actor(TenantId(str(state.tenant_id))),
+        action=f"billing.{draft.head.kind.value}_issued",
+        target=f"invoice:{draft.head.number}",
+        change=(None, {"total_micros": row.total_micros, "currency": state.currency}),
+        reason=draft.head.reason,
+        now=now,
+    )
+    return row
+
+
+def _correctable_cents(invoice: InvoiceView) -> int:
+    """What is left of its net after its credit notes."""
+    if invoice.kind is not Kind.INVOICE:
+        return 0
+    document = invoice.document
+    return document.subtotal_cents - document.credit_cents - invoice.corrected_cents

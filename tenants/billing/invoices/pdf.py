@@ -1,0 +1,308 @@
+"""A document as PDF, A4: the same document is the same bytes.
+
+reportlab's invariant mode leaves out the time and takes ids from the content; the typeface is
+embedded, so that names in Latin, Greek and Cyrillic script stand as they are written.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+from reportlab.lib.colors import Color, HexColor
+from reportlab.lib.enums import TA_RIGHT
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.units import mm
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    BaseDocTemplate,
+    Flowable,
+    Frame,
+    KeepTogether,
+    PageTemplate,
+    Paragraph,
+    Spacer,
+    Table,
+    TableStyle,
+)
+
+from tenants.billing.invoices.document import Document, Kind, Line, Party
+from tenants.billing.money import MICROS_PER_CENT, write_amount, write_price
+
+_REGULAR, _MEDIUM = "Roboto", "Roboto-Medium"
+_MARGIN: Final = 20 * mm
+_WIDTH: Final = A4[0] - 2 * _MARGIN
+_INK, _QUIET, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
+_ACCENT: Final = HexColor("#2f5bd3")
+_TITLES: Final = {Kind.INVOICE: "Invoice", Kind.CREDIT_NOTE: "Credit note"}
+
+
+def render(document: Document) -> bytes:
+    _register_typeface()
+    out = BytesIO()
+    pages = BaseDocTemplate(
+        out,
+        pagesize=A4,
+        leftMargin=_MARGIN,
+        rightMargin=_MARGIN,
+        topMargin=18 * mm,
+        bottomMargin=26 * mm,
+        title=f"{_TITLES[document.head.kind]} {document.head.number}",
+        author=document.head.issuer.name,
+        subject=document.head.customer.name,
+        creator="Caret",
+        invariant=1,
+    )
+    frame = Frame(
+        pages.leftMargin, pages.bottomMargin, pages.width, pages.height, 0, 0, 0, 0, id="body"
+    )
+    footer = _Footer(document)
+    pages.addPageTemplates(PageTemplate(id="page", frames=[frame], onPage=footer))
+    pages.build(_story(document))
+    return out.getvalue()
+
+
+@cache
+def _register_typeface() -> None:
+    folder = files("font_roboto") / "files"
+    for name, file in ((_REGULAR, "Roboto-Regular.ttf"), (_MEDIUM, "Roboto-Medium.ttf")):
+        pdfmetrics.registerFont(TTFont(name, BytesIO((folder / file).read_bytes())))
+
+
+def _style(name: str = "", **fields: Any) -> ParagraphStyle:
+    defaults = {"fontName": _REGULAR, "fontSize": 9, "leading": 13, "textColor": _INK}
+    return ParagraphStyle(name, **{**defaults, **fields})
+
+
+def _text(text: str, *, colour: Color = _INK, is_strong: bool = False, **fields: Any) -> Paragraph:
+    font = _MEDIUM if is_strong else _REGULAR
+    return Paragraph(escape(text), _style(fontName=font, textColor=colour, **fields))
+
+
+def _label(text: str, **fields: Any) -> Paragraph:
+    return _text(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
+
+
+def _story(document: Document) -> list[Flowable]:
+    return [
+        _heading(document),
+        Spacer(0, 11 * mm),
+        _parties(document),
+        Spacer(0, 10 * mm),
+        _lines(document),
+        Spacer(0, 4 * mm),
+        KeepTogether([_totals(document), Spacer(0, 10 * mm), *_closing(document)]),
+    ]
+
+
+def _heading(document: Document) -> Table:
+    head = document.head
+    left = [_text(head.issuer.name, is_strong=True, fontSize=13, leading=17)]
+    right = [
+        _text(
+            _TITLES[head.kind],
+            is_strong=True,
+            colour=_ACCENT,
+            fontSize=20,
+            leading=24,
+            alignment=TA_RIGHT,
+        ),
+        _text(head.number, colour=_QUIET, alignment=TA_RIGHT),
+    ]
+    return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
+
+
+def _parties(document: Document) -> Table:
+    head = document.head
+    customer = [_label("Billed to"), *_party(head.customer)]
+    facts: list[tuple[str, str]] = [("Issued", _day(head.issued_on))]
+    if head.kind is Kind.INVOICE:
+        facts += [("Due", _day(head.due_on)), ("Period (UTC)", _month(head.month))]
+    else:
+        facts += [("Corrects", head.corrects)]
+    facts += [("Currency", head.currency)]
+    table = Table(
+        [[_label(name), _text(value, alignment=TA_RIGHT)] for name, value in facts],
+        [_WIDTH * 0.17, _WIDTH * 0.28],
+        style=TableStyle(
+            [
+                ("LEFTPADDING", (0, 0), (-1, -1), 0),
+                ("RIGHTPADDING", (0, 0), (-1, -1), 0),
+                ("TOPPADDING", (0, 0), (-1, -1), 2),
+                ("BOTTOMPADDING", (0, 0), (-1, -1), 2),
+                ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
+                ("LINEBELOW", (0, 0), (-1, -2), 0.4, _RULE),
+            ]
+        ),
+    )
+    return Table([[customer, table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
+
+
+def _party(party: Party) -> list[Paragraph]:
+    lines = [_text(line) for line in party.address]
+    if party.tax_id:
+        lines.append(_text(f"Tax number {party.tax_id}", colour=_QUIET))
+    return [_text(party.name, is_strong=True, fontSize=10, leading=14), *lines]
+
+
+def _lines(document: Document) -> Table:
+    titles = ("Description", "Quantity", "Unit price", f"Amount ({document.head.currency})")
+    head = [_label(titles[0]), *(_label(title, alignment=TA_RIGHT) for title in titles[1:])]
+    rows = [_row(line, document) for line in document.lines]
+    return Table(
+        [head, *rows],
+        [_WIDTH * share for share in (0.43, 0.19, 0.2, 0.18)],
+        repeatRows=1,
+        style=TableStyle(
+            [
+                ("LEFTPADDING", (0, 0), (0, -1), 0),
+                ("RIGHTPADDING", (-1, 0), (-1, -1), 0),
+                ("TOPPADDING", (0, 0), (-1, -1), 5),
+                ("BOTTOMPADDING", (0, 0), (-1, -1), 5),
+                ("VALIGN", (0, 0), (-1, -1), "TOP"),
+                ("LINEBELOW", (0, 0), (-1, 0), 0.9, _INK),
+                ("LINEBELOW", (0, 1), (-1, -1), 0.4, _RULE),
+            ]
+        ),
+    )
+
+
+def _row(line: Line, document: Document) -> list[Any]:
+    description = [_text(line.description)]
+    if line.used_in != document.head.month:
+        description.append(_label(f"Used in {_month(line.used_in)}, recorded later"))
+    return [
+        description,
+        _quantity(line),
+        _price(line),
+        _text(_cents(line.amount_cents), alignment=TA_RIGHT),
+    ]
+
+
+def _quantity(line: Line) -> list[Paragraph]:
+    if not line.unit:
+        return []
+    return [
+        _text(f"{line.quantity:,}", alignment=TA_RIGHT),
+        _label(line.unit, alignment=TA_RIGHT),
+    ]
+
+
+def _price(line: Line) -> list[Paragraph]:
+    if not line.unit:
+        return []
+    basis = "per seat and month" if line.price_for == 1 else f"per {line.price_for:,}"
+    return [
+        _text(write_price(line.price_micros), alignment=TA_RIGHT),
+        _label(basis, alignment=TA_RIGHT),
+    ]
+
+
+def _totals(document: Document) -> Table:
+    tax, currency = document.head.tax, document.head.currency
+    rows: list[tuple[str, int]] = [("Subtotal", document.subtotal_cents)]
+    if document.credit_cents:
+        rows.append(("Credits used", -document.credit_cents))
+    if tax.name:
+        percent = f"{tax.basis_points / 100:g}%"
+        rows.append((f"{tax.name} {percent}", document.tax_cents))
+    cells = [[_text(name), _text(_cents(cents), alignment=TA_RIGHT)] for name, cents in rows]
+    name = "Total" if document.total_cents >= 0 else "Total credited"
+    strong: dict[str, Any] = {"is_strong": True, "fontSize": 11, "leading": 15}
+    cells.append(
+        [
+            _text(f"{name} ({currency})", **strong),
+            _text(_cents(document.total_cents), alignment=TA_RIGHT, **strong),
+        ]
+    )
+    table = Table(
+        cells,
+        [_WIDTH * 0.27, _WIDTH * 0.18],
+        style=TableStyle(
+            [
+                ("LEFTPADDING", (0, 0), (-1, -1), 0),
+                ("RIGHTPADDING", (0, 0), (-1, -1), 0),
+                ("TOPPADDING", (0, 0), (-1, -1), 3),
+                ("BOTTOMPADDING", (0, 0), (-1, -1), 3),
+                ("LINEABOVE", (0, -1), (-1, -1), 0.9, _INK),
+                ("TOPPADDING", (0, -1), (-1, -1), 6),
+            ]
+        ),
+    )
+    return Table([["", table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
+
+
+def _closing(document: Document) -> Sequence[Flowable]:
+    head = document.head
+    if head.kind is Kind.CREDIT_NOTE:
+        return [_text(f"This amount is credited against invoice {head.corrects}.")]
+    if document.total_cents == 0:
+        return [_text("Nothing is to be paid.")]
+    due = f"Please pay {head.currency} {_cents(document.total_cents)} by {_day(head.due_on)}"
+    return [
+        _text("Payment", is_strong=True),
+        _text(f"{due}, with the reference {head.number}."),
+        *(_text(line) for line in head.payment),
+    ]
+
+
+class _Footer:
+    """Who issues it, and the page's number; the same on each page."""
+
+    def __init__(self, document: Document) -> None:
+        issuer = document.head.issuer
+        parts = (issuer.name, *issuer.address, issuer.tax_id, issuer.email)
+        self._issuer = "  ·  ".join(part for part in parts if part)
+        self._number = document.head.number
+
+    def __call__(self, canvas: Canvas, pages: BaseDocTemplate) -> None:
+        canvas.saveState()
+        canvas.setStrokeColor(_RULE)
+        canvas.setLineWidth(0.4)
+        canvas.line(_MARGIN, 19 * mm, A4[0] - _MARGIN, 19 * mm)
+        note = _label(self._issuer)
+        _, height = note.wrap(_WIDTH * 0.75, 12 * mm)
+        note.drawOn(canvas, _MARGIN, 17 * mm - height)
+        page = _label(f"{self._number}  ·  page {pages.page}", alignment=TA_RIGHT)
+        _, height = page.wrap(_WIDTH * 0.25, 12 * mm)
+        page.drawOn(canvas, _MARGIN + _WIDTH * 0.75, 17 * mm - height)
+        canvas.restoreState()
+
+
+def _plain() -> TableStyle:
+    return TableStyle(
+        [
+            ("LEFTPADDING", (0, 0), (-1, -1), 0),
+            ("RIGHTPADDING", (0, 0), (-1, -1), 0),
+            ("TOPPADDING", (0, 0), (-1, -1), 0),
+            ("BOTTOMPADDING", (0, 0), (-1, -1), 0),
+            ("VALIGN", (0, 0), (-1, -1), "TOP"),
+        ]
+    )
+
+
+def _cents(cents: int) -> str:
+    return write_amount(cents * MICROS_PER_CENT).replace("-", "\N{MINUS SIGN}")
+
+
+def _day(text: str) -> str:
+    day = date.fromisoformat(text)
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _month(text: str) -> str:
+    month = date.fromisoformat(text)
+    return f"{_MONTHS[month.month - 1]} {month.year}"
+
+
+# Not strftime's, which follow the machine's locale.
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)

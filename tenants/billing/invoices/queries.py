@@ -1,0 +1,146 @@
+"""Reads invoices: each is built from the ledger anew, and must be what was issued."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import msgspec
+from django.db.models import Sum
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.invoices.document import (
+    Document,
+    Head,
+    Kind,
+    Sums,
+    Used,
+    build_document,
+    encode_document,
+)
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import SourceKind
+from tenants.billing.money import MICROS_PER_CENT
+from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import Invoice, LedgerEntry, LedgerTransaction
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+
+
+class NotReproducible(Exception):
+    """The ledger does not give the document that was issued: a defect of ours, or worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceRow:
+    """As a list shows it."""
+
+    number: int
+    name: str
+    kind: Kind
+    month: date
+    corrects: int | None
+    currency: str
+    total_micros: int
+    issued_on: date
+    due_on: date
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceView:
+    number: int
+    kind: Kind
+    document: Document
+    corrected_cents: int  # by credit notes, before tax
+
+    @property
+    def json(self) -> bytes:
+        return encode_document(self.document)
+
+
+def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:
+    """Newest first, credit notes among them. Raises Forbidden, Invalid. One query."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        found = Invoice.objects.filter(tenant_id=actor.tenant_id)
+        rows = first_of(found, limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, _row)
+
+
+def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
+    """Raises Forbidden, NotFound, and NotReproducible."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        row = Invoice.objects.filter(tenant_id=actor.tenant_id, number=number).first()
+        if row is None:
+            raise NotFound("There is no such invoice.")
+        used = read_used(actor.tenant_id, row.month) if row.kind == Kind.INVOICE else ()
+        return view_of(row, used)
+
+
+def view_of(row: Invoice, used: Sequence[Used]) -> InvoiceView:
+    """Inside the tenant's scope. Raises NotReproducible."""
+    document = build_document(msgspec.convert(row.head, Head), used, _sums(row))
+    if hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
+        raise NotReproducible(row.name)
+    notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
+    corrected = sum(-_sums(note).subtotal_cents for note in notes)
+    return InvoiceView(row.number, Kind(row.kind), document, corrected)
+
+
+def read_used(tenant_id: TenantId, month: date) -> list[Used]:
+    """What the ledger has for a month, summed by line, day and price. Inside the tenant's scope.
+    One query."""
+    booked = LedgerTransaction.objects.filter(
+        tenant_id=tenant_id,
+        month=month,
+        source_kind__in=(SourceKind.USAGE, SourceKind.SEATS),
+    )
+    sums = (
+        LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id__in=booked.values("id"))
+        .exclude(line="")
+        .values_list("line", "day", "price_micros")
+        .annotate(quantity=Sum("quantity"), amount_micros=Sum("amount_micros"))
+    )
+    return [
+        Used(line, day, int(quantity), price, -int(amount))
+        for line, day, price, quantity, amount in sums
+    ]
+
+
+def _sums(row: Invoice) -> Sums:
+    """As they were booked with it."""
+    booked = LedgerTransaction.objects.get(
+        tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
+    )
+    entries = LedgerEntry.objects.filter(tenant_id=row.tenant_id, transaction_id=booked.id)
+    return sums_of(entries.values_list("account", "amount_micros"))
+
+
+def sums_of(entries: Iterable[tuple[str, int]]) -> Sums:
+    """Of an invoice's or a credit note's own transaction. Pure."""
+    by_account = dict(entries)
+    total = by_account.get(Account.RECEIVABLE, 0) // MICROS_PER_CENT
+    credit = by_account.get(Account.CREDITS, 0) // MICROS_PER_CENT
+    tax = -by_account.get(Account.TAX, 0) // MICROS_PER_CENT
+    return Sums(subtotal_cents=total + credit - tax, credit_cents=credit, tax_cents=tax)
+
+
+def _row(row: Invoice) -> InvoiceRow:
+    head = msgspec.convert(row.head, Head)
+    return InvoiceRow(
+        number=row.number,
+        name=row.name,
+        kind=Kind(row.kind),
+        month=row.month,
+        corrects=row.corrects,
+        currency=head.currency,
+        total_micros=row.total_micros,
+        issued_on=date.fromisoformat(head.issued_on),
+        due_on=date.fromisoformat(head.due_on),
+        sha256=bytes(row.digest).hex(),
+    )

@@ -1,0 +1,166 @@
+"""`manage.py billing ...`: plans, prices, subscriptions, credits and invoices, for the operator."""
+
+import argparse
+import json
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import TierPrices
+from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.operations import issue_credit_note, issue_due
+from tenants.billing.invoices.profile import set_profile
+from tenants.billing.ledger.credits import grant_credit
+from tenants.billing.money import MICROS, MICROS_PER_CENT, Currency
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.billing.rating.clock import earlier_of
+from tenants.billing.rating.rate import rate
+from tenants.errors import Invalid, Refused
+from tenants.members.actor import Actor, platform_actor
+from tenants.members.queries import find_tenant
+
+
+class Command(BaseCommand):
+    help = "Plans, prices, subscriptions, credits and invoices; see platform/docs/billing.md."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="what", required=True)
+        plan = commands.add_parser("plan", help="make a plan, without a price yet")
+        plan.add_argument("plan")
+        plan.add_argument("--name", required=True)
+        plan.add_argument("--currency", required=True, choices=[c.value for c in Currency])
+        price = commands.add_parser("price", help="give a plan a price from a day on")
+        price.add_argument("plan")
+        price.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
+        price.add_argument("--seat", required=True, type=_money, help="for a month, e.g. 19.00")
+        price.add_argument(
+            "--tiers", required=True, type=Path, help="JSON: tier -> prices of a million tokens"
+        )
+        subscription = commands.add_parser("subscribe", help="give a tenant a plan")
+        subscription.add_argument("tenant")
+        subscription.add_argument("plan")
+        subscription.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
+        profile = commands.add_parser("profile", help="whom invoices are made out to")
+        profile.add_argument("tenant")
+        profile.add_argument("--file", required=True, type=Path, help="JSON: customer and tax")
+        credit = commands.add_parser("credit", help="give a tenant a credit")
+        credit.add_argument("tenant")
+        credit.add_argument("amount", type=_money)
+        credit.add_argument("--reason", required=True)
+        invoice = commands.add_parser("invoice", help="issue what is due now")
+        invoice.add_argument("tenant")
+        note = commands.add_parser("credit-note", help="take back a part of an invoice, before tax")
+        note.add_argument("tenant")
+        note.add_argument("number", type=int)
+        note.add_argument("amount", type=_money)
+        note.add_argument("--reason", required=True)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            told = _COMMANDS[options["what"]](options)
+        except Invalid as error:
+            raise CommandError(f"{error.field}: {error.message}") from error
+        except Refused as error:
+            raise CommandError(error.message) from error
+        except (OSError, ValueError) as error:
+            raise CommandError(f"The file cannot be read: {error}") from error
+        self.stdout.write(told)
+
+
+def _plan(options: dict[str, Any]) -> str:
+    currency = Currency(options["currency"])
+    create_plan(slug=options["plan"], name=options["name"], currency=currency, now=timezone.now())
+    return f"The plan {options['plan']} is there; give it a price."
+
+
+def _price(options: dict[str, Any]) -> str:
+    """The file's prices are written as money, e.g. "0.15" for a million tokens."""
+    written = json.loads(options["tiers"].read_text())
+    tiers = {
+        Tier(tier): TierPrices(**{kind: _money(str(price)) for kind, price in prices.items()})
+        for tier, prices in written.items()
+    }
+    new = NewPrice(options["day"], options["seat"], tiers)
+    add_price(plan=options["plan"], new=new, now=timezone.now())
+    return f"The price is in force from {options['day']} 00:00 UTC."
+
+
+def _subscribe(options: dict[str, Any]) -> str:
+    subscribe(
+        actor=_actor(options), plan=options["plan"], starts_on=options["day"], now=timezone.now()
+    )
+    return f"{options['tenant']} has the plan {options['plan']} from {options['day']} 00:00 UTC."
+
+
+def _profile(options: dict[str, Any]) -> str:
+    written = json.loads(options["file"].read_text())
+    customer = msgspec.convert(written["customer"], Party)
+    tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), Tax)
+    set_profile(actor=_actor(options), customer=customer, tax=tax, now=timezone.now())
+    return f"The next invoice of {options['tenant']} is made out to {customer.name}."
+
+
+def _credit(options: dict[str, Any]) -> str:
+    grant_credit(
+        actor=_actor(options),
+        amount_micros=options["amount"],
+        reason=options["reason"],
+        now=timezone.now(),
+    )
+    return "The next invoice uses it up first."
+
+
+def _invoice(options: dict[str, Any]) -> str:
+    tenant_id, now = _actor(options).tenant_id, earlier_of(timezone.now())
+    rate(tenant_id, now=now)
+    issued = issue_due(tenant_id, now=now)
+    return f"Issued: {', '.join(issued)}." if issued else "Nothing is due."
+
+
+def _credit_note(options: dict[str, Any]) -> str:
+    cents, rest = divmod(options["amount"], MICROS_PER_CENT)
+    if rest:
+        raise Invalid("amount", "Write whole cents.")
+    note = issue_credit_note(
+        actor=_actor(options),
+        number=options["number"],
+        net_cents=cents,
+        reason=options["reason"],
+        now=earlier_of(timezone.now()),
+    )
+    return f"Issued: {note.document.head.number}."
+
+
+_COMMANDS = {
+    "plan": _plan,
+    "price": _price,
+    "subscribe": _subscribe,
+    "profile": _profile,
+    "credit": _credit,
+    "invoice": _invoice,
+    "credit-note": _credit_note,
+}
+
+
+def _actor(options: dict[str, Any]) -> Actor:
+    tenant_id = find_tenant(slug=options["tenant"])
+    if tenant_id is None:
+        raise CommandError(f"There is no tenant {options['tenant']}.")
+    return platform_actor(tenant_id)
+
+
+def _money(text: str) -> int:
+    """Micros, of a text with six decimals at most."""
+    try:
+        micros = Decimal(text) * MICROS
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text} is no amount of money.") from None
+    if not micros.is_finite() or micros != int(micros):
+        raise argparse.ArgumentTypeError(f"{text}: six decimals at most.")
+    return int(micros)

@@ -1,0 +1,59 @@
+"""`manage.py billing` as an operator types it."""
+
+import json
+import secrets
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from tenants.billing.invoices.queries import find_invoice
+from tests.cast import make_company
+from tests.fakes.billing import use
+
+OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
+MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
+
+
+def command(*arguments: str) -> str:
+    out = StringIO()
+    call_command("billing", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_an_operator_does_all_of_it_on_the_command_line(tmp_path: Path) -> None:
+    company = make_company("operated", {})
+    plan, tiers, profile = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "p.json"
+    prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
+    tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
+    profile.write_text(json.dumps({"customer": {"name": "Operated Ltd"}}))
+    command("plan", plan, "--name", "Team", "--currency", "EUR")
+    command("price", plan, "--from", "2026-01-01", "--seat", "19.00", "--tiers", str(tiers))
+    command("subscribe", company.slug, plan, "--from", "2026-10-01")
+    command("profile", company.slug, "--file", str(profile))
+    command("credit", company.slug, "0.10", "--reason", "Welcome.")
+    use(company, None, OCTOBER, **MUCH)
+
+    assert "Issued: OPERATED-" in command("invoice", company.slug)
+    assert "Issued: OPERATED-" in command(
+        "credit-note", company.slug, "1", "0.05", "--reason", "An outage."
+    )
+    assert "Nothing is due." in command("invoice", company.slug)
+    document = find_invoice(actor=company.platform, number=1).document
+    assert (document.head.customer.name, document.total_cents) == ("Operated Ltd", 80)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("credit", "nobody", "1", "--reason", "x"),
+        ("subscribe", "nobody", "team", "--from", "2026-10-01"),
+        ("plan", "Not A Slug", "--name", "x", "--currency", "EUR"),
+    ],
+)
+def test_a_command_that_makes_no_sense_says_why(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        command(*arguments)

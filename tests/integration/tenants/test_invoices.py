@@ -1,0 +1,369 @@
+"""Invoices on the real database: complete, without gaps, reproducible, corrected by notes."""
+
+import secrets
+from datetime import UTC, date, datetime, timedelta
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import DatabaseError, connection
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.invoices.document import Kind, Party, Tax
+from tenants.billing.invoices.operations import issue_credit_note, issue_due
+from tenants.billing.invoices.pdf import render
+from tenants.billing.invoices.profile import set_profile
+from tenants.billing.invoices.queries import (
+    InvoiceView,
+    NotReproducible,
+    find_invoice,
+    page_of_invoices,
+)
+from tenants.billing.ledger.credits import grant_credit
+from tenants.billing.ledger.queries import page_of_ledger
+from tenants.billing.rating.rate import rate
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.models import (
+    BillingState,
+    Invoice,
+    LedgerAccount,
+    LedgerEntry,
+    LedgerTransaction,
+    Membership,
+)
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.billing import SEAT_MICROS, balances, make_customer, use
+
+OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
+AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)
+MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
+
+
+@pytest.fixture
+def company() -> Company:
+    company = make_company("invoiced", ACME)
+    make_customer(company)
+    with tenant(company.tenant_id):
+        Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=OCTOBER)
+    return company
+
+
+def invoices_of(company: Company, now: datetime = AFTER) -> list[str]:
+    rate(company.tenant_id, now=now)
+    return issue_due(company.tenant_id, now=now)
+
+
+def find(company: Company, number: int = 1) -> InvoiceView:
+    return find_invoice(actor=company.administrator.actor, number=number)
+
+
+def test_a_month_that_is_over_is_invoiced(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **MUCH)
+
+    assert invoices_of(company) == [f"{company.slug.upper()}-000001"]
+
+    document = find(company).document
+    assert (document.period_from, document.period_until) == ("2026-10-01", "2026-11-01")
+    # Five people from the 3rd on: 29 of 31 days.
+    seats = 5 * (SEAT_MICROS - SEAT_MICROS * 2 // 31)
+    assert [(line.code, line.amount_cents) for line in document.lines] == [
+        ("seats", (seats + 5_000) // 10_000),
+        ("fast.prompt", 30),
+        ("fast.generated", 60),
+    ]
+    assert document.total_cents == sum(line.amount_cents for line in document.lines)
+
+
+def test_an_invoice_leaves_nothing_unbilled_of_its_month(company: Company) -> None:
+    use(company, company.developer, OCTOBER, prompt_tokens=7, cached_tokens=0, generated_tokens=3)
+
+    invoices_of(company)
+
+    left = balances(company.tenant_id)
+    assert "unbilled" not in left
+    assert left["receivable"] == find(company).document.total_cents * 10_000
+    assert sum(left.values()) == 0
+
+
+def test_credits_are_used_up_first_and_taxed_is_what_is_left(company: Company) -> None:
+    grant_credit(actor=company.platform, amount_micros=500_000, reason="Welcome.", now=OCTOBER)
+    customer = Party("Invoiced Ltd", ("1 Street",))
+    set_profile(actor=company.platform, customer=customer, tax=Tax("VAT", 1_900), now=OCTOBER)
+    use(company, company.developer, OCTOBER, **MUCH)
+
+    invoices_of(company)
+
+    document = find(company).document
+    assert document.credit_cents == 50
+    assert document.tax_cents == (19 * (document.subtotal_cents - 50) + 50) // 100
+    assert document.head.customer == customer
+    assert "credits" not in balances(company.tenant_id)
+
+
+def test_a_month_is_invoiced_once(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+
+    assert invoices_of(company) == []
+
+
+@pytest.mark.parametrize("now", [AFTER - timedelta(hours=2), OCTOBER, OCTOBER - timedelta(days=90)])
+def test_a_month_that_is_not_over_is_not_invoiced(company: Company, now: datetime) -> None:
+    use(company, company.developer, OCTOBER)
+
+    assert invoices_of(company, now) == []
+
+
+def test_usage_that_is_not_rated_yet_is_waited_for(company: Company) -> None:
+    rate(company.tenant_id, now=AFTER)
+    use(company, company.developer, OCTOBER)
+
+    assert issue_due(company.tenant_id, now=AFTER) == []
+
+
+def test_a_month_without_use_has_no_invoice_and_no_number() -> None:
+    company = make_company("invoiced", {})
+    make_customer(company)
+    use(company, None, OCTOBER)
+    december = datetime(2026, 12, 1, 7, tzinfo=UTC)
+    invoices_of(company, december)
+    use(company, None, datetime(2026, 12, 3, tzinfo=UTC))
+
+    invoices_of(company, datetime(2027, 1, 1, 7, tzinfo=UTC))
+
+    with tenant(company.tenant_id):
+        rows = Invoice.objects.order_by("number").values_list("number", "month")
+        assert list(rows) == [(1, date(2026, 10, 1)), (2, date(2026, 12, 1))]
+
+
+def test_a_record_that_comes_after_the_invoice_is_on_the_next_one(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+    before = find(company).json
+    use(company, company.developer, OCTOBER, **MUCH)
+
+    invoices_of(company, datetime(2026, 12, 1, 7, tzinfo=UTC))
+
+    late = [line for line in find(company, 2).document.lines if line.used_in == "2026-10-01"]
+    assert [(line.code, line.amount_cents) for line in late] == [
+        *(("fast.prompt", 30), ("fast.generated", 60))
+    ]
+    assert find(company).json == before
+
+
+def test_a_clock_that_jumps_back_invoices_nothing_again(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+
+    for now in (OCTOBER, AFTER - timedelta(days=400), AFTER):
+        assert invoices_of(company, now) == []
+
+
+def test_a_clock_that_jumped_ahead_loses_and_doubles_nothing(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **MUCH)
+    invoices_of(company, datetime(2027, 3, 1, 7, tzinfo=UTC))
+    use(company, company.developer, OCTOBER + timedelta(days=1), **MUCH)
+    invoices_of(company, AFTER + timedelta(days=30))
+    invoices_of(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
+
+    with tenant(company.tenant_id):
+        numbers = list(Invoice.objects.order_by("number").values_list("number", flat=True))
+    generated = [
+        line.quantity
+        for number in numbers
+        for line in find(company, number).document.lines
+        if line.code == "fast.generated"
+    ]
+    assert sum(generated) == 2_000_000
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_an_invoice_is_the_same_bytes_each_time(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **MUCH)
+    invoices_of(company)
+
+    first, second = find(company), find(company)
+
+    assert first.json == second.json
+    assert render(first.document) == render(second.document)
+
+
+def test_a_ledger_restored_elsewhere_gives_the_same_bytes(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **MUCH)
+    grant_credit(actor=company.platform, amount_micros=100_000, reason="Welcome.", now=OCTOBER)
+    invoices_of(company)
+    issue_credit_note(
+        actor=company.platform, number=1, net_cents=10, reason="An outage.", now=AFTER
+    )
+    elsewhere = make_company("restored", {})
+
+    for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
+        restore(model, company, elsewhere)
+
+    for number in (1, 2):
+        ours = find(company, number)
+        theirs = find_invoice(actor=elsewhere.platform, number=number)
+        assert theirs.json == ours.json
+        assert render(theirs.document) == render(ours.document)
+
+
+def restore(model: Any, source: Company, target: Company) -> None:
+    """The rows, as a backup would bring them back, in whatever order."""
+    with tenant(source.tenant_id):
+        rows = list(model.objects.filter(tenant_id=source.tenant_id).values())
+    for row in rows:
+        row.pop("pk", None)
+        row["tenant_id"] = target.tenant_id
+    secrets.SystemRandom().shuffle(rows)
+    with tenant(target.tenant_id):
+        model.objects.bulk_create([model(**row) for row in rows])
+
+
+def test_a_ledger_that_was_tampered_with_gives_no_invoice(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **MUCH)
+    invoices_of(company)
+    elsewhere = make_company("restored", {})
+    for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
+        restore(model, company, elsewhere)
+    with tenant(elsewhere.tenant_id):
+        entry = LedgerEntry.objects.filter(line="fast.generated").get()
+        entry.position, entry.quantity = 99, 1
+        other = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
+        other.position, other.amount_micros = 98, -entry.amount_micros
+        LedgerEntry.objects.bulk_create([entry, other])
+
+    with pytest.raises((NotReproducible, AssertionError)):
+        find_invoice(actor=elsewhere.platform, number=1)
+
+
+def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> None:
+    set_profile(actor=company.platform, customer=Party("I"), tax=Tax("VAT", 1_900), now=OCTOBER)
+    use(company, company.developer, OCTOBER, **MUCH)
+    invoices_of(company)
+    owed = balances(company.tenant_id)["receivable"]
+
+    note = issue_credit_note(
+        actor=company.platform, number=1, net_cents=100, reason="An outage.", now=AFTER
+    )
+
+    document = note.document
+    assert (note.number, document.head.kind) == (2, Kind.CREDIT_NOTE)
+    assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
+    assert balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
+    assert find(company).corrected_cents == 100
+
+
+def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+    net = find(company).document.subtotal_cents
+    issue_credit_note(actor=company.platform, number=1, net_cents=net, reason="All.", now=AFTER)
+
+    with pytest.raises(Conflict):
+        issue_credit_note(actor=company.platform, number=1, net_cents=1, reason="More.", now=AFTER)
+    with pytest.raises(Conflict):
+        issue_credit_note(actor=company.platform, number=2, net_cents=1, reason="It.", now=AFTER)
+
+
+def test_a_credit_note_needs_a_reason(company: Company) -> None:
+    with pytest.raises(Invalid):
+        issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)
+
+
+def test_what_fails_takes_no_number(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+    with pytest.raises(Conflict):
+        issue_credit_note(
+            actor=company.platform, number=1, net_cents=10**9, reason="Much.", now=AFTER
+        )
+
+    note = issue_credit_note(
+        actor=company.platform, number=1, net_cents=1, reason="Less.", now=AFTER
+    )
+
+    assert note.number == 2
+
+
+def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    rate(company.tenant_id, now=AFTER)
+    issued: list[str] = []
+
+    def works() -> None:
+        try:
+            issued.extend(issue_due(company.tenant_id, now=AFTER))
+        finally:
+            connection.close()
+
+    workers = [Thread(target=works) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert len(issued) == 1
+    with tenant(company.tenant_id):
+        assert BillingState.objects.get(tenant_id=company.tenant_id).last_number == 1
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET total_micros = 0"])
+def test_an_invoice_is_never_edited(company: Company, change: str) -> None:
+    with (
+        pytest.raises(DatabaseError, match="permission denied"),
+        tenant(company.tenant_id),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(change.format("tenants_invoice"))
+
+
+def test_the_issuers_change_of_address_changes_no_issued_invoice(
+    company: Company, settings: LazySettings
+) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+    before = find(company).json
+
+    settings.INVOICE_ISSUER = "Somebody else"
+    set_profile(actor=company.platform, customer=Party("New name"), tax=Tax("", 0), now=AFTER)
+
+    assert find(company).json == before
+
+
+def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
+    use(company, company.developer, OCTOBER)
+    invoices_of(company)
+    bob = cast.globex.administrator.actor
+
+    with pytest.raises(NotFound):
+        find_invoice(actor=bob, number=1)
+    assert page_of_invoices(actor=bob, limit=10, cursor=None).rows == []
+    assert page_of_ledger(actor=bob, limit=10, cursor=None, month=None).rows == []
+
+
+def test_a_developer_sees_no_bills(company: Company) -> None:
+    for look in (
+        lambda actor: page_of_invoices(actor=actor, limit=1, cursor=None),
+        lambda actor: page_of_ledger(actor=actor, limit=1, cursor=None, month=None),
+    ):
+        with pytest.raises(Forbidden):
+            look(company.developer.actor)
+
+
+def test_the_ledger_is_read_page_by_page(company: Company) -> None:
+    for hour in range(5):
+        use(company, company.developer, OCTOBER + timedelta(hours=hour))
+        rate(company.tenant_id, now=OCTOBER + timedelta(hours=hour))
+    actor = company.people[next(role for role in ACME if role == "auditor")].actor
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = page_of_ledger(actor=actor, limit=2, cursor=cursor, month=date(2026, 10, 1))
+        seen += [str(row.id) for row in page.rows]
+        assert all(sum(e.amount_micros for e in row.entries) == 0 for row in page.rows)
+        if (cursor := page.next_cursor) is None:
+            break
+
+    with tenant(company.tenant_id):
+        assert len(seen) == len(set(seen)) == LedgerTransaction.objects.count()
