@@ -4,8 +4,9 @@ People do not: who was active is counted from the sets of users of each day (see
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
@@ -76,8 +77,8 @@ RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 
 
 def total(parts: Iterable[Counts]) -> Counts:
-    sums = dict.fromkeys(NAMES, 0)
-    for part in parts:
-        for name, value in asdict(part).items():
-            sums[name] += value
-    return Counts(**sums)
+    values = [_values(part) for part in parts]
+    return Counts(*map(sum, zip(*values, strict=True)))
+
+
+_values: Final = attrgetter(*NAMES)

@@ -11,7 +11,9 @@ from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from typing import Any, Final
 
-from django.db.models import QuerySet, Sum
+from django.contrib.postgres.aggregates import StringAgg
+from django.db.models import QuerySet, Sum, TextField
+from django.db.models.functions import Cast
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Invalid
@@ -82,7 +84,7 @@ class _Group:
 
 
 def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
-    """Raises Forbidden, Invalid. Two to six queries, of the days' roll-ups."""
+    """Raises Forbidden, Invalid. Three to six queries, of the days' roll-ups."""
     _check(asked)
     is_own = not actor.may(PERMISSIONS[kind][0])
     if is_own:
@@ -90,7 +92,7 @@ def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
     with tenant(actor.tenant_id):
         days = _days(actor, asked, is_own=is_own)
         groups = _groups(actor, days, asked.group_by)
-        every = _whole(days)
+        every = _sum(groups) if _adds_up(asked.group_by) else _whole(days)
         labels = _labels(actor, asked.group_by)
         min_users = 1 if is_own else min_group_users(actor)
         until = complete_until(actor.tenant_id)
@@ -124,10 +126,18 @@ def _days(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay]:
     return days.none() if actor.user_id is None else days.filter(user_id=actor.user_id)
 
 
+def _adds_up(group_by: GroupBy | None) -> bool:
+    return group_by not in (None, GroupBy.TEAM)
+
+
+def _sum(groups: Mapping[str, _Group]) -> _Group:
+    users = frozenset[str]().union(*(group.users for group in groups.values()))
+    return _Group(total(group.counts for group in groups.values()), users)
+
+
 def _whole(days: QuerySet[UsageDay]) -> _Group:
-    sums = days.aggregate(**_SUMS)
-    users = days.values_list("user_id", flat=True).distinct()
-    return _Group(_counts(sums), _people(users))
+    sums = days.aggregate(**_SUMS, who=_WHO)
+    return _Group(_counts(sums), _people(sums["who"]))
 
 
 def _groups(actor: Actor, days: QuerySet[UsageDay], group_by: GroupBy | None) -> dict[str, _Group]:
@@ -136,12 +146,9 @@ def _groups(actor: Actor, days: QuerySet[UsageDay], group_by: GroupBy | None) ->
     if group_by is GroupBy.TEAM:
         return _teams(actor, days)
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
-    users: defaultdict[str, list[Any]] = defaultdict(list)
-    for key, user_id in days.values_list(column, "user_id").distinct():
-        users[_text(key)].append(user_id)
     return {
-        _text(sums[column]): _Group(_counts(sums), _people(users[_text(sums[column])]))
-        for sums in days.values(column).annotate(**_SUMS)
+        _text(sums[column]): _Group(_counts(sums), _people(sums["who"]))
+        for sums in days.values(column).annotate(**_SUMS, who=_WHO)
     }
 
 
@@ -156,7 +163,10 @@ def _teams(actor: Actor, days: QuerySet[UsageDay]) -> dict[str, _Group]:
     if rest := of_user.keys() - set().union(*members.values()):
         members[NO_TEAM] = set(rest)
     return {
-        key: _Group(total(of_user[user_id] for user_id in users), _people(users))
+        key: _Group(
+            total(of_user[user_id] for user_id in users),
+            frozenset(str(user_id) for user_id in users if user_id != SERVICES),
+        )
         for key, users in members.items()
     }
 
@@ -195,12 +205,15 @@ def _counts(sums: Mapping[str, Any]) -> Counts:
     return Counts(**{name: int(sums[f"sum_{name}"]) for name in NAMES})
 
 
-def _people(user_ids: Any) -> frozenset[str]:
-    return frozenset(str(user_id) for user_id in user_ids if user_id != SERVICES)
+def _people(who: str | None) -> frozenset[str]:
+    """None: there was nobody."""
+    return frozenset((who or "").split()) - {str(SERVICES)}
 
 
 def _text(key: datetime | str) -> str:
     return key.astimezone(UTC).date().isoformat() if isinstance(key, datetime) else key
 
 
+# One text instead of thousands of rows, each of which would be parsed: a third of the time.
+_WHO: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
 _SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in NAMES}
