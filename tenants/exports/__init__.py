@@ -2,5 +2,5 @@
 
 definitions.py   which columns of which rows, in which order
 stream.py        the rows, one batch after the other, within the tenant's wall
-formats.py       the same rows as CSV and NDJSON
+formats.py       the same rows as CSV, NDJSON and Parquet
 """

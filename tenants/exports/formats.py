@@ -5,10 +5,8 @@ empty      CSV: nothing between the commas; NDJSON: null
 """
 
 import csv
-import hashlib
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import IO, Final
@@ -16,28 +14,12 @@ from typing import IO, Final
 import msgspec
 
 from tenants.exports.definitions import Column, Export, Kind
+from tenants.exports.parquet import write_parquet
 from tenants.exports.stream import Row, Value
+from tenants.exports.written import Written
 
 # What a spreadsheet takes for a formula when a cell begins with it; a leading ' says it is text.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-
-
-@dataclass(slots=True)
-class Written:
-    """What an export's proof says of a file."""
-
-    rows: int = 0
-    num_bytes: int = 0
-    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
-
-    @property
-    def sha256(self) -> str:
-        return self._digest.hexdigest()
-
-    def note(self, data: bytes) -> bytes:
-        self.num_bytes += len(data)
-        self._digest.update(data)
-        return data
 
 
 def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
@@ -64,7 +46,9 @@ def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes
     return written
 
 
-FORMATS: Final = MappingProxyType({"csv": write_csv, "ndjson": write_ndjson})
+FORMATS: Final = MappingProxyType(
+    {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet}
+)
 Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], Written]
 
 

@@ -1,4 +1,4 @@
-"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: usage as CSV or NDJSON."""
+"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: usage as CSV, NDJSON or Parquet."""
 
 import argparse
 import tempfile
@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from tenants.errors import Refused
 from tenants.exports.definitions import EXPORTS, USAGE_RECORDS, Export
-from tenants.exports.formats import FORMATS, Write, Written
+from tenants.exports.formats import FORMATS, Write
 from tenants.exports.stream import Period, open_rows
+from tenants.exports.written import Written
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.queries import find_tenant
 

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
+from pyarrow import parquet
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Forbidden, Invalid
 from tenants.exports import stream
 from tenants.exports.definitions import EXPORTS, USAGE_DAYS, USAGE_RECORDS, Export
 from tenants.exports.formats import FORMATS, write_csv, write_ndjson
+from tenants.exports.parquet import write_parquet
 from tenants.exports.stream import Period, open_rows
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role
@@ -72,6 +74,41 @@ def test_csv_and_ndjson_say_the_same(company: Company) -> None:
     assert rows == as_text
     assert (written.rows, written.num_bytes) == (5, len(out.getvalue()))
     assert written.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
+
+
+def test_parquet_says_the_same_with_types(company: Company) -> None:
+    for minutes in range(3):
+        add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
+    out = io.BytesIO()
+
+    with open_rows(
+        actor=company.administrator.actor, export=USAGE_RECORDS, period=DAY, now=NOON
+    ) as batches:
+        written = write_parquet(USAGE_RECORDS, batches, out)
+
+    table = parquet.read_table(io.BytesIO(out.getvalue()))
+    rows = [
+        row | {"occurred_at": row["occurred_at"].strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+        for row in table.to_pylist()
+    ]
+    assert rows == exported(company)
+    assert table.schema.metadata == {b"export": b"usage_records", b"version": b"1"}
+    assert (written.rows, written.num_bytes) == (3, len(out.getvalue()))
+    assert written.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
+def test_parquet_without_rows_has_its_columns(company: Company, export: Export) -> None:
+    out = io.BytesIO()
+
+    with open_rows(
+        actor=company.administrator.actor, export=export, period=DAY, now=NOON
+    ) as batches:
+        write_parquet(export, batches, out)
+
+    table = parquet.read_table(io.BytesIO(out.getvalue()))
+    assert table.column_names == [column.name for column in export.columns]
+    assert table.num_rows == 0
 
 
 def test_rows_of_several_batches_come_in_order(
