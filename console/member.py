@@ -8,10 +8,11 @@ from uuid import uuid4
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
+from console.sign_in.second_factor import BY_PROVIDER, has_second_factor
 from tenants.members.actor import Actor
 from tenants.members.queries import MembershipRow, find_memberships
 
@@ -25,6 +26,7 @@ class Member:
     name: str
     actor: Actor
     tenant: MembershipRow
+    lacks_second_factor: bool  # one that the tenant wants: he may do nothing but set it up
     other_tenants: list[MembershipRow]  # by name
 
 
@@ -49,7 +51,16 @@ def find_member(request: HttpRequest) -> Member | None:
         is_closing=tenant.status is TenantStatus.CLOSING,
     )
     others = [row for row in memberships if row is not tenant]
-    return Member(user.get_username(), user.name, actor, tenant, others)
+    return Member(
+        user.get_username(), user.name, actor, tenant, _lacks_second_factor(request, tenant), others
+    )
+
+
+def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
+    """Who came by the tenant's identity provider was asked there."""
+    if not tenant.requires_second_factor:
+        return False
+    return request.session.get(BY_PROVIDER) != tenant.tenant_id and not has_second_factor(request)
 
 
 def choose_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
@@ -78,6 +89,8 @@ def for_members(
         member = find_member(request)
         if member is None:
             return render(request, "console/no_tenant.html", status=403)
+        if member.lacks_second_factor:
+            return redirect("mfa_index")
         return view(request, member, *args, **kwargs)
 
     # mypy takes what `wraps` gives for a class of its own.

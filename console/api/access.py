@@ -14,6 +14,13 @@ from console.api.schema import Answer, Body
 from tenants.domains.dns import txt_records
 from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
 from tenants.domains.queries import DomainView, list_domains
+from tenants.identity.operations import (
+    NewProvider,
+    remove_provider,
+    require_second_factor,
+    set_provider,
+)
+from tenants.identity.queries import SignInRules, get_rules
 from tenants.members.permissions import Permission, Role
 from tenants.scim.groups import set_group_role
 from tenants.scim.queries import GroupRole, list_group_roles
@@ -24,6 +31,7 @@ from tenants.scim.tokens import (
     revoke_scim_token,
 )
 
+sign_in = Router(tags=["sign_in"])
 domains = Router(tags=["domains"])
 scim = Router(tags=["scim"])
 
@@ -77,6 +85,79 @@ class ScimGroupList(Answer):
 
 class SetGroupRole(Body, json_schema_extra={"example": {"role": "auditor"}}):
     role: Role | None
+
+
+class IdentityProvider(Answer):
+    issuer: str
+    client_id: str
+    created_at: datetime
+
+
+class SignIn(Answer):
+    requires_second_factor: bool
+    provider: IdentityProvider | None  # null: people sign in by their passwords
+
+
+class SetSecondFactor(Body, json_schema_extra={"example": {"required": True}}):
+    required: bool
+
+
+class SetProvider(
+    Body,
+    json_schema_extra={
+        "example": {
+            "issuer": "https://login.example.com",
+            "client_id": "caret",
+            "client_secret": "...",
+        }
+    },
+):
+    issuer: str  # below it stands .well-known/openid-configuration
+    client_id: str
+    client_secret: str  # kept sealed, in no answer
+
+
+@sign_in.get(
+    "",
+    response=SignIn,
+    summary="How people sign in.",
+    openapi_extra=open_to(Permission.READ_ACCESS),
+)
+def get_sign_in(request: ApiRequest) -> SignInRules:
+    return get_rules(actor=actor_of(request))
+
+
+@sign_in.put(
+    "/second-factor",
+    response=SignIn,
+    summary="Say whether who signs in by a password needs a second factor.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def set_second_factor(request: ApiRequest, asked: SetSecondFactor) -> SignInRules:
+    return require_second_factor(
+        actor=actor_of(request), required=asked.required, now=timezone.now()
+    )
+
+
+@sign_in.put(
+    "/provider",
+    response=SignIn,
+    summary="Set the identity provider; no password works for its domains from then on.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def put_provider(request: ApiRequest, asked: SetProvider) -> SignInRules:
+    new = NewProvider(asked.issuer, asked.client_id, asked.client_secret)
+    return set_provider(actor=actor_of(request), new=new, now=timezone.now())
+
+
+@sign_in.delete(
+    "/provider",
+    response=SignIn,
+    summary="Take the identity provider away; passwords work again.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def delete_provider(request: ApiRequest) -> SignInRules:
+    return remove_provider(actor=actor_of(request), now=timezone.now())
 
 
 @domains.get(

@@ -62,6 +62,7 @@ def _build() -> Api:
         ("policy", policy.router),
         ("reports", reports.router),
         ("scim", access.scim),
+        ("sign-in", access.sign_in),
         ("teams", teams.router),
         ("tenant", members.tenant_router),
         ("usage", usage.router),

@@ -19,6 +19,9 @@ from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 
 TOO_LARGE: Final = Problem(413, "too_large", "The body may have 1 MiB.")
+NO_SECOND_FACTOR: Final = Problem(
+    403, "second_factor_required", "Your tenant wants a second factor. Set one up in the console."
+)
 NO_TENANT: Final = Problem(403, "no_tenant", "You belong to no tenant.")
 
 
@@ -66,6 +69,8 @@ class MemberAuth(SessionAuth):
         member = find_member(request)
         if member is None:
             raise ProblemRaised(NO_TENANT)
+        if member.lacks_second_factor:
+            raise ProblemRaised(NO_SECOND_FACTOR)
         take_request(member.actor.caller)
         return member
 

@@ -7,8 +7,8 @@ address that a browser keeps or sends on.
 from typing import Final
 from uuid import uuid4
 
+from allauth.account.utils import perform_login
 from django.contrib import messages
-from django.contrib.auth import login
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -18,7 +18,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from caret.foundation.ids import TenantId, UserId
 from console.member import choose_tenant, client_address
 from console.password_checks import Busy, check_password, checking_place
-from tenants.errors import Refused
+from tenants.errors import Forbidden, Refused
+from tenants.identity.queries import provider_for
 from tenants.invitations.operations import Guest, accept_invitation, peek
 from tenants.members.operations import create_user
 from tenants.members.queries import find_user
@@ -55,7 +56,9 @@ def invitation(request: HttpRequest) -> HttpResponse:
 def _stage(request: HttpRequest, email: str) -> str:
     if request.user.is_authenticated:
         return "accept" if request.user.get_username() == email else "other"
-    return "register" if find_user(email=email) is None else "sign-in"
+    # With an identity provider there is an account after the first sign-in, and no password ever.
+    is_new = find_user(email=email) is None and provider_for(email) is None
+    return "register" if is_new else "sign-in"
 
 
 def _joined(request: HttpRequest, token: str, email: str) -> HttpResponse:
@@ -75,6 +78,8 @@ def _joined(request: HttpRequest, token: str, email: str) -> HttpResponse:
 
 def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
     """The account comes with the membership or not at all. Raises Refused, Busy."""
+    if provider_for(email) is not None:
+        raise Forbidden("Sign in by your identity provider first.")
     password = request.POST.get("password", "")
     with checking_place(), transaction.atomic():
         user_id = create_user(
@@ -88,7 +93,7 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
         )
     user = check_password(request, email=email, password=password)
     assert user is not None  # made a moment ago with this password
-    login(request, user)
+    perform_login(request, user, email_verification="none")
     return tenant_id
 
 

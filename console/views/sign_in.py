@@ -3,8 +3,11 @@
 from typing import Final
 
 import redis
+import requests
 import structlog
-from django.contrib.auth import login, logout
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
+from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -13,7 +16,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from caret.foundation.ids import TenantId
 from console.member import Member, choose_tenant, client_address, for_members
 from console.password_checks import Busy, check_password
+from console.sign_in.identity_provider import authorization_url
 from console.throttle import WINDOW_S, forget_tries, take_try
+from tenants.identity.queries import Provider, provider_for
 
 logger = structlog.get_logger(__name__)
 
@@ -21,6 +26,8 @@ WRONG: Final = "This e-mail address and password do not belong together."
 TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then try again."
 BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 UNAVAILABLE: Final = "Signing in is not possible right now: Redis does not answer."
+NO_PROVIDER: Final = "No identity provider is set up for this address. Use your password."
+PROVIDER_SILENT: Final = "Your identity provider does not answer right now. Try again later."
 _RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
 
 
@@ -28,25 +35,35 @@ _RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
 def sign_in(request: HttpRequest) -> HttpResponse:
     target = _safe_target(request)
     if request.method == "GET":
-        if request.user.is_authenticated:
-            return redirect(target)
-        return _page(request, target)
-    email, password = request.POST.get("email", ""), request.POST.get("password", "")
-    address = client_address(request)
+        return redirect(target) if request.user.is_authenticated else _page(request, target)
     try:
-        if not take_try(email=email, address=address):
-            logger.warning("sign_in.throttled", address=address)
-            return _page(request, target, TOO_MANY, 429)
-        user = check_password(request, email=email, password=password)
-        if user is None:
-            return _page(request, target, WRONG, 400)
-        forget_tries(email=email, address=address)
+        return _tried(request, target)
     except redis.RedisError:
         return _page(request, target, UNAVAILABLE, 503)
     except Busy:
         return _page(request, target, BUSY, 503)
-    login(request, user)
-    return redirect(target)
+
+
+def _tried(request: HttpRequest, target: str) -> HttpResponse:
+    """Raises redis.RedisError, Busy."""
+    email, password = request.POST.get("email", ""), request.POST.get("password", "")
+    address = client_address(request)
+    if not take_try(email=email, address=address):
+        logger.warning("sign_in.throttled", address=address)
+        return _page(request, target, TOO_MANY, 429)
+    if (provider := provider_for(email)) is not None:
+        return _to_provider(request, provider, target)
+    if "single" in request.POST:
+        return _page(request, target, NO_PROVIDER, 400)
+    user = check_password(request, email=email, password=password)
+    if user is None:
+        return _page(request, target, WRONG, 400)
+    forget_tries(email=email, address=address)
+    # The only door of allauth's that takes a password checked by somebody else: it asks for the
+    # second factor, if there is one, and signs in then.
+    login = Login(user=user, redirect_url=target, email_verification="none")
+    response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
+    return response
 
 
 @require_POST
@@ -61,6 +78,15 @@ def switch_tenant(request: HttpRequest, member: Member) -> HttpResponse:
     if not choose_tenant(request, TenantId(request.POST.get("tenant", ""))):
         raise Http404
     return redirect("console:overview")
+
+
+def _to_provider(request: HttpRequest, provider: Provider, target: str) -> HttpResponse:
+    """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy)."""
+    try:
+        url = authorization_url(request, provider.tenant_id, target)
+    except (requests.RequestException, KeyError, ValueError):
+        return _page(request, target, PROVIDER_SILENT, 503)
+    return render(request, "console/to_provider.html", {"url": url, "issuer": provider.issuer})
 
 
 def _page(request: HttpRequest, target: str, message: str = "", status: int = 200) -> HttpResponse:

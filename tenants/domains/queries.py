@@ -11,6 +11,7 @@ from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import CapturedDomain, Domain
+from tenants.texts import is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
 def holder_of(email: str) -> TenantId | None:
     """The tenant for which the address's domain was verified."""
     name = domain_of(email.strip().lower())
+    if not is_storable(name):
+        return None
     row = CapturedDomain.objects.filter(name=name).order_by("name").first()
     return None if row is None else TenantId(str(row.holder_id))
 

@@ -11,6 +11,13 @@ from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 OUTSIDE = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
     "tenants_captured_domain": "says by an address which tenant to sign in to",
+    "account_emailaddress": "allauth's, not granted",
+    "account_emailconfirmation": "allauth's, not granted",
+    "mfa_authenticator": "second factors, before a tenant is chosen; sealed",
+    "socialaccount_socialaccount": "allauth's, looked into and never written",
+    "socialaccount_socialapp": "allauth's, not granted",
+    "socialaccount_socialtoken": "allauth's, not granted",
+    "usersessions_usersession": "holds who is signed in, and from where",
     "tenants_user": "signing in comes before a tenant is chosen",
     "tenants_plan": "the platform's price list; no tenant's",
     "tenants_price_version": "the platform's price list; no tenant's",

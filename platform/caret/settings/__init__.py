@@ -42,7 +42,13 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "caret",
     "tenants",
-    "console",
+    "console",  # before allauth, whose templates it replaces
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -52,6 +58,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "caret.urls"
@@ -92,6 +99,20 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Signing in is django-allauth's, behind our own pages, throttle and password checks.
+ACCOUNT_ADAPTER = "console.sign_in.account.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*"]
+# An address is proven before there is an account: by an invitation's mail or a verified domain.
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_ADAPTER = "console.sign_in.second_factor.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Caret"
+MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for clocks that are wrong
+SOCIALACCOUNT_ADAPTER = "console.sign_in.identity_provider.IdentityProviderAdapter"
+SOCIALACCOUNT_STORE_TOKENS = False
 LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:overview"
 CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
@@ -160,6 +181,15 @@ EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 # Networks of the operator's own to which tenants may have audit entries pushed, without encryption
 # too. Else only public addresses are connected to, encrypted.
 SINK_NETWORKS = env_networks("CARET_SINK_NETWORKS")
+
+# Counts tries of second factors; shared by all processes.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "caret:cache",
+    }
+}
 
 CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True

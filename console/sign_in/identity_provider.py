@@ -1,0 +1,144 @@
+"""Signing in by a tenant's own identity provider, over OpenID Connect.
+
+django-allauth speaks the protocol; who is let in is decided here, by the address alone: only one of
+a domain that was verified for the very tenant whose provider asserts it. Nothing else is kept: no
+token, no account of the provider's.
+"""
+
+import uuid
+from typing import Any, Final
+
+import structlog
+from allauth.account.utils import perform_login
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
+from allauth.socialaccount.internal import jwtkit
+from allauth.socialaccount.models import SocialApp, SocialLogin
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.contrib.auth import get_user_model
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from requests import Session
+
+from caret.foundation.ids import TenantId
+from console.sign_in.guarded_http import guarded_session
+from console.sign_in.second_factor import BY_PROVIDER
+from tenants.errors import Forbidden
+from tenants.identity.operations import admit
+from tenants.identity.queries import find_provider
+
+logger = structlog.get_logger(__name__)
+
+FAILED: Final = "Your identity provider did not let you in. Try again, or ask your administrator."
+
+
+class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # no types
+    def list_apps(
+        self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
+    ) -> list[SocialApp]:
+        """The one of the tenant that `provider` names; never all."""
+        tenant_id = _tenant_id(provider or "")
+        found = None if tenant_id is None else find_provider(tenant_id)
+        if found is None or client_id not in (None, found.client_id):
+            return []
+        return [
+            SocialApp(
+                provider=OpenIDConnectProvider.id,
+                provider_id=provider,
+                name=found.issuer,
+                client_id=found.client_id,
+                secret=found.client_secret,
+                settings={
+                    "server_url": found.issuer.rstrip("/"),
+                    "oauth_pkce_enabled": True,
+                    "fetch_userinfo": False,
+                },
+            )
+        ]
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        return False  # who is let in is let in by pre_social_login
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        raise ImmediateHttpResponse(_let_in(request, sociallogin))
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
+        reason = type(kwargs.get("exception")).__name__
+        logger.warning("sign_in.provider_failed", tenant_id=provider.app.provider_id, reason=reason)
+        raise ImmediateHttpResponse(_refusal(request, FAILED))
+
+    def get_requests_session(self) -> Session:
+        return guarded_session()
+
+
+class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
+    """As allauth has it, and the ID token's signature is looked at even where TLS may do."""
+
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> Any:
+        return jwtkit.verify_and_decode(
+            credential=id_token,
+            keys_url=self.openid_config["jwks_uri"],
+            issuer=self.openid_config["issuer"],
+            audience=app.client_id,
+            lookup_kid=jwtkit.lookup_kid_jwk,
+            verify_signature=True,
+        )
+
+
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Where identity providers send people back to."""
+    try:
+        view = OAuth2CallbackView.adapter_view(StrictOpenIDConnect(request, provider_id))
+        response: HttpResponse = view(request)
+    except SocialApp.DoesNotExist as error:
+        raise Http404 from error
+    return response
+
+
+def authorization_url(request: HttpRequest, tenant_id: TenantId, target: str) -> str:
+    """Where the tenant's people sign in; the session remembers what was asked, so that no answer
+    to somebody else's question is taken. Raises what requests raises."""
+    provider = get_adapter().get_provider(request, tenant_id)
+    response: HttpResponse = provider.redirect(request, "login", next_url=target)
+    return response["Location"]
+
+
+def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
+    tenant_id = TenantId(sociallogin.account.provider)
+    claims = sociallogin.account.extra_data.get("id_token") or {}
+    email = str(claims.get("email") or "")
+    try:
+        if claims.get("email_verified") is False:
+            raise Forbidden("Your identity provider has not verified your address.")
+        user_id = admit(
+            tenant_id=tenant_id,
+            email=email,
+            name=str(claims.get("name") or ""),
+            now=timezone.now(),
+        )
+    except Forbidden as error:
+        logger.warning("sign_in.provider_overstepped", tenant_id=tenant_id)
+        return _refusal(request, error.message)
+    user = get_user_model().objects.get(pk=user_id)
+    target = sociallogin.get_redirect_url(request)
+    response: HttpResponse = perform_login(
+        request, user, email_verification="none", redirect_url=target
+    )
+    if request.user.is_authenticated:
+        request.session[BY_PROVIDER] = tenant_id
+    return response
+
+
+def _refusal(request: HttpRequest, message: str) -> HttpResponse:
+    context = {"message": message, "next": "/", "email": ""}
+    return render(request, "console/sign_in.html", context, status=403)
+
+
+def _tenant_id(text: str) -> TenantId | None:
+    try:
+        return TenantId(str(uuid.UUID(text)))
+    except ValueError:
+        return None

@@ -1,0 +1,128 @@
+"""Decides how a tenant's people sign in: an owner's matter, as it decides who signs in as him."""
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.sealing import seal
+from tenants.audit.operations import record_change
+from tenants.domains.queries import holder_of
+from tenants.errors import Forbidden, Invalid
+from tenants.identity.queries import SignInRules, bound_to, get_rules, secret_key
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import IdentityProvider, Tenant, User
+from tenants.texts import require_storable
+
+_MAX_CHARS: Final = 200
+_MAX_ISSUER_CHARS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewProvider:
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+def set_provider(*, actor: Actor, new: NewProvider, now: datetime) -> SignInRules:
+    """In place of the one before. From now on no password lets anybody in whose address is of a
+    domain that was verified for the tenant. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_ACCESS)
+    _check(new)
+    provider_id = uuid.uuid4()
+    sealed = seal(
+        secret_key(), new.client_secret.encode(), bound_to=bound_to(actor.tenant_id, provider_id)
+    )
+    with tenant(actor.tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
+        IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
+        IdentityProvider.objects.create(
+            tenant_id=actor.tenant_id,
+            id=provider_id,
+            issuer=new.issuer,
+            client_id=new.client_id,
+            sealed_secret=sealed,
+            created_at=now,
+        )
+        record_change(
+            actor=actor,
+            action="identity_provider.set",
+            target="identity_provider",
+            change=(None, {"issuer": new.issuer, "client_id": new.client_id}),
+            now=now,
+        )
+    return get_rules(actor=actor)
+
+
+def remove_provider(*, actor: Actor, now: datetime) -> SignInRules:
+    """Raises Forbidden."""
+    actor.require(Permission.WRITE_ACCESS)
+    with tenant(actor.tenant_id):
+        if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
+            record_change(
+                actor=actor,
+                action="identity_provider.removed",
+                target="identity_provider",
+                change=(None, None),
+                now=now,
+            )
+    return get_rules(actor=actor)
+
+
+def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> SignInRules:
+    """Who signs in by a password and has none can do nothing but set one up. Raises Forbidden."""
+    actor.require(Permission.WRITE_ACCESS)
+    with tenant(actor.tenant_id):
+        rows = Tenant.objects.filter(id=actor.tenant_id).exclude(requires_second_factor=required)
+        if rows.update(requires_second_factor=required):
+            record_change(
+                actor=actor,
+                action="second_factor.required" if required else "second_factor.optional",
+                target="second_factor",
+                change=(None, None),
+                now=now,
+            )
+    return get_rules(actor=actor)
+
+
+def admit(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
+    """The account of whom the tenant's identity provider has let in, made when there is none.
+
+    Raises Forbidden for an address that is not the tenant's to speak of.
+    """
+    email = email.strip().lower()
+    if holder_of(email) != tenant_id:
+        raise Forbidden("Your identity provider may not speak for this address.")
+    if Tenant.objects.get(id=tenant_id).status == TenantStatus.CLOSED:
+        raise Forbidden("This tenant is closed.")
+    user, _ = User.objects.get_or_create(
+        email=email,
+        defaults={"name": name.strip()[:120], "created_at": now, "password": "!"},  # none opens it
+    )
+    return UserId(str(user.id))
+
+
+def _check(new: NewProvider) -> None:
+    """Raises Invalid."""
+    schemes = ("https", "http") if settings.WEBHOOKS_TO_PRIVATE else ("https",)
+    try:
+        parts = urlsplit(new.issuer)
+        is_sound = parts.scheme in schemes and bool(parts.hostname) and not parts.username
+        _ = parts.port
+    except ValueError:
+        is_sound = False
+    plain = new.issuer.isascii() and new.issuer.isprintable() and " " not in new.issuer
+    if not is_sound or not plain or len(new.issuer) > _MAX_ISSUER_CHARS:
+        raise Invalid("issuer", "Write the issuer's address; it begins with https://.")
+    for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
+        require_storable(name, text)
+        if not 1 <= len(text.strip()) <= _MAX_CHARS:
+            raise Invalid(name, f"Write 1 to {_MAX_CHARS} characters.")

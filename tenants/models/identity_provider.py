@@ -1,0 +1,30 @@
+"""A tenant's identity provider, by OpenID Connect."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class IdentityProvider(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    issuer = models.CharField(max_length=500)  # https://...
+    client_id = models.CharField(max_length=200)
+    sealed_secret = models.BinaryField()  # see tenants.identity.secrets
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_identity_provider"
+        constraints: ClassVar = [
+            # One of a tenant: who has two would have to say which one is whose.
+            models.UniqueConstraint(fields=["tenant"], name="identity_provider_tenant"),
+            RowSecurity(name="identity_provider_security"),
+        ]
+
+    def __str__(self) -> str:
+        return self.issuer

@@ -1,0 +1,112 @@
+"""A small identity provider: a real HTTP server with real signed tokens, strict about codes, PKCE
+and secrets. What it asserts is what the test says."""
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+CLIENT_ID, CLIENT_SECRET = "caret", "a secret of the provider's"
+
+
+def new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@dataclass
+class OpenIdProvider:
+    issuer: str = ""
+    key: rsa.RSAPrivateKey = field(default_factory=new_key)
+    signs_with: rsa.RSAPrivateKey | None = None  # None: with the key that it publishes
+    claims: dict[str, Any] = field(default_factory=dict)
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def authorize(self, url: str) -> str:
+        """What a browser is redirected to once its user has signed in at the provider."""
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        assert url.startswith(f"{self.issuer}/authorize?")
+        assert (asked["client_id"], asked["response_type"]) == (CLIENT_ID, "code")
+        assert "openid" in asked["scope"].split()
+        assert asked["code_challenge_method"] == "S256"
+        code = secrets.token_urlsafe(16)
+        self.codes[code] = asked
+        back = urlsplit(asked["redirect_uri"])
+        return f"{back.path}?{urlencode({'code': code, 'state': asked['state']})}"
+
+    def token(self, form: dict[str, str]) -> dict[str, Any] | None:
+        asked = self.codes.pop(form.get("code", ""), None)
+        if asked is None or form.get("client_secret") != CLIENT_SECRET:
+            return None
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]:
+            return None
+        if form.get("redirect_uri") != asked["redirect_uri"]:
+            return None
+        now = int(time.time())
+        claims = {"iss": self.issuer, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300}
+        signed = jwt.encode(
+            claims | self.claims, self.signs_with or self.key, "RS256", headers={"kid": "k1"}
+        )
+        return {"access_token": "x", "token_type": "Bearer", "id_token": signed}
+
+    def document(self, path: str) -> dict[str, Any] | None:
+        if path == "/.well-known/openid-configuration":
+            return {
+                "issuer": self.issuer,
+                "authorization_endpoint": f"{self.issuer}/authorize",
+                "token_endpoint": f"{self.issuer}/token",
+                "userinfo_endpoint": f"{self.issuer}/userinfo",
+                "jwks_uri": f"{self.issuer}/keys",
+                "token_endpoint_auth_methods_supported": ["client_secret_post"],
+            }
+        if path == "/keys":
+            public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+            return {"keys": [public | {"kid": "k1", "alg": "RS256", "use": "sig"}]}
+        return None
+
+
+@contextmanager
+def running_provider() -> Iterator[OpenIdProvider]:
+    provider = OpenIdProvider()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(provider.document(self.path))
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            form = {name: values[0] for name, values in parse_qs(body).items()}
+            self._answer(provider.token(form) if self.path == "/token" else None)
+
+        def _answer(self, document: dict[str, Any] | None) -> None:
+            body = json.dumps(document or {"error": "invalid_grant"}).encode()
+            self.send_response(400 if document is None else 200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,320 @@
+"""Signing in by a tenant's identity provider, and what it may not do."""
+
+import html
+import re
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Forbidden, Invalid
+from tenants.identity.operations import NewProvider, remove_provider, set_provider
+from tenants.identity.queries import get_rules
+from tenants.members.permissions import Role
+from tenants.members.queries import find_user
+from tenants.models import AuditEntry, IdentityProvider
+from tests.cast import PASSWORD, Cast, Company, Person, make_company
+from tests.integration.sign_in.openid_provider import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    OpenIdProvider,
+    new_key,
+    running_provider,
+)
+from tests.people import Mailbox, make_colleague, make_domain, send_invitation
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenIdProvider]:
+    with running_provider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(server: OpenIdProvider) -> OpenIdProvider:
+    server.claims, server.signs_with = {}, None
+    return server
+
+
+@pytest.fixture(autouse=True)
+def _loopback() -> Iterator[None]:
+    with override_settings(WEBHOOKS_TO_PRIVATE=True):
+        yield
+
+
+@pytest.fixture
+def company(provider: OpenIdProvider) -> Company:
+    """Its people's domain is verified, and its identity provider is ours."""
+    made = make_company("initech", {Role.OWNER: "olga"})
+    make_domain(made, f"{made.slug}.example", verified=True)
+    use(made, provider)
+    return made
+
+
+@pytest.fixture
+def owner(company: Company) -> Person:
+    return company.people[Role.OWNER]
+
+
+def use(company: Company, provider: OpenIdProvider) -> None:
+    new = NewProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET)
+    set_provider(actor=company.platform, new=new, now=timezone.now())
+
+
+def fresh_client() -> Client:
+    """From an address of its own, as tries are counted."""
+    octets = [str(secrets.randbelow(250) + 1) for _ in range(3)]
+    return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
+
+
+def sent_to(client: Client, email: str, **more: str) -> str:
+    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
+    assert page.status_code == 200, page.content
+    found = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def come_back(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
+    back = provider.authorize(sent_to(client, email))
+    provider.claims = {"email": email, **claims}
+    return client.get(back)
+
+
+def is_signed_in(client: Client) -> bool:
+    return client.get("/").status_code != 302
+
+
+def test_a_member_comes_in_by_his_provider(
+    company: Company, owner: Person, provider: OpenIdProvider
+) -> None:
+    client = fresh_client()
+
+    response = come_back(client, provider, owner.email)
+
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert client.get("/api/v1/tenant").json()["slug"] == company.slug
+
+
+def test_he_lands_where_he_wanted_to_be_and_never_elsewhere(
+    owner: Person, provider: OpenIdProvider
+) -> None:
+    landed = []
+    for target in ("/keys/new", "https://evil.example/", "//evil.example"):
+        client = fresh_client()
+        back = provider.authorize(sent_to(client, owner.email, next=target))
+        provider.claims = {"email": owner.email}
+        landed.append(client.get(back)["Location"])
+
+    assert landed == ["/keys/new", "/", "/"]
+
+
+def test_the_right_password_is_worth_nothing_any_more(owner: Person, company: Company) -> None:
+    client = fresh_client()
+
+    response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
+
+    assert b"To your identity provider" in response.content
+    assert not is_signed_in(client)
+
+
+def test_passwords_work_again_without_the_provider(owner: Person, company: Company) -> None:
+    remove_provider(actor=company.platform, now=timezone.now())
+
+    response = fresh_client().post("/sign-in", {"email": owner.email, "password": PASSWORD})
+
+    assert response.status_code == 302
+
+
+def test_a_provider_without_a_verified_domain_captures_nobody(provider: OpenIdProvider) -> None:
+    other = make_company("hooli", {Role.OWNER: "hank"})
+    make_domain(other, f"{other.slug}.example")
+    use(other, provider)
+
+    client = fresh_client()
+    response = client.post(
+        "/sign-in", {"email": other.people[Role.OWNER].email, "password": PASSWORD}
+    )
+
+    assert response.status_code == 302
+
+
+def test_an_address_of_a_domain_that_is_not_verified_is_refused(
+    company: Company, owner: Person, cast: Cast, provider: OpenIdProvider
+) -> None:
+    client, victim = fresh_client(), cast.globex.administrator
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims = {"email": victim.email}
+
+    response = client.get(back)
+
+    assert response.status_code == 403
+    assert b"may not speak for this address" in response.content
+    assert not is_signed_in(client)
+
+
+def test_an_address_of_another_tenants_domain_is_refused(
+    company: Company, owner: Person, provider: OpenIdProvider
+) -> None:
+    victim = make_company("hooli", {Role.OWNER: "hank"})
+    make_domain(victim, f"{victim.slug}.example", verified=True)
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims = {"email": victim.people[Role.OWNER].email}
+
+    assert client.get(back).status_code == 403
+    assert not is_signed_in(client)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"email_verified": False},
+        {"email": ""},
+        {"email": None},
+        {"aud": "somebody else"},
+        {"iss": "https://evil.example"},
+        {"exp": 1_000_000_000},
+    ],
+)
+def test_a_token_that_is_not_for_us_lets_nobody_in(
+    owner: Person, provider: OpenIdProvider, claims: dict[str, object]
+) -> None:
+    client = fresh_client()
+
+    response = come_back(client, provider, owner.email, **claims) if "email" not in claims else None
+    if response is None:
+        back = provider.authorize(sent_to(client, owner.email))
+        provider.claims = dict(claims)
+        response = client.get(back)
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+
+
+def test_a_token_signed_by_another_key_lets_nobody_in(
+    owner: Person, provider: OpenIdProvider
+) -> None:
+    client = fresh_client()
+    provider.signs_with = new_key()
+
+    response = come_back(client, provider, owner.email)
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+
+
+def test_an_answer_to_somebody_elses_question_is_not_taken(
+    owner: Person, provider: OpenIdProvider
+) -> None:
+    """Login CSRF: the attacker signs in at the provider, and has the victim open the way back."""
+    attacker, victim = fresh_client(), fresh_client()
+    back = provider.authorize(sent_to(attacker, owner.email))
+    provider.claims = {"email": owner.email}
+
+    victim.get(back)
+
+    assert not is_signed_in(victim)
+
+
+def test_the_way_back_works_once(owner: Person, provider: OpenIdProvider) -> None:
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims = {"email": owner.email}
+    client.get(back)
+    client.post("/sign-out")
+
+    client.get(back)
+
+    assert not is_signed_in(client)
+
+
+def test_an_unknown_provider_is_not_there() -> None:
+    for name in ("nonsense", "00000000-0000-0000-0000-000000000000"):
+        assert fresh_client().get(f"/sign-in/provider/{name}?code=x&state=y").status_code == 404
+
+
+def test_somebody_new_gets_an_account_and_no_membership(
+    company: Company, provider: OpenIdProvider
+) -> None:
+    email, client = f"{secrets.token_hex(4)}@{company.slug}.example", fresh_client()
+
+    come_back(client, provider, email, name="Nina")
+
+    assert find_user(email=email) is not None
+    assert client.get("/api/v1/tenant").json()["code"] == "no_tenant"
+
+
+def test_who_is_invited_signs_in_by_the_provider_and_joins(
+    company: Company, provider: OpenIdProvider
+) -> None:
+    email, client, mailbox = f"new@{company.slug}.example", fresh_client(), Mailbox()
+    send_invitation(company, email, mailbox=mailbox)
+    asked = client.get(f"/invitation/{mailbox.last}", follow=True)
+    with_password = client.post("/invitation", {"name": "x", "password": PASSWORD})
+    come_back(client, provider, email)
+    client.get(f"/invitation/{mailbox.last}")
+
+    client.post("/invitation")
+
+    assert b"Sign in to join" in asked.content
+    assert with_password.status_code == 400
+    assert client.get("/api/v1/tenant").json()["slug"] == company.slug
+
+
+def test_an_issuer_in_our_own_network_is_not_asked(owner: Person, company: Company) -> None:
+    with override_settings(WEBHOOKS_TO_PRIVATE=False):
+        response = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
+
+    assert response.status_code == 503
+    assert b"does not answer" in response.content
+
+
+def test_who_has_no_provider_is_told_to_use_his_password(cast: Cast) -> None:
+    email = cast.globex.administrator.email
+
+    response = fresh_client().post("/sign-in", {"email": email, "single": "yes"})
+
+    assert response.status_code == 400
+    assert b"Use your password" in response.content
+
+
+def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdProvider) -> None:
+    """He would let himself in as the owner."""
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+
+    with pytest.raises(Forbidden, match=r"access\.write"):
+        set_provider(
+            actor=alice.actor,
+            new=NewProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET),
+            now=timezone.now(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("issuer", "field"),
+    [("http://x.example", "issuer"), ("https://", "issuer"), ("https://u:p@x.example", "issuer")],
+)
+def test_an_issuer_begins_with_https(company: Company, issuer: str, field: str) -> None:
+    with override_settings(WEBHOOKS_TO_PRIVATE=False), pytest.raises(Invalid) as caught:
+        set_provider(actor=company.platform, new=NewProvider(issuer, "a", "b"), now=timezone.now())
+
+    assert caught.value.field == field
+
+
+def test_the_secret_is_kept_sealed_and_shown_nowhere(company: Company) -> None:
+    with tenant(company.tenant_id):
+        row = str(bytes(IdentityProvider.objects.get().sealed_secret))
+        entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
+
+    assert CLIENT_SECRET not in row
+    assert not any(CLIENT_SECRET in entry for entry in entries)
+    assert CLIENT_SECRET not in str(get_rules(actor=company.platform))
+
+
+def test_the_neighbour_sees_no_provider_of_ours(company: Company, cast: Cast) -> None:
+    assert get_rules(actor=cast.globex.platform).provider is None
