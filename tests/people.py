@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from django.utils import timezone
 
-from caret.foundation.ids import UserId
+from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.domains.operations import claim_domain, verify_domain
 from tenants.invitations.operations import invite
@@ -103,6 +103,16 @@ def make_scim_token(company: Company) -> tuple[str, str]:
     """Its id and its text."""
     made = create_scim_token(actor=company.platform, name="Entra ID", now=timezone.now())
     return str(made.token.id), made.text
+
+
+_TOKENS: dict[TenantId, str] = {}
+
+
+def one_scim_token(company: Company) -> str:
+    """Its id; the same each time, as a tenant has few, and revoking one twice is no error."""
+    if company.tenant_id not in _TOKENS:
+        _TOKENS[company.tenant_id] = make_scim_token(company)[0]
+    return _TOKENS[company.tenant_id]
 
 
 def make_scim_group(company: Company, name: str | None = None) -> str:

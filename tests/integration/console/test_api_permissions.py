@@ -23,8 +23,8 @@ from tests.people import (
     make_domain,
     make_invitation,
     make_scim_group,
-    make_scim_token,
     make_team,
+    one_scim_token,
 )
 
 
@@ -159,7 +159,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{budget_id}": lambda company: str(make_users_budget(company).id),
     "{team_id}": lambda company: make_team(company),
     "{domain_id}": lambda company: make_domain(company),
-    "{token_id}": lambda company: make_scim_token(company)[0],
+    "{token_id}": lambda company: one_scim_token(company),
     "{group_id}": lambda company: make_scim_group(company),
     "{invitation_id}": lambda company: make_invitation(company),
     "{sink_id}": lambda company: make_sink(company),
