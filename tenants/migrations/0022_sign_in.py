@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
         ("mfa", "0003_authenticator_type_uniq"),
         ("socialaccount", "0006_alter_socialaccount_extra_data"),
         ("usersessions", "0001_initial"),
-        ("tenants", "0019_scim"),
+        ("tenants", "0021_invoices"),
     ]
 
     operations = [
