@@ -44,7 +44,7 @@ class EntryList(PageAnswer):
 
 class AskedFor(Paged):
     action: Annotated[str, Field(max_length=60)] | None = None
-    # A user's id, a key's lookup id, or "platform".
+    # A user's id, a key's lookup id (scim:... for a token of SCIM), or "platform".
     actor: Annotated[str, Field(max_length=40)] | None = None
     target: Annotated[str, Field(max_length=200)] | None = None
     since: AwareDatetime | None = None

@@ -21,7 +21,8 @@ from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.texts import require_storable
 
 _BATCH: Final = 200
-_LOOKUP_ID: Final = re.compile(r"[0-9A-Za-z]{8}")
+# An API key's lookup id, or another kind of key's, such as scim:0f3a9c2b71de.
+_KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Asked:
     """Which entries; None: no matter which."""
 
     action: str | None = None
-    actor: str | None = None  # a user's id, a key's lookup id, or "platform"
+    actor: str | None = None  # a user's id, a key's, or "platform"
     target: str | None = None
     since: datetime | None = None
     until: datetime | None = None  # the first moment that is not asked for
@@ -125,7 +126,7 @@ def _of_actor(text: str) -> dict[str, Any]:
     """Raises Invalid."""
     if text == ActorKind.PLATFORM:
         return {"actor_kind": ActorKind.PLATFORM}
-    if _LOOKUP_ID.fullmatch(text):
+    if _KEY.fullmatch(text):
         return {"actor_key": text}
     try:
         return {"actor_id": uuid.UUID(text)}

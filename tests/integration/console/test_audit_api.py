@@ -81,13 +81,16 @@ def test_pages_hold_each_entry_once(company: Company, auditor: Client) -> None:
     assert seen == [6, 5, 4, 3, 2]
 
 
+@pytest.mark.parametrize("lookup_id", ["Ab3dE6gH", "scim:0f3a9c2b71de"])
 @pytest.mark.parametrize("kind", ["user", "key", "platform"])
-def test_entries_are_found_by_their_actor(company: Company, auditor: Client, kind: str) -> None:
+def test_entries_are_found_by_their_actor(
+    company: Company, auditor: Client, kind: str, lookup_id: str
+) -> None:
     bob = company.administrator
-    key = Actor(company.tenant_id, None, Role.DEVELOPER, None, "", key=LookupId("Ab3dE6gH"))
+    key = Actor(company.tenant_id, None, Role.DEVELOPER, None, "", key=LookupId(lookup_id))
     for actor in (bob.actor, key, company.platform):
         add(actor)
-    asked = {"user": bob.user_id, "key": "Ab3dE6gH", "platform": "platform"}[kind]
+    asked = {"user": bob.user_id, "key": lookup_id, "platform": "platform"}[kind]
 
     found = rows(auditor, actor=asked, action="test.done")
 

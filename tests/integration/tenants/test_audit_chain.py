@@ -211,4 +211,6 @@ def test_whatever_was_recorded_hashes_the_same_when_it_is_read_back(cast: Cast, 
 
     with tenant(cast.acme.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence")[0]
-    assert hash_of(document_of(entry)) == bytes(entry.hash)
+    document = document_of(entry)
+    assert hash_of(document) == bytes(entry.hash)
+    assert entry.after == document["after"]

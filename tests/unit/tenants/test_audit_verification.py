@@ -67,6 +67,25 @@ def test_every_byte_of_the_trailer_counts(place: int) -> None:
         broken(bytes(changed))
 
 
+@pytest.mark.parametrize("number", [1, 6, len(LINES)])
+@pytest.mark.parametrize(
+    ("spelling", "another"),
+    [
+        (b'{"', b'{ "'),
+        (b'"kind":', b'"kind":"x","kind":'),
+        (b"\n", b"\r\n"),
+        (b"kind", b"k\\u0069nd"),
+    ],
+)
+def test_another_spelling_of_the_same_is_found_in_its_line(
+    number: int, spelling: bytes, another: bytes
+) -> None:
+    changed = [*LINES]
+    changed[number - 1] = changed[number - 1].replace(spelling, another, 1)
+
+    assert f"line {number}" in broken(joined(changed))
+
+
 def test_a_changed_entry_is_named() -> None:
     changed = [*LINES]
     changed[5] = changed[5].replace(b"laptop", b"tablet")
