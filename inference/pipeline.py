@@ -31,6 +31,7 @@ from inference.pools.generate import generate
 from inference.prefix_cache.warm import Warmer, stable_part
 from inference.recording.record import Recorder, record
 from inference.routing.route import Router, route
+from inference.telemetry.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class DataPlane:
     warmer: Warmer
     uploads: Uploads
     public_code: PublicCode | None = None  # None: no index was given
+    telemetry: Telemetry | None = None  # None: no content is kept, whoever agrees
 
 
 log = structlog.get_logger(__name__)

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from caret.contracts.retrieval import Sealer
+from caret.contracts.telemetry import TelemetrySealer
 from caret.foundation.clock import SystemClock
 from tenants.audit import heads
 from tenants.billing.budgets import deliver
@@ -26,6 +27,8 @@ from tenants.retrieval.streams import RetrievalStreams
 from tenants.siem import push
 from tenants.signing_keys import signing_keys
 from tenants.snapshots import publish
+from tenants.telemetry import erasure as telemetry_erasure
+from tenants.telemetry import ingest as telemetry_ingest
 from tenants.usage import ingest, stream
 
 
@@ -99,5 +102,17 @@ def push_audit() -> None:
     push.push_due(clock=timezone.now)
 
 
+@shared_task  # type: ignore[untyped-decorator]
 def issue_invoices() -> None:
     issue.issue_all(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def ingest_telemetry() -> None:
+    sealer = TelemetrySealer(settings.ROOT_SECRET)
+    telemetry_ingest.ingest(connect(), sealer, now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def sweep_telemetry() -> None:
+    telemetry_erasure.sweep(now=timezone.now())

@@ -59,6 +59,7 @@ class Account:
     sent_first_s: float | None = None
     closed_s: float | None = None
     num_sent_chars: int = field(default=0)
+    texts: list[str] | None = None  # what was sent, where it may be kept; None: it may not
     num_sent_breaks: int = 0  # line breaks among them
     is_parsed: bool = False  # a parser judged it
 
@@ -74,6 +75,8 @@ class Account:
 
     def admits(self, admitted: Admitted) -> None:
         self.admitted, self.pool = admitted, admitted.pool
+        if admitted.principal.keeps_content:
+            self.texts = []
         self.admitted_s = self.clock.monotonic_s()
 
     def assembles(self, prompt: Assembled) -> Assembled:
@@ -110,6 +113,8 @@ class Account:
         if self.sent_first_s is None:
             self.sent_first_s = self.clock.monotonic_s()
         self.num_sent_chars += len(text)
+        if self.texts is not None:
+            self.texts.append(text)
         self.num_sent_breaks += text.count("\n")
 
     def finish(self, ending: Finish) -> None:

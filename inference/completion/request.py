@@ -40,6 +40,11 @@ class Principal:
     snapshot: TenantSnapshot
 
     @property
+    def keeps_content(self) -> bool:
+        """Both keys are turned: content of what this principal asks for may be kept."""
+        return self.credential.keeps_content and self.snapshot.policy.telemetry is not None
+
+    @property
     def holder(self) -> str:
         """Within the tenant: "" for all of it, in strict isolation the user or service key."""
         if self.snapshot.policy.isolation is Isolation.STRICT:

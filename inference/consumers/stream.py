@@ -8,6 +8,7 @@ from typing import Final
 from channels.exceptions import StopConsumer
 
 from inference.completion.client import MAX_SEND_S, ClientGone
+from inference.completion.edit import Edit
 from inference.consumers.base import (
     DataPlaneConsumer,
     Message,
@@ -56,6 +57,7 @@ class StreamConsumer(DataPlaneConsumer):
             serve=partial(serve, self._plane),
             keep=self._plane.recorder.journal.append,
             warm=self._plane.warmer.opens,
+            edited=partial(self._edited, key_text),
             clock=self._plane.clock,
         )
         address, editor = client_address(self.scope), editor_named(self.scope)
@@ -78,6 +80,21 @@ class StreamConsumer(DataPlaneConsumer):
         self._held.close()
         if self._connection is not None:
             await self._connection.close()
+
+    def _edited(self, key_text: str, edit: Edit) -> None:
+        """By the consent of this moment, as the connection may be older than that."""
+        if self._plane.telemetry is None:
+            return
+        try:
+            principal = authenticate(
+                self._plane.authority,
+                key_text,
+                now_ms=self._plane.clock.now_ms(),
+                address=client_address(self.scope),
+            )
+        except CompletionError:
+            return
+        self._plane.telemetry.edited(principal, edit)
 
     def _check_handshake(self) -> str:
         """The presented key, "" when there is none. Raises BadRequest, Forbidden."""

@@ -17,6 +17,7 @@ from caret.foundation.ids import TenantId, new_request_id
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
 from inference.completion.client import Client
+from inference.completion.edit import Edit
 from inference.completion.request import Principal
 from inference.errors import Busy, CompletionError
 from inference.gateway.frames import (
@@ -55,6 +56,7 @@ class Backend:
     serve: Callable[[Arrival, Client], Awaitable[None]]  # the pipeline
     keep: Callable[[UsageRecord], None]  # the journal
     warm: Callable[[TenantId, Arrival], None]  # a file that was opened, in the background
+    edited: Callable[[Edit], None]  # to be kept, or not: consent is looked at there
     clock: Clock
 
 
@@ -253,6 +255,9 @@ class Connection:
                 edit_share=counted.edit_share,
             )
         )
+        if frame.text:
+            request_id = exchange.suggestion.request_id
+            self._backend.edited(Edit(request_id, frame.event, frame.after_ms, frame.text))
 
     def _typed(self, frame: TypedFrame) -> None:
         for language, chars in self._pace.take(frame.chars).items():

@@ -66,6 +66,7 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     lines: int | None = None
     after_ms: int = 0
     edit_share: float | None = None
+    text: str | None = None  # what it has become; of no use unless its user lets it be kept
 
 
 class TypedFrame(msgspec.Struct, frozen=True, tag="typed"):

@@ -15,8 +15,6 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from caret.contracts.retrieval import (
-    ADD_SCRIPT,
-    FIELD,
     FILES,
     MAX_FILES_QUEUED,
     MAX_QUESTIONS_QUEUED,
@@ -27,9 +25,9 @@ from caret.contracts.retrieval import (
     Scope,
     Sealer,
     SentFile,
-    Unreadable,
     answers_key,
 )
+from caret.contracts.sealed import ADD_SCRIPT, FIELD, Unreadable
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.retrieved import Snippet

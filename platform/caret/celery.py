@@ -22,7 +22,7 @@ app.autodiscover_tasks(["tenants"])
 
 app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
-    for name in ("ingest", "snapshots", "retrieval", "billing", "audit", "metrics")
+    for name in ("ingest", "snapshots", "retrieval", "billing", "audit", "metrics", "telemetry")
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
@@ -39,6 +39,8 @@ app.conf.task_routes = {
     "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
     "tenants.tasks.push_audit": {"queue": "audit"},
     "tenants.tasks.issue_invoices": {"queue": "billing"},
+    "tenants.tasks.ingest_telemetry": {"queue": "telemetry"},
+    "tenants.tasks.sweep_telemetry": {"queue": "telemetry"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -69,6 +71,17 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.revoke_idle_keys",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
+    },
+    "ingest-telemetry": {
+        "task": "tenants.tasks.ingest_telemetry",
+        "schedule": 2.0,
+        "options": {"expires": 4.0},
+    },
+    # What was withdrawn cannot be read from that moment on; here its objects go.
+    "sweep-telemetry": {
+        "task": "tenants.tasks.sweep_telemetry",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
     },
     "forget-answers": {
         "task": "tenants.tasks.forget_answers",

@@ -12,6 +12,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.encryption.envelope import Place, seal_at
 from tenants.encryption.held import held_keys
 from tenants.encryption.making import find_or_make_data_key
+from tenants.encryption.scopes import within
 from tenants.encryption.unwrap import data_key_of
 from tenants.models import DataKey, TenantKey
 
@@ -28,7 +29,7 @@ class ShreddedKey:
 def seal_for(tenant_id: TenantId, scope: str, *, place: Place, data: bytes, now: datetime) -> bytes:
     """Opens by queries.open_sealed at the same place, until the scope or the tenant is shredded.
 
-    `scope` is who or what is erased together: `user:<id>`, `day:2026-11-21`, `export:<id>`. What is
+    `scope` is who or what is erased together: `user:<id>/telemetry`, `day:2026-11-21`. What is
     sealed while its scope is shredded opens for nobody. One query, for a scope's first seal five.
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
@@ -39,10 +40,11 @@ def seal_for(tenant_id: TenantId, scope: str, *, place: Place, data: bytes, now:
 
 
 def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[ShreddedKey]:
-    """Nothing that was sealed for the scope opens again, once this is committed. What is sealed
-    for it later gets a new key."""
+    """Nothing that was sealed for the scope, or for one below it (`user:<id>/telemetry` is below
+    `user:<id>`), opens again, once this is committed. What is sealed for it later gets a new
+    key."""
     with tenant(tenant_id):
-        return _shred(DataKey.objects.filter(tenant_id=tenant_id, scope=scope), now)
+        return _shred(DataKey.objects.filter(within(scope), tenant_id=tenant_id), now)
 
 
 def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[ShreddedKey]:

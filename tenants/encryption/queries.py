@@ -10,6 +10,7 @@ from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import SealBroken
 from tenants.encryption.envelope import Place, data_key_id, opens_witness, unseal_at
 from tenants.encryption.errors import KeyDestroyed
+from tenants.encryption.scopes import within
 from tenants.encryption.unwrap import data_key_of
 from tenants.models import DataKey
 
@@ -44,11 +45,12 @@ def open_sealed(tenant_id: TenantId, *, place: Place, sealed: bytes) -> bytes:
 
 
 def find_evidence(*, tenant_id: TenantId, scope: str | None = None) -> list[KeyEvidence]:
-    """Of all keys that the scope has had, by age; of the whole tenant for None. Tries to open each
-    key's witness: for a deletion certificate. Raises RootKeyMissing, RootKeyUnavailable."""
+    """Of all keys that the scope and those below it have had, by age; of the whole tenant for None.
+    Tries to open each key's witness: for a deletion certificate. Raises RootKeyMissing,
+    RootKeyUnavailable."""
     with tenant(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")
-        rows = keys if scope is None else keys.filter(scope=scope)
+        rows = keys if scope is None else keys.filter(within(scope))
         return [_evidence(row) for row in rows]
 
 

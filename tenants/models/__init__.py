@@ -26,6 +26,7 @@ from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.team import Team, TeamMembership
+from tenants.models.telemetry import TelemetryErasure, TelemetryObject
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, Typed, UsageRecord
 from tenants.models.user import User
@@ -69,6 +70,8 @@ __all__ = [
     "Subscription",
     "Team",
     "TeamMembership",
+    "TelemetryErasure",
+    "TelemetryObject",
     "Tenant",
     "TenantKey",
     "Typed",

@@ -20,8 +20,8 @@ from caret.contracts.retrieval import (
     Question,
     Sealer,
     SentFile,
-    Unreadable,
 )
+from caret.contracts.sealed import Unreadable
 from caret.foundation.clock import Clock, from_unix_ms
 from caret.foundation.ids import TenantId
 from tenants.errors import NotFound

@@ -3,18 +3,12 @@
 What is taken is gone from Redis at once, whatever becomes of it: the gateway asks again.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import redis
 
-from caret.contracts.retrieval import FIELD, MAX_AGE_S, MAX_FOUND_QUEUED, answers_key
-
-# KEYS: a stream. ARGV: entries at most. Returns the oldest ones, which are in it no longer.
-_TAKE_SCRIPT: Final = """
-local entries = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', ARGV[1])
-for _, entry in ipairs(entries) do redis.call('XDEL', KEYS[1], entry[1]) end
-return entries
-"""
+from caret.contracts.retrieval import MAX_AGE_S, MAX_FOUND_QUEUED, answers_key
+from caret.contracts.sealed import TAKE_SCRIPT, sealed_of
 
 
 class RetrievalStreams:
@@ -23,8 +17,8 @@ class RetrievalStreams:
 
     def take(self, stream: str, *, count: int) -> list[bytes]:
         """Sealed messages, oldest first, `count` at most; b"" for an entry that holds none."""
-        entries: Any = self._connection.eval(_TAKE_SCRIPT, 1, stream, str(count))
-        return [_message(fields) for _, fields in entries]
+        entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
+        return [sealed_of(fields) for _, fields in entries]
 
     def answer(self, gateway: str, sealed: bytes) -> None:
         """For a gateway that takes no answers any more they are gone after MAX_AGE_S."""
@@ -34,8 +28,3 @@ class RetrievalStreams:
         pipeline.ltrim(key, -MAX_FOUND_QUEUED, -1)
         pipeline.expire(key, MAX_AGE_S)
         pipeline.execute()
-
-
-def _message(fields: list[bytes]) -> bytes:
-    """The script's answer lists names and values in turn."""
-    return dict(zip(fields[::2], fields[1::2], strict=True)).get(FIELD.encode(), b"")

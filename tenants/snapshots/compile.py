@@ -40,6 +40,7 @@ class KeyRow:
     revoked_at: datetime | None  # None: in force
     networks: tuple[str, ...] = ()
     modes: frozenset[Mode] = frozenset(Mode)
+    keeps_content: bool = False  # its owner agrees, and the tenant allows
 
 
 def compile_snapshot(
@@ -88,4 +89,5 @@ def _credential(key: KeyRow) -> Credential:
         revoked_at_ms=None if key.revoked_at is None else to_unix_ms(key.revoked_at),
         networks=key.networks,
         modes=None if key.modes == frozenset(Mode) else key.modes,
+        keeps_content=key.keeps_content,
     )

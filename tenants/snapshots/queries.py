@@ -13,21 +13,23 @@ from tenants.keys.texts import KeyText, texts_of
 from tenants.models import ApiKey, Tenant
 from tenants.policies.queries import find_policy
 from tenants.snapshots.compile import KeyRow, TenantRow, compile_snapshot
+from tenants.telemetry.queries import find_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
-    """The tenant's snapshot of this moment. Raises NotFound. Four queries, six with
-    hard budgets."""
+    """The tenant's snapshot of this moment. Raises NotFound. Four queries, two more with hard
+    budgets, two more where content may be kept."""
     with tenant(tenant_id):
         # The version is read before what it numbers: a commit in between gives newer contents under
         # an older number, which the next publication mends. The other way round it would not.
         row = _tenant_row(tenant_id)
+        policy = find_policy(tenant_id=tenant_id).policy
+        agreed = find_consents(tenant_id=tenant_id, policy=policy)
         keys = [
-            _key_row(key, text)
+            _key_row(key, text, keeps_content=str(key.owner_id) in agreed)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
             for text in texts_of(key)
         ]
-        policy = find_policy(tenant_id=tenant_id).policy
         spending = read_spending(tenant_id, now=now)
     return compile_snapshot(tenant=row, policy=policy, keys=keys, now=now, spending=spending)
 
@@ -46,7 +48,7 @@ def _tenant_row(tenant_id: TenantId) -> TenantRow:
     )
 
 
-def _key_row(key: ApiKey, text: KeyText) -> KeyRow:
+def _key_row(key: ApiKey, text: KeyText, *, keeps_content: bool) -> KeyRow:
     return KeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),
@@ -58,4 +60,5 @@ def _key_row(key: ApiKey, text: KeyText) -> KeyRow:
         revoked_at=key.revoked_at,
         networks=tuple(key.networks),
         modes=modes_of(read_scopes(key.scopes)),
+        keeps_content=keeps_content,
     )

@@ -13,9 +13,15 @@ from tenants.members.permissions import Permission
 from tenants.policies.queries import find_policy
 from tenants.snapshots.publish import tenant_changed
 from tenants.telemetry.consent import NO_CONSENT, Consent, allowance, allowed, consent_of
+from tenants.telemetry.erasure import Reason, demand_erasure, end_training
 from tenants.telemetry.queries import OwnConsent, find_said, get_own_consent
-from tenants.telemetry.receipts import answers_of_choice, answers_of_policy, write_receipts
-from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS, require_current
+from tenants.telemetry.receipts import (
+    Answer,
+    answers_of_choice,
+    answers_of_policy,
+    write_receipts,
+)
+from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS, Kind, require_current
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,8 @@ class Choice:
 
 
 def set_consent(*, actor: Actor, choice: Choice, now: datetime) -> OwnConsent:
-    """The user's own, and nobody else's. Saying again what was said changes nothing.
+    """The user's own, and nobody else's. Saying again what was said changes nothing. A withdrawal
+    makes all that was kept unreadable with it; its objects go within minutes.
 
     Raises Forbidden, Invalid, and Conflict for what the tenant does not allow.
     """
@@ -41,6 +48,7 @@ def set_consent(*, actor: Actor, choice: Choice, now: datetime) -> OwnConsent:
         said = find_said(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
         if answers := answers_of_choice(user_id, said, choice.consent):
             write_receipts(answers, actor=actor, now=now)
+            _erase_what_ended(actor, answers, now)
             _record(actor, user_id, change=(consent_of(said), choice.consent), now=now)
         return get_own_consent(actor=actor)
 
@@ -48,6 +56,15 @@ def set_consent(*, actor: Actor, choice: Choice, now: datetime) -> OwnConsent:
 def withdraw_consent(*, actor: Actor, now: datetime) -> OwnConsent:
     """Raises Forbidden."""
     return set_consent(actor=actor, choice=Choice(NO_CONSENT, frozenset()), now=now)
+
+
+def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
+    """Call in the transaction that ends a membership, with the tenant's row locked: who comes back
+    is asked anew."""
+    said = find_said(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
+    answers = answers_of_choice(user_id, said, NO_CONSENT)
+    write_receipts(answers, actor=actor, now=now)
+    _erase_what_ended(actor, answers, now)
 
 
 def note_allowance(
@@ -69,6 +86,17 @@ def note_allowance(
         for user_id, said in find_said(tenant_id=actor.tenant_id).items():
             answers += answers_of_choice(user_id, said, allowed(consent_of(said), lets))
     write_receipts(answers, actor=actor, now=now, policy_version=policy_version)
+    _erase_what_ended(actor, answers, now)
+
+
+def _erase_what_ended(actor: Actor, answers: list[Answer], now: datetime) -> None:
+    ended = [each for each in answers if each.user_id is not None and not each.is_given]
+    end_training(
+        tenant_id=actor.tenant_id, user_ids=[each.user_id for each in ended if each.user_id]
+    )
+    for each in ended:
+        if each.kind is Kind.TELEMETRY and each.user_id is not None:
+            demand_erasure(actor=actor, user_id=each.user_id, reason=Reason.WITHDRAWN, now=now)
 
 
 def _person(actor: Actor) -> UserId:

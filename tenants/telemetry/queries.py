@@ -70,6 +70,19 @@ def list_receipts(*, actor: Actor, limit: int, cursor: str | None) -> Page[Recei
     )
 
 
+def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
+    """Members whose content may stay where it is: they have said yes, if only to an earlier
+    wording, and have not taken it back. For the platform itself, likewise."""
+    if policy.telemetry is None:
+        return set()
+    said = find_said(tenant_id=tenant_id)
+    return {
+        user_id
+        for user_id in _members(tenant_id)
+        if any(each.kind is Kind.TELEMETRY and each.is_given for each in said.get(user_id, ()))
+    }
+
+
 def find_said(*, tenant_id: TenantId, user_id: UserId | None = None) -> dict[UserId, list[Said]]:
     """What each user, or this one, has said last of each kind. Inside the tenant's scope; one
     query."""
@@ -88,14 +101,18 @@ def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, 
     lets = allowance(policy.telemetry)
     if not lets.telemetry:
         return {}
-    members = Membership.objects.filter(tenant_id=tenant_id).values_list("user_id", flat=True)
-    are_members = {UserId(str(user_id)) for user_id in members}
+    members = _members(tenant_id)
     consents = {
         user_id: allowed(consent_of(said), lets)
         for user_id, said in find_said(tenant_id=tenant_id).items()
-        if user_id in are_members
+        if user_id in members
     }
     return {user_id: consent for user_id, consent in consents.items() if consent.telemetry}
+
+
+def _members(tenant_id: TenantId) -> set[UserId]:
+    rows = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
+    return {UserId(str(user_id)) for user_id in rows.values_list("user_id", flat=True)}
 
 
 def _own(actor: Actor) -> UserId:

@@ -10,6 +10,7 @@ from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client, ClientGone
+from inference.completion.edit import Edit
 from inference.gateway.connection import Backend, Caller, Connection
 from inference.gateway.frames import DeltaFrame, DoneFrame, ServerFrame
 from inference.gateway.stream import stream
@@ -33,10 +34,12 @@ class Editor:
         self.journal = FakeJournal()
         self.has_left = False
         self.opened: list[Arrival] = []
+        self.edits: list[Edit] = []
         backend = Backend(
             serve=self._serve,
             keep=self.journal.append,
             warm=lambda _tenant_id, arrival: self.opened.append(arrival),
+            edited=self.edits.append,
             clock=FakeClock(),
         )
         self.connection = Connection(backend, Caller(PRINCIPAL, "key", None), self._take)

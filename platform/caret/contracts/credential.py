@@ -66,6 +66,8 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     revoked_at_ms: int | None  # Unix milliseconds; None: in force
     networks: tuple[str, ...] = ()  # from which it may be used (see networks); empty: from anywhere
     modes: frozenset[Mode] | None = None  # that it may ask for; None: all
+    # The tenant allows and the user agrees that content of his completions is kept.
+    keeps_content: bool = False
 
 
 def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> PresentedKey:

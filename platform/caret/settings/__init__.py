@@ -19,6 +19,7 @@ from caret.foundation.environment import (
     env_secret,
     env_text,
 )
+from caret.settings.stores import storage_from
 from caret.settings.urls import database_from_url, mail_from_url
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -89,6 +90,15 @@ if owner_url := env_optional_secret(
 DATABASE_ROUTERS = ["caret.foundation.postgres.router.OwnerMigrates"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env_secret("REDIS_URL", default_file=EMBEDDED.redis_url)
+
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    # Content that users let be kept, sealed before it comes there.
+    "telemetry": storage_from(
+        "CARET_TELEMETRY_STORE", env_text("CARET_TELEMETRY_STORE", str(EMBEDDED.home / "telemetry"))
+    ),
+}
 
 AUTH_USER_MODEL = "tenants.User"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]

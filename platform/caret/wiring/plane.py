@@ -56,6 +56,7 @@ from inference.recording.redis_shipment import RedisShipment
 from inference.recording.slow import SlowLog
 from inference.retrieval.retrieval import Retrieval
 from inference.routing.route import Router
+from inference.telemetry.telemetry import Telemetry
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
@@ -135,6 +136,8 @@ def _work(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Iterator[t
     yield "collector", _collector(plane).run
     for feed in _feeds(plane):
         yield "kv_events", feed.run
+    if plane.telemetry is not None:
+        yield "telemetry", plane.telemetry.courier.run
     if isinstance(plane.snippets, Retrieval):
         yield "retrieval", plane.snippets.courier.run
 
@@ -189,6 +192,7 @@ def _plane(
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
     speculation = Speculation(pools, VllmMetrics(links.session), clock)
+    telemetry = Telemetry(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
         authority=authority,
@@ -216,12 +220,14 @@ def _plane(
         recorder=replace(
             recorder,
             followers=(speculation,),
+            observers=(*recorder.observers, telemetry),
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
         uploads=Uploads(),
         public_code=IndexFile(config.public_code_file) if config.public_code_file else None,
+        telemetry=telemetry,
     )
 
 

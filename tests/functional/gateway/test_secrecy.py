@@ -6,130 +6,36 @@ file below the home is searched, the databases' own among them, and every key of
 """
 
 import json
-import secrets
-from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import aiohttp
 import pytest
-import redis
+from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from caret.client.stream import GatewayRefused, Stream, open_stream
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption.queries import open_sealed
 from tenants.keys.operations import CreatedKey
 from tenants.members.permissions import Role
-from tenants.models import UsageRecord
+from tenants.models import TelemetryObject, UsageRecord
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tenants.telemetry import store
+from tenants.telemetry.consent import Consent
+from tenants.telemetry.operations import Choice, set_consent
+from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS
 from tests.cast import Company, make_company, make_key
 from tests.functional.gateway.company import in_thread
+from tests.functional.gateway.planted import Haystack, Plants
 from tests.functional.gateway.site import Frame, dial, until
 from tests.stack.running import Stack
 from tests.stack.services import Services
 
 pytestmark = pytest.mark.engine
 _NUM_RECORDS = 13  # of the good requests below
-
-
-class Plants:
-    """Strings that occur nowhere else, and where each was put."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, str] = {}
-
-    def new(self, place: str) -> str:
-        text = f"Planted{secrets.token_hex(12)}"
-        self.places[text] = place
-        return text
-
-    def frame(self, identifier: str, kind: str = "") -> Frame:
-        """A `complete` that holds one in every field that takes one."""
-        return {
-            "type": "complete",
-            "id": identifier,
-            "mode": "fim",
-            "path": f"{self.new(f'path{kind}')}.py",
-            "prefix": f"class {self.new(f'prefix{kind}')}:\n    def run(self):\n        self.",
-            "suffix": f"\n\n    def {self.new(f'suffix{kind}')}(self):\n        pass\n",
-            "files": [
-                {"path": self.new(f"file's path{kind}"), "text": self.new(f"file's text{kind}")}
-            ],
-            "repository": {
-                "name": self.new(f"repository{kind}"),
-                "framework": self.new(f"framework{kind}"),
-                "imports": [self.new(f"import{kind}")],
-            },
-            "max_tokens": 8,
-            "traceparent": self.new(f"traceparent{kind}"),
-            self.new(f"unknown field{kind}"): self.new(f"value of an unknown field{kind}"),
-        }
-
-    def opened(self) -> Frame:
-        """A file that an editor has opened."""
-        return {
-            "type": "open",
-            "path": f"{self.new('path of an opened file')}.py",
-            "text": f"# {self.new('an opened file')}\n" * 80,  # as much as is worth warming up
-            "files": [
-                {"path": self.new("path beside it"), "text": f"{self.new('text beside it')} = 1\n"}
-            ],
-            "repository": {"name": self.new("repository of an opened file")},
-        }
-
-    def code(self, place: str) -> str:
-        return f"def {self.new(place)}(self):\n    return "
-
-    def dialects(self) -> list[tuple[str, dict[str, Any]]]:
-        """Of each protocol but OpenAI's completions a path and a body that is answered."""
-        segments = {
-            "prefix": self.code("prefix of Tabby"),
-            "suffix": f"\n{self.new('suffix of Tabby')}\n",
-            "filepath": f"{self.new('path of Tabby')}.py",
-            "git_url": f"git@example.com:acme/{self.new('repository of Tabby')}.git",
-            "declarations": [
-                {"filepath": self.new("declared in"), "body": self.code("declaration")}
-            ],
-        }
-        infill = {
-            "input_prefix": f"# {self.new('input_prefix')}\n",
-            "input_suffix": f"\n# {self.new('input_suffix')}\n",
-            "prompt": f"{self.new('line of the cursor')} = ",
-            "input_extra": [
-                {"filename": self.new("extra's name"), "text": self.code("extra's text")}
-            ],
-            "n_predict": 8,
-        }
-        chat = {
-            "messages": [
-                {"role": "system", "content": self.new("system's message")},
-                {"role": "user", "content": f"What does {self.new('question')} do?"},
-            ],
-            "max_tokens": 8,
-        }
-        mistral = {"prompt": self.code("FIM"), "suffix": f"\n{self.new('suffix of FIM')}\n"}
-        ollama = {"prompt": self.code("Ollama"), "suffix": f"\n{self.new('suffix of Ollama')}\n"}
-        return [
-            ("/v1/completions", {"language": "python", "segments": segments}),
-            ("/infill", infill),
-            ("/infill", {**infill, "prompt": self.new("prompt of a warm-up"), "n_predict": 0}),
-            ("/v1/chat/completions", chat),
-            ("/v1/chat/completions", {**chat, "stream": True}),
-            ("/v1/fim/completions", {**mistral, "max_tokens": 8}),
-            ("/api/generate", {**ollama, "options": {"num_predict": 8}}),
-            ("/api/generate", {**ollama, "stream": False, "options": {"num_predict": 8}}),
-        ]
-
-    def body(self, kind: str, **more: Any) -> dict[str, Any]:
-        return {
-            "model": self.new(f"model{kind}"),
-            "prompt": f"x = {self.new(f'prompt{kind}')}\ny = ",
-            "stop": [self.new(f"stop{kind}")],
-            "user": self.new(f"user{kind}"),
-            "max_tokens": 8,
-            **more,
-        }
 
 
 @pytest.mark.usefixtures("database")
@@ -155,6 +61,42 @@ async def test_nothing_of_a_customers_code_and_no_key_is_kept(
     assert {place: holders for place, holders in kept.items() if holders} == {}
 
 
+@pytest.mark.usefixtures("database")
+async def test_what_a_user_lets_be_kept_is_found_sealed_and_nowhere_else(
+    stack: Stack, services: Services
+) -> None:
+    company, key = await in_thread(_new_willing_customer)
+    plants = Plants()
+    assert await until(lambda: _is_known(stack, key.text)), "the gateway never heard of the key"
+
+    async def is_kept() -> bool:
+        kept = await in_thread(lambda: _kept_content(company.tenant_id))
+        return all(kind in kept for kind in (b'"type":"completion"', b'"type":"edit"'))
+
+    # Not all that the model says is worth showing, and what is not shown is not kept.
+    for number in range(10):
+        await _ask_and_edit(stack, key.text, plants, kind=f" {number}")
+        if await until(is_kept, patience_s=10.0):
+            break
+
+    kept = await in_thread(lambda: _kept_content(company.tenant_id))
+    found = {place for text, place in plants.places.items() if text.encode() in kept}
+    fields = {place.rpartition(" ")[0] for place in found}
+    assert fields == {"path", "prefix", "suffix", "repository", "edited suggestion"}
+    haystack = Haystack(services)
+    assert haystack.holders(company.tenant_id) >= {"telemetry"}
+    holders = {place: haystack.holders(text) for text, place in plants.places.items()}
+    assert {place: where for place, where in holders.items() if where} == {}
+
+
+async def _ask_and_edit(stack: Stack, key: str, plants: Plants, *, kind: str) -> None:
+    async with open_stream(stack.gateway_url, key) as stream:
+        await stream.send(plants.frame("1", kind))
+        await _end(stream)
+        outcome = {"type": "outcome", "id": "1", "event": "accepted", "chars": 3}
+        await stream.send({**outcome, "text": f"{plants.new(f'edited suggestion{kind}')} = 1"})
+
+
 async def _is_known(stack: Stack, key: str) -> bool:
     try:
         async with open_stream(stack.gateway_url, key):
@@ -168,6 +110,8 @@ async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:
         await stream.send(plants.opened())
         await stream.send(plants.frame("whole"))
         await _end(stream)
+        outcome = {"type": "outcome", "id": "whole", "event": "accepted", "chars": 3}
+        await stream.send({**outcome, "text": plants.new("edited suggestion")})
         await stream.send(plants.frame("cancelled", " of a cancelled one"))
         await stream.send({"type": "cancel", "id": "cancelled"})
         await _end(stream)
@@ -272,22 +216,26 @@ def _num_rows(tenant_id: TenantId) -> int:
         return UsageRecord.objects.filter(tenant_id=tenant_id).count()
 
 
-class Haystack:
-    """All that is kept: the files below each folder of the home, and the values of Redis."""
+def _new_willing_customer() -> tuple[Company, CreatedKey]:
+    company = make_company("initech", {Role.ADMINISTRATOR: "bill", Role.DEVELOPER: "peter"})
+    telemetry = {"wording": TENANT_WORDING, "retention_days": 30}
+    set_policy(
+        actor=company.administrator.actor,
+        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        reason="a test",
+        now=timezone.now(),
+    )
+    choice = Choice(Consent(telemetry=True, training=False), frozenset(USER_WORDINGS.values()))
+    set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
+    return company, make_key(company, company.developer)
 
-    def __init__(self, services: Services) -> None:
-        self._home = services.paths.home
-        self._kept: defaultdict[str, bytearray] = defaultdict(bytearray)
-        for file in self._home.rglob("*"):
-            # The secrets are the installation's: its own demonstration keys, no customer's.
-            if file.is_file() and (folder := self._folder(file)) != "secrets":
-                self._kept[folder] += file.read_bytes()
-        with redis.Redis.from_url(services.redis_url) as connection:
-            for name in connection.scan_iter():
-                self._kept["Redis"] += name + (connection.dump(name) or b"")
 
-    def holders(self, text: str) -> set[str]:
-        return {place for place, kept in self._kept.items() if text.encode() in kept}
-
-    def _folder(self, file: Path) -> str:
-        return file.relative_to(self._home).parts[0]
+def _kept_content(tenant_id: TenantId) -> bytes:
+    """Opened, of all objects that are there."""
+    with tenant(tenant_id):
+        rows = TelemetryObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)
+        ids = list(rows.values_list("id", flat=True))
+    return b"".join(
+        open_sealed(tenant_id, place=store.place(id_), sealed=store.get(tenant_id, id_))
+        for id_ in ids
+    )

@@ -8,8 +8,6 @@ from django.conf import settings
 from django.utils import timezone
 
 from caret.contracts.retrieval import (
-    ADD_SCRIPT,
-    FIELD,
     FILES,
     MAX_FILES_QUEUED,
     QUESTIONS,
@@ -22,6 +20,7 @@ from caret.contracts.retrieval import (
     SentFile,
     answers_key,
 )
+from caret.contracts.sealed import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keyvalue import connect

@@ -11,16 +11,15 @@ from django.db import DatabaseError, connection
 from structlog.testing import capture_logs
 
 from caret.contracts.retrieval import (
-    FIELD,
     FILES,
     MAX_AGE_S,
     QUESTIONS,
-    Envelope,
     Question,
     Scope,
     SentFile,
     answers_key,
 )
+from caret.contracts.sealed import FIELD, Envelope
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keyvalue import connect
 from tenants.models import RetrievalChunk

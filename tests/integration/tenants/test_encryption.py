@@ -131,6 +131,18 @@ def test_a_shredded_scope_opens_nothing_and_the_others_stay(acme: Company) -> No
     assert opened(acme, bob) == b"planted text"
 
 
+def test_shredding_takes_the_scopes_below_along_and_no_other(acme: Company) -> None:
+    below, beside = seal(acme, f"{ADA}/telemetry"), seal(acme, f"{ADA}-2/telemetry")
+
+    shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
+
+    assert [each.scope for each in shredded] == [f"{ADA}/telemetry"]
+    assert [each.opens for each in find_evidence(tenant_id=acme.tenant_id, scope=ADA)] == [False]
+    with pytest.raises(KeyDestroyed):
+        opened(acme, below)
+    assert opened(acme, beside) == b"planted text"
+
+
 def test_shredding_leaves_the_neighbours_scope_of_the_same_name(
     acme: Company, globex: Company
 ) -> None:

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from caret.contracts.retrieval import (
-    Envelope,
     Found,
     FoundSnippet,
     Message,
@@ -12,8 +11,8 @@ from caret.contracts.retrieval import (
     Scope,
     Sealer,
     SentFile,
-    Unreadable,
 )
+from caret.contracts.sealed import Envelope, Unreadable
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
 SCOPE = Scope(holder="", repository="shop")

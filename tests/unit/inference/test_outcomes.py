@@ -33,6 +33,17 @@ async def test_several_outcomes_are_records_of_their_own() -> None:
     assert len({outcome.outcome_id for outcome in editor.journal.outcomes}) == 2
 
 
+async def test_what_a_suggestion_has_become_is_handed_on_and_not_recorded() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="accepted", chars=2, text="planted")
+
+    (edit,) = editor.edits
+    assert (edit.request_id, edit.text) == (editor.arrivals[0].request_id, "planted")
+    assert "planted" not in str(editor.journal.records)
+
+
 async def test_an_outcome_before_the_end_is_refused() -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
         await editor.says("complete", "1")

@@ -1,0 +1,8 @@
+"""Scopes are names; a slash makes one that is shredded with the one before it, and alone, too."""
+
+from django.db.models import Q
+
+
+def within(scope: str) -> Q:
+    """Data keys of this scope and of those below it."""
+    return Q(scope=scope) | Q(scope__startswith=f"{scope}/")

@@ -1,0 +1,80 @@
+"""Keeps content of a user who has agreed, sealed under a key of his own.
+
+    1. consent is looked at with the tenant's row locked, the seal made, the object's row written
+    2. the object is stored, outside of any transaction
+    3. the row says that it is there; unless it is to be erased by now, and then the object goes
+
+Killed between two of these, the sweep finds a row that is not stored, and erases both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from caret.contracts.snapshot import TenantStatus
+from caret.contracts.telemetry import Item
+from caret.foundation.ids import TenantId, UserId, uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption.operations import seal_for
+from tenants.models import TelemetryObject, Tenant
+from tenants.policies.queries import find_policy
+from tenants.telemetry import store
+from tenants.telemetry.consent import NO_CONSENT
+from tenants.telemetry.erasure import scope_of
+from tenants.telemetry.queries import find_consents
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    object_id: UUID
+    data: bytes
+
+
+def keep(*, tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime) -> bool:
+    """False, and nothing is kept, without consent.
+
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
+    """
+    sealed = _seal(tenant_id, user_id, items, now)
+    if sealed is None:
+        return False
+    store.put(tenant_id, sealed.object_id, sealed.data)
+    with tenant(tenant_id):
+        kept = TelemetryObject.objects.filter(
+            tenant_id=tenant_id, id=sealed.object_id, erasure_id=None
+        ).update(stored_at=now)
+    if not kept:
+        store.delete(tenant_id, sealed.object_id)
+    return bool(kept)
+
+
+def _seal(
+    tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime
+) -> _Sealed | None:
+    object_id, data = uuid7(), b"".join(msgspec.json.encode(item) + b"\n" for item in items)
+    with tenant(tenant_id):
+        # Whoever ends consent waits, and then finds the row.
+        row = Tenant.objects.select_for_update(no_key=True).filter(id=tenant_id).first()
+        if row is None or row.status != TenantStatus.ACTIVE:
+            return None
+        policy = find_policy(tenant_id=tenant_id).policy
+        consent = find_consents(tenant_id=tenant_id, policy=policy).get(user_id, NO_CONSENT)
+        if not consent.telemetry:
+            return None
+        sealed = seal_for(
+            tenant_id, scope_of(user_id), place=store.place(object_id), data=data, now=now
+        )
+        TelemetryObject.objects.create(
+            tenant_id=tenant_id,
+            id=object_id,
+            user_id=user_id,
+            request_ids=sorted({item.request_id for item in items}),
+            num_items=len(items),
+            num_bytes=len(sealed),
+            is_for_training=consent.training,
+            created_at=now,
+        )
+    return _Sealed(object_id, sealed)

@@ -1,0 +1,122 @@
+"""What gateways send: sealed, bounded, and soon forgotten; and what the worker makes of it."""
+
+import asyncio
+from collections.abc import Callable
+
+from django.conf import settings
+from django.utils import timezone
+from redis.asyncio import Redis
+
+from caret.contracts.telemetry import CONTENT, MAX_AGE_S
+from caret.contracts.usage import Finish, OutcomeEvent
+from caret.foundation.clock import SystemClock
+from caret.foundation.ids import new_request_id
+from inference.completion.account import Account
+from inference.completion.edit import Edit
+from inference.completion.request import Principal
+from inference.telemetry.outbox import MAX_OF_TENANT
+from inference.telemetry.telemetry import Telemetry
+from tenants.keyvalue import connect
+from tenants.snapshots.queries import read_snapshot
+from tenants.telemetry.consent import NO_CONSENT
+from tests.cast import Person, make_key
+from tests.fakes.requests import make_admitted, make_arrival
+from tests.integration.telemetry.willing import Willing, work
+
+
+def principal(willing: Willing, person: Person) -> Principal:
+    """As the snapshot of now has him."""
+    make_key(willing.company, person)
+    snapshot = read_snapshot(tenant_id=willing.company.tenant_id, now=timezone.now())
+    credential = next(each for each in snapshot.credentials if each.user_id == person.user_id)
+    return Principal(credential=credential, snapshot=snapshot)
+
+
+def end(telemetry: Telemetry, by: Principal, text: str) -> None:
+    account = Account(arrival=make_arrival(), clock=SystemClock())
+    account.principal = by
+    account.admits(make_admitted(principal=by, prefix=f"{text} = "))
+    account.sent("1")
+    account.finish(Finish.STOP)
+    telemetry.ended(account)
+
+
+def deliver(fill: Callable[[Telemetry], None]) -> None:
+    """What a gateway does with what `fill` gives it."""
+
+    async def run() -> None:
+        async with Redis.from_url(settings.REDIS_URL) as redis:
+            telemetry = Telemetry(redis, root_secret=settings.ROOT_SECRET, clock=SystemClock())
+            fill(telemetry)
+            await telemetry.courier.deliver()
+
+    asyncio.run(run())
+
+
+def test_a_completion_goes_from_the_gateway_into_the_store(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    by = principal(acme, ada)
+
+    deliver(lambda telemetry: end(telemetry, by, "planted"))
+
+    assert work().kept == 1
+    assert len(acme.objects) == 1
+
+
+def test_an_edit_goes_the_same_way(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    by = principal(acme, ada)
+    edit = Edit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
+
+    deliver(lambda telemetry: telemetry.edited(by, edit))
+
+    assert work().kept == 1
+
+
+def test_without_consent_nothing_is_sent(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(acme.company.administrator)
+    by = principal(acme, ada)
+
+    deliver(lambda telemetry: end(telemetry, by, "planted"))
+
+    assert connect().exists(CONTENT) == 0
+
+
+def test_after_a_withdrawal_the_snapshot_says_so(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    before = principal(acme, ada).keeps_content
+
+    acme.agree(ada, NO_CONSENT)
+
+    assert (before, principal(acme, ada).keeps_content) == (True, False)
+
+
+def test_on_its_way_it_is_sealed_and_soon_forgotten(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    by = principal(acme, ada)
+
+    deliver(lambda telemetry: end(telemetry, by, "planted"))
+
+    assert b"planted" not in (connect().dump(CONTENT) or b"")
+    assert 0 < int(str(connect().pttl(CONTENT))) <= MAX_AGE_S * 1000
+
+
+def test_a_gateway_holds_so_much_of_a_tenant_and_no_more(acme: Willing, globex: Willing) -> None:
+    for each in (acme, globex):
+        each.agree(each.company.developer)
+    ours, theirs = (principal(each, each.company.developer) for each in (acme, globex))
+
+    def fill(telemetry: Telemetry) -> None:
+        for number in range(MAX_OF_TENANT + 10):
+            end(telemetry, ours, f"planted{number}")
+        end(telemetry, theirs, "theirs")
+
+    deliver(fill)
+
+    assert work().kept == MAX_OF_TENANT + 1
+    assert len(globex.objects) == 1

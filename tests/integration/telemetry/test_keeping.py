@@ -1,0 +1,158 @@
+"""Content is kept by consent alone, sealed, in a folder or a bucket."""
+
+import json
+from pathlib import Path
+
+import boto3
+import pytest
+from django.utils import timezone
+from moto import mock_aws
+from pytest_django import Settings
+
+from caret.contracts.snapshot import TenantStatus
+from caret.contracts.telemetry import CONTENT
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.sealing import SealBroken
+from caret.settings.stores import storage_from
+from tenants.encryption.queries import open_sealed
+from tenants.keyvalue import connect
+from tenants.members.status import set_status
+from tenants.models import TelemetryObject
+from tenants.telemetry import store
+from tenants.telemetry.consent import NO_CONSENT
+from tests.integration.telemetry.willing import (
+    BOTH,
+    Willing,
+    completion,
+    files,
+    sweep,
+    training,
+    work,
+)
+
+
+def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Path) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+
+    done = acme.keep(ada, "planted one", "planted two")
+
+    (row,) = acme.objects
+    (file,) = files(folder)
+    assert (done.kept, row.num_items, str(row.user_id)) == (2, 2, ada.user_id)
+    assert row.stored_at is not None
+    assert len(row.request_ids) == 2
+    assert b"planted" not in file.read_bytes()
+    opened = open_sealed(
+        acme.company.tenant_id,
+        place=store.place(row.id),
+        sealed=store.get(acme.company.tenant_id, row.id),
+    )
+    assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
+        "planted one",
+        "planted two",
+    ]
+
+
+def test_objects_are_for_their_owner_only(acme: Willing, folder: Path) -> None:
+    acme.agree(acme.company.developer)
+
+    acme.keep(acme.company.developer, "planted")
+
+    (file,) = files(folder)
+    assert file.stat().st_mode & 0o077 == 0
+    assert file.parent.stat().st_mode & 0o077 == 0
+
+
+def test_what_a_gateway_sends_of_who_has_not_agreed_is_dropped(acme: Willing, folder: Path) -> None:
+    acme.agree(acme.company.administrator)
+
+    done = acme.keep(acme.company.developer, "planted")
+
+    assert (done.kept, done.dropped) == (0, {"no consent": 1})
+    assert (acme.objects, files(folder)) == ([], [])
+
+
+def test_what_was_under_way_when_consent_ended_is_dropped(acme: Willing, folder: Path) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    acme.send(completion(ada, "planted"))
+
+    acme.agree(ada, NO_CONSENT)
+
+    assert work().dropped == {"no consent": 1}
+    assert files(folder) == []
+
+
+def test_a_suspended_tenants_content_is_dropped(acme: Willing) -> None:
+    acme.agree(acme.company.developer)
+    set_status(
+        actor=acme.company.platform,
+        status=TenantStatus.SUSPENDED,
+        reason="a test",
+        now=timezone.now(),
+    )
+
+    assert acme.keep(acme.company.developer, "planted").dropped == {"no consent": 1}
+
+
+def test_what_is_no_message_of_ours_is_dropped(acme: Willing) -> None:
+    connect().xadd(CONTENT, {"sealed": b"garbage"})
+
+    assert work().dropped == {"unreadable: format": 1}
+
+
+def test_content_under_the_neighbours_name_is_nobodys(acme: Willing, globex: Willing) -> None:
+    """Our user has agreed with us, not with the neighbour, whose gateway would say so."""
+    acme.agree(acme.company.developer)
+
+    globex.send(completion(acme.company.developer, "planted"))
+
+    assert work().dropped == {"no consent": 1}
+    assert (acme.objects, globex.objects) == ([], [])
+
+
+def test_an_object_that_was_moved_to_the_neighbour_does_not_open(
+    acme: Willing, globex: Willing
+) -> None:
+    for each in (acme, globex):
+        each.agree(each.company.developer)
+        each.keep(each.company.developer, "planted")
+    (row,) = acme.objects
+    sealed = store.get(acme.company.tenant_id, row.id)
+
+    with pytest.raises(SealBroken):
+        open_sealed(globex.company.tenant_id, place=store.place(row.id), sealed=sealed)
+
+
+def test_content_is_kept_in_and_erased_from_a_bucket(
+    acme: Willing, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    ada = acme.company.developer
+    acme.agree(ada, BOTH)
+    with mock_aws():
+        bucket = boto3.resource("s3").create_bucket(Bucket="caret-content")
+        stored = storage_from("CARET_TELEMETRY_STORE", "s3://caret-content/of/caret")
+        settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
+
+        acme.keep(ada, "planted")
+
+        (held,) = bucket.objects.all()
+        (row,) = acme.objects
+        assert held.key == f"of/caret/{acme.company.tenant_id}/{row.id}"
+        assert b"planted" not in held.get()["Body"].read()
+        assert training(acme, tmp_path) == ["planted"]
+        acme.agree(ada, NO_CONSENT)
+        sweep()
+        assert list(bucket.objects.all()) == []
+
+
+def test_the_neighbour_sees_no_object_of_ours(acme: Willing, globex: Willing) -> None:
+    acme.agree(acme.company.developer)
+    acme.keep(acme.company.developer, "planted")
+
+    with tenant(globex.company.tenant_id):
+        assert TelemetryObject.objects.count() == 0

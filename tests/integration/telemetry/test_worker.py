@@ -1,0 +1,60 @@
+"""The real worker with its beat: what gateways send is kept without anybody calling a task."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenants.encryption.queries import open_sealed
+from tenants.telemetry import store
+from tests.integration.telemetry.willing import Willing, completion
+from tests.stack.services import Services
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
+    """The worker's log."""
+    log = tmp_path / "worker.log"
+    environment = {
+        **os.environ,
+        **services.mark,
+        "CARET_TELEMETRY_STORE": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+    }
+    command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*command, "--concurrency", "1"], cwd=ROOT, env=environment, stderr=output
+        )
+        yield log
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def test_content_is_kept_within_seconds(acme: Willing, worker: Path) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+
+    acme.send(completion(ada, "planted"))
+
+    assert _is_stored(acme, seconds=60), worker.read_text()
+    (row,) = acme.objects
+    sealed = store.get(acme.company.tenant_id, row.id)
+    opened = open_sealed(acme.company.tenant_id, place=store.place(row.id), sealed=sealed)
+    assert b"planted" in opened
+    assert "planted" not in worker.read_text()
+
+
+def _is_stored(willing: Willing, *, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if any(row.stored_at is not None for row in willing.objects):
+            return True
+        time.sleep(0.2)
+    return False

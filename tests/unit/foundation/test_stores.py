@@ -1,0 +1,26 @@
+"""Object stores as operators write them."""
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.settings.stores import storage_from
+
+
+def test_a_path_is_a_folder() -> None:
+    assert storage_from("X", "/data")["OPTIONS"]["location"] == "/data"
+
+
+@pytest.mark.parametrize(
+    ("text", "bucket", "prefix"),
+    [("s3://b", "b", ""), ("s3://b/", "b", ""), ("s3://b/of/caret/", "b", "of/caret")],
+)
+def test_a_bucket_may_have_a_prefix(text: str, bucket: str, prefix: str) -> None:
+    options = storage_from("X", text)["OPTIONS"]
+
+    assert (options["bucket_name"], options["location"]) == (bucket, prefix)
+
+
+@pytest.mark.parametrize("text", ["", "data", "s3://", "s3:///prefix", "gs://b"])
+def test_what_is_no_store_is_refused_by_the_settings_name(text: str) -> None:
+    with pytest.raises(BadSetting, match="CARET_TELEMETRY_STORE"):
+        storage_from("CARET_TELEMETRY_STORE", text)
