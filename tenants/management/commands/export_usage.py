@@ -19,6 +19,8 @@ from tenants.members.queries import find_tenant
 
 
 class Command(BaseCommand):
+    # Checks load the console and all of its API, for which an export has no use but the memory.
+    requires_system_checks = ()
     help = "Writes a tenant's usage: a row a request, or a row for each day and group."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
