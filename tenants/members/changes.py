@@ -12,6 +12,7 @@ from tenants.keys.operations import revoke_keys_of
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, Role
 from tenants.members.queries import MemberRow, find_member, find_membership
+from tenants.members.sessions import end_sessions
 from tenants.models import Membership, TeamMembership
 from tenants.snapshots.publish import tenant_changed
 from tenants.telemetry.operations import end_consent
@@ -54,6 +55,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
         ended_at=now
     )
     TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).delete()
+    end_sessions(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)
     revoke_keys_of(actor=actor, owner_id=user_id, reason="Its owner's membership ended.", now=now)

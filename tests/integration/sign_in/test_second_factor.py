@@ -10,9 +10,13 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.test import Client
 from django.utils import timezone
 
+from caret.foundation.postgres.tenancy import tenant
 from tenants.identity.operations import require_second_factor
+from tenants.members.changes import remove_member
+from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tests.cast import PASSWORD, Company, Person, make_company
+from tests.people import make_colleague
 
 
 @dataclass
@@ -206,3 +210,35 @@ def test_a_form_from_elsewhere_changes_no_second_factor(browser: Browser) -> Non
 
     for address in ("/account/second-factor/app", "/account/sessions", "/account/confirm"):
         assert browser.client.post(address, {"code": "1"}).status_code == 403
+
+
+def test_who_is_removed_is_signed_out_everywhere(company: Company) -> None:
+    make_colleague(company, Role.OWNER)
+    removed = new_browser(company.people[Role.OWNER])
+    removed.sign_in()
+
+    remove_member(
+        actor=company.platform, user_id=removed.person.user_id, reason="", now=timezone.now()
+    )
+
+    assert removed.client.get("/")["Location"] == "/sign-in?next=/"
+
+
+def test_who_is_a_member_elsewhere_stays_signed_in_there(company: Company) -> None:
+    make_colleague(company, Role.OWNER)
+    elsewhere = make_company("hooli", {Role.OWNER: "hank"})
+    removed = new_browser(company.people[Role.OWNER])
+    with tenant(elsewhere.tenant_id):
+        join(
+            tenant_id=elsewhere.tenant_id,
+            user_id=removed.person.user_id,
+            role=Role.AUDITOR,
+            now=timezone.now(),
+        )
+    removed.sign_in()
+
+    remove_member(
+        actor=company.platform, user_id=removed.person.user_id, reason="", now=timezone.now()
+    )
+
+    assert removed.client.get("/api/v1/tenant").json()["slug"] == elsewhere.slug
