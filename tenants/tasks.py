@@ -17,6 +17,8 @@ from tenants.audit import heads
 from tenants.billing.budgets import deliver
 from tenants.billing.invoices import issue
 from tenants.billing.rating import rate
+from tenants.billing.stripe.http import HttpStripe
+from tenants.billing.stripe.operations import report_all
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
@@ -116,3 +118,10 @@ def ingest_telemetry() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def sweep_telemetry() -> None:
     telemetry_erasure.sweep(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def report_to_stripe() -> None:
+    if settings.STRIPE_KEY is not None:
+        stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
+        report_all(stripe, now=timezone.now())

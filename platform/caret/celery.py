@@ -41,6 +41,7 @@ app.conf.task_routes = {
     "tenants.tasks.issue_invoices": {"queue": "billing"},
     "tenants.tasks.ingest_telemetry": {"queue": "telemetry"},
     "tenants.tasks.sweep_telemetry": {"queue": "telemetry"},
+    "tenants.tasks.report_to_stripe": {"queue": "billing"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -102,6 +103,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.issue_invoices",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
+    },
+    "report-to-stripe": {
+        "task": "tenants.tasks.report_to_stripe",
+        "schedule": 60.0,
+        "options": {"expires": 120.0},
     },
     "rate-usage": {
         "task": "tenants.tasks.rate_usage",

@@ -24,6 +24,7 @@ from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
+from tenants.models.stripe import StripeCustomer, StripeEvent
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.team import Team, TeamMembership
 from tenants.models.telemetry import TelemetryErasure, TelemetryObject
@@ -67,6 +68,8 @@ __all__ = [
     "ScimToken",
     "ScimUser",
     "SignedAuditHead",
+    "StripeCustomer",
+    "StripeEvent",
     "Subscription",
     "Team",
     "TeamMembership",

@@ -172,6 +172,9 @@ INVOICE_TAX_ID = env_text("CARET_INVOICE_TAX_ID", "")
 INVOICE_EMAIL = env_text("CARET_INVOICE_EMAIL", "")
 INVOICE_PAYMENT = env_list("CARET_INVOICE_PAYMENT", separator="|")
 INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
+# Without a key nothing is reported to Stripe.
+STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
+STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 # Webhooks that tenants name may lead into our own network: for who runs Caret for himself alone.
 WEBHOOKS_TO_PRIVATE = env_bool("CARET_WEBHOOKS_TO_PRIVATE", False)
 

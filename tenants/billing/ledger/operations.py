@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from uuid import UUID
 
 from caret.foundation.ids import TenantId, uuid7
 from tenants.billing.ledger.accounts import Account
@@ -55,8 +56,8 @@ def lock_billing(tenant_id: TenantId) -> BillingState:
     return state
 
 
-def book(state: BillingState, booking: Booking, *, now: datetime) -> bool:
-    """False: it was booked before. The caller holds the lock. Four queries."""
+def book(state: BillingState, booking: Booking, *, now: datetime) -> UUID | None:
+    """The transaction's id; None: it was booked before. The caller holds the lock. Four queries."""
     transaction_id = uuid7()
     known = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id,
@@ -64,7 +65,7 @@ def book(state: BillingState, booking: Booking, *, now: datetime) -> bool:
         source_id=booking.source.id,
     )
     if known.exists():
-        return False
+        return None
     LedgerTransaction.objects.create(
         tenant_id=state.tenant_id,
         id=transaction_id,
@@ -93,7 +94,7 @@ def book(state: BillingState, booking: Booking, *, now: datetime) -> bool:
         )
         for position, posting in enumerate(booking.postings, start=1)
     )
-    return True
+    return transaction_id
 
 
 def _open_accounts(state: BillingState, booking: Booking) -> None:

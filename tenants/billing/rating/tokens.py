@@ -34,6 +34,7 @@ from tenants.billing.periods import month_of, month_to_book, next_month, utc_day
 from tenants.billing.plans.price_book import Price
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import LINES, TokenLine, cost_of_more, quantity, unit_price
+from tenants.billing.stripe.outbox import report_booked
 from tenants.models import BillingState, LedgerEntry, Subscription, UsageRecord
 from tenants.usage.feed import last_batch
 
@@ -159,7 +160,9 @@ def _book_day(
         memo=f"Tokens of {day.isoformat()}",
         postings=[Posting(Account.UNBILLED, total), *revenue],
     )
-    book(state, booking, now=now)
+    transaction_id = book(state, booking, now=now)
+    if transaction_id is not None:
+        report_booked(TenantId(str(state.tenant_id)), transaction_id, now=now)
 
 
 def _posting(state: BillingState, day: date, line: TokenLine, priced: _Priced) -> Posting:

@@ -1,0 +1,176 @@
+"""The port over Stripe's HTTP interface: three addresses, form-encoded, no library needed."""
+
+import base64
+import http.client
+import socket
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, StripeFailed, Unreached
+
+_TIMEOUT_S: Final = 10.0
+_MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+_API_VERSION: Final = "2025-03-31.basil"
+_DUPLICATE_CODE: Final = "duplicate_meter_event"
+_DUPLICATE_TEXT: Final = "An event already exists with identifier"
+_MAX_PAGES: Final = 100
+
+
+_Answer = TypeVar("_Answer")
+
+
+class _Error(msgspec.Struct):
+    code: str | None = None
+    message: str = ""
+
+
+class _Failure(msgspec.Struct):
+    error: _Error = msgspec.field(default_factory=_Error)
+
+
+class _Customer(msgspec.Struct):
+    id: str
+
+
+class _Meter(msgspec.Struct):
+    id: str
+    event_name: str
+
+
+class _Meters(msgspec.Struct):
+    data: list[_Meter]
+    has_more: bool = False
+
+
+class _Summary(msgspec.Struct):
+    id: str
+    aggregated_value: float
+
+
+class _Summaries(msgspec.Struct):
+    data: list[_Summary]
+    has_more: bool = False
+
+
+class HttpStripe:
+    def __init__(self, url: str, secret: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+        self._url = urlsplit(url)
+        self._timeout_s = timeout_s
+        token = base64.b64encode(f"{secret}:".encode()).decode()
+        self._headers = {"Authorization": f"Basic {token}", "Stripe-Version": _API_VERSION}
+
+    def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
+        form = {"name": name, "metadata[tenant_id]": tenant_id}
+        body = self._call("POST", "/v1/customers", form, {"Idempotency-Key": key})
+        return _read(body, _Customer).id
+
+    def send(self, event: MeterEvent) -> None:
+        form = {
+            "event_name": event.event_name,
+            "identifier": event.identifier,
+            "timestamp": str(int(event.occurred_at.timestamp())),
+            "payload[stripe_customer_id]": event.customer_id,
+            "payload[value]": str(event.quantity),
+        }
+        try:
+            self._call("POST", "/v1/billing/meter_events", form)
+        except _Duplicate:
+            return  # an earlier try of ours has arrived: identifiers are the ledger's
+
+    def totals(self, *, customer_id: str, since: datetime, until: datetime) -> Mapping[str, int]:
+        span = {
+            "customer": customer_id,
+            "start_time": str(int(since.timestamp())),
+            "end_time": str(int(until.timestamp())),
+        }
+        return {meter.event_name: self._total(meter, span) for meter in self._meters()}
+
+    def _meters(self) -> list[_Meter]:
+        found: list[_Meter] = []
+        query: dict[str, str] = {"limit": "100"}
+        for _ in range(_MAX_PAGES):
+            page = _read(self._get("/v1/billing/meters", query), _Meters)
+            found += page.data
+            if not page.has_more or not page.data:
+                return found
+            query["starting_after"] = page.data[-1].id
+        raise Rejected("It lists meters without an end.")
+
+    def _total(self, meter: _Meter, span: Mapping[str, str]) -> int:
+        query = {**span, "limit": "100"}
+        total, path = 0.0, f"/v1/billing/meters/{quote(meter.id, safe='')}/event_summaries"
+        for _ in range(_MAX_PAGES):
+            page = _read(self._get(path, query), _Summaries)
+            total += sum(summary.aggregated_value for summary in page.data)
+            if not page.has_more or not page.data:
+                return round(total)
+            query["starting_after"] = page.data[-1].id
+        raise Rejected("It lists summaries without an end.")
+
+    def _get(self, path: str, query: Mapping[str, str]) -> bytes:
+        return self._call("GET", f"{path}?{urlencode(query)}", None)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        form: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Raises StripeFailed."""
+        connection = self._connect()
+        try:
+            body = None if form is None else urlencode(form)
+            sent = {**self._headers, **(headers or {})}
+            if body is not None:
+                sent["Content-Type"] = "application/x-www-form-urlencoded"
+            connection.request(method, self._url.path.rstrip("/") + path, body, sent)
+            answer = connection.getresponse()
+            data = answer.read(_MAX_ANSWER_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            # It was under way: what became of it is not known.
+            raise Doubtful(f"It did not answer ({type(error).__name__}).") from error
+        finally:
+            connection.close()
+        if 200 <= answer.status < 300:
+            return data
+        raise _failure(answer.status, data)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        is_tls = self._url.scheme == "https"
+        kind = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
+        connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout_s)
+        try:
+            connection.connect()
+        except (OSError, socket.gaierror) as error:
+            raise Unreached(f"It cannot be reached ({type(error).__name__}).") from error
+        return connection
+
+
+class _Duplicate(StripeFailed):
+    pass
+
+
+def _failure(status: int, data: bytes) -> StripeFailed:
+    """Its message is not kept: it may repeat what was sent."""
+    try:
+        error = msgspec.json.decode(data, type=_Failure).error
+    except msgspec.DecodeError:
+        error = _Error()
+    if error.code == _DUPLICATE_CODE or error.message.startswith(_DUPLICATE_TEXT):
+        return _Duplicate("It has it already.")
+    said = f"It answered {status}{f' ({error.code})' if error.code else ''}."
+    if status in (409, 429):
+        return Unreached(said)
+    return Doubtful(said) if status >= 500 else Rejected(said)
+
+
+def _read(data: bytes, kind: type[_Answer]) -> _Answer:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        raise Doubtful("Its answer is not understood.") from error

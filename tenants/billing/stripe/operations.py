@@ -1,0 +1,145 @@
+"""Brings customers and meter events to Stripe: each once, as far as identifiers can see to it.
+
+Stripe knows an identifier for 24 hours. While an event may have arrived unseen (a timeout, a 5xx)
+it is tried again within 23; after that it is neither sent again nor taken for sent, but left to the
+reconciliation, which says what is missing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import lock_billing
+from tenants.billing.periods import utc_day
+from tenants.billing.stripe.outbox import MAX_AGE, add_events
+from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Stripe, StripeFailed
+from tenants.errors import NotFound
+from tenants.members.queries import list_tenants
+from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
+
+MAX_AT_ONCE: Final = 200  # of a tenant
+_KNOWN_FOR: Final = timedelta(hours=23)
+_MAX_WAIT: Final = timedelta(hours=1)
+log = structlog.get_logger(__name__)
+
+
+def report_all(stripe: Stripe, *, now: datetime) -> None:
+    """One tenant's failure is no other's."""
+    for tenant_id in list_tenants().values():
+        try:
+            ensure_customer(stripe, tenant_id, now=now)
+            send_due(stripe, tenant_id, now=now)
+        except NotFound:
+            continue  # without a plan there is nothing to report
+        except StripeFailed as error:
+            log.warning("stripe.customer_not_made", tenant_id=tenant_id, reason=str(error))
+
+
+def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> str:
+    """Its id there. What was booked in the last 30 days is reported from then on. Raises
+    StripeFailed, and NotFound for a tenant without a plan."""
+    with tenant(tenant_id):
+        lock_billing(tenant_id)
+        held = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
+        name = Tenant.objects.values_list("name", flat=True).get(id=tenant_id)
+    if held is not None:
+        return held.customer_id
+    # No lock is held during the call: two of these get one answer for one key.
+    key = f"caret-customer-{tenant_id}"
+    customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)
+    with tenant(tenant_id):
+        lock_billing(tenant_id)  # no booking in between: each is reported here or by itself
+        row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
+        StripeCustomer.objects.bulk_create([row], ignore_conflicts=True)
+        recent = LedgerEntry.objects.filter(
+            tenant_id=tenant_id, account=Account.TOKENS, day__gte=utc_day(now - MAX_AGE)
+        )
+        add_events(tenant_id, recent.iterator(), now=now)
+    return customer_id
+
+
+def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
+    """The number of those that have arrived."""
+    with tenant(tenant_id):
+        customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
+        if customer is None:
+            return 0
+        due = _claim(tenant_id, now)
+    return sum(_send(stripe, customer, claim, now) for claim in due)
+
+
+def wait_after(attempts: int) -> timedelta:
+    """Pure."""
+    return min(timedelta(seconds=30) * (1 << min(attempts, 10)), _MAX_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    event: StripeEvent
+    doubtful_since: datetime | None  # before this attempt
+
+
+def _claim(tenant_id: TenantId, now: datetime) -> list[_Claim]:
+    """They are not due again until this attempt has long failed: no second worker sends them."""
+    due = list(
+        StripeEvent.objects.select_for_update(skip_locked=True)
+        .filter(tenant_id=tenant_id, next_at__lte=now)
+        .order_by("next_at", "identifier")[:MAX_AT_ONCE]
+    )
+    claims = [_Claim(event, event.doubtful_since) for event in due]
+    for event in due:
+        event.attempts += 1
+        event.next_at = now + wait_after(event.attempts)
+        # Who is killed from here on has perhaps sent it.
+        event.doubtful_since = event.doubtful_since or now
+        event.save(update_fields=["attempts", "next_at", "doubtful_since"])
+    return claims
+
+
+def _send(stripe: Stripe, customer: StripeCustomer, claim: _Claim, now: datetime) -> bool:
+    event = claim.event
+    if _is_forgotten(claim, now):
+        _settle(event, next_at=None, last_error="Whether it has arrived is not known: reconcile.")
+        return False
+    try:
+        stripe.send(
+            MeterEvent(
+                identifier=event.identifier,
+                event_name=event.event_name,
+                customer_id=customer.customer_id,
+                quantity=event.quantity,
+                occurred_at=event.occurred_at,
+            )
+        )
+    except StripeFailed as error:
+        log.warning("stripe.event_not_sent", tenant_id=str(event.tenant_id), reason=str(error))
+        _failed(claim, error)
+        return False
+    _settle(event, sent_at=now, next_at=None, doubtful_since=None, last_error="")
+    return True
+
+
+def _failed(claim: _Claim, error: StripeFailed) -> None:
+    fields: dict[str, object] = {"last_error": str(error)[:200]}
+    if not isinstance(error, Doubtful):
+        fields["doubtful_since"] = claim.doubtful_since
+    if isinstance(error, Rejected):
+        fields["next_at"] = None
+    _settle(claim.event, **fields)
+
+
+def _is_forgotten(claim: _Claim, now: datetime) -> bool:
+    """Stripe may not know the identifier any more, of an event that may have arrived."""
+    return claim.doubtful_since is not None and now - claim.doubtful_since > _KNOWN_FOR
+
+
+def _settle(event: StripeEvent, **fields: object) -> None:
+    with tenant(TenantId(str(event.tenant_id))):
+        StripeEvent.objects.filter(tenant_id=event.tenant_id, identifier=event.identifier).update(
+            **fields
+        )

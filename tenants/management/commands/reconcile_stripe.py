@@ -1,0 +1,56 @@
+"""`manage.py reconcile_stripe --month 2026-10`: what the ledger has and Stripe has not, or the
+other way round; fails when there is anything."""
+
+import argparse
+from datetime import date
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from tenants.billing.stripe.http import HttpStripe
+from tenants.billing.stripe.port import StripeFailed
+from tenants.billing.stripe.reconcile import reconcile
+from tenants.members.queries import list_tenants
+
+_COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
+
+
+class Command(BaseCommand):
+    help = "Compares a month's tokens in the ledger with Stripe's meters."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--month", required=True, type=_month, help="2026-10")
+        parser.add_argument("--tenant", help="only this one")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.STRIPE_KEY is None:
+            raise CommandError("CARET_STRIPE_KEY is not set.")
+        tenants = list_tenants()
+        if options["tenant"] is not None and options["tenant"] not in tenants:
+            raise CommandError(f"There is no tenant {options['tenant']}.")
+        stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
+        heads = ("tenant", "meter", "ledger", "sent", "Stripe", "waiting", "stuck")
+        self.stdout.write(_COLUMNS.format(*heads))
+        num_uneven = 0
+        for slug, tenant_id in tenants.items():
+            if options["tenant"] not in (None, slug):
+                continue
+            try:
+                found = reconcile(stripe, tenant_id, month=options["month"])
+            except StripeFailed as error:
+                raise CommandError(f"Stripe: {error}") from error
+            for each in found:
+                num_uneven += not each.is_even
+                row = (each.booked, each.sent, each.at_stripe, each.waiting, each.stuck)
+                self.stdout.write(_COLUMNS.format(slug, each.event_name, *row))
+        if num_uneven:
+            raise CommandError(f"{num_uneven} meters differ.")
+        self.stdout.write("Ledger and Stripe agree.")
+
+
+def _month(text: str) -> date:
+    try:
+        return date.fromisoformat(f"{text}-01")
+    except ValueError:
+        raise argparse.ArgumentTypeError("Write a month such as 2026-10.") from None

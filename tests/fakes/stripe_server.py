@@ -1,0 +1,170 @@
+"""Stripe as an HTTP server that keeps its rules: keys, idempotency, identifiers for 24 hours, times
+within 35 days, meters and their sums. It can be told to fail, before or after doing its part."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+SECRET = "sk_test_0123456789"
+_PAGE = 4  # meters, so that there are several pages
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    status: int | None  # None: it never answers
+    is_done_before: bool = False  # it has done its part all the same
+
+
+@dataclass(slots=True)
+class Taken:
+    identifier: str
+    event_name: str
+    customer: str
+    value: int
+    timestamp: int
+    at: datetime
+
+
+@dataclass
+class StripeServer:
+    now: datetime
+    meters: tuple[str, ...]  # event names
+    faults: list[Fault] = field(default_factory=list)  # of the next calls
+    customers: dict[str, str] = field(default_factory=dict)  # id by idempotency key
+    events: list[Taken] = field(default_factory=list)
+    num_calls: int = 0
+    url: str = ""
+    lock: Any = field(default_factory=Lock)
+
+    def answer(
+        self, method: str, target: str, headers: dict[str, str], form: dict[str, str]
+    ) -> tuple[int, Any]:
+        if headers.get("authorization") != f"Basic {_basic(SECRET)}":
+            return 401, _error("api_key_invalid")
+        parts = urlsplit(target)
+        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        if (method, parts.path) == ("POST", "/v1/customers"):
+            return self._customer(headers, form)
+        if (method, parts.path) == ("POST", "/v1/billing/meter_events"):
+            return self._event(form)
+        if (method, parts.path) == ("GET", "/v1/billing/meters"):
+            return self._list_meters(query)
+        if method == "GET" and parts.path.endswith("/event_summaries"):
+            return self._summary(parts.path.split("/")[-2], query)
+        return 404, _error("resource_missing")
+
+    def _customer(self, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
+        key = headers.get("idempotency-key", f"none-{len(self.customers)}")
+        customer = self.customers.setdefault(key, f"cus_{len(self.customers):04}")
+        return 200, {"id": customer, "object": "customer", "name": form["name"]}
+
+    def _event(self, form: dict[str, str]) -> tuple[int, Any]:
+        identifier, timestamp = form["identifier"], int(form["timestamp"])
+        known = [
+            each
+            for each in self.events
+            if each.identifier == identifier and self.now - each.at < timedelta(hours=24)
+        ]
+        if known:
+            text = f"An event already exists with identifier {identifier}."
+            return 400, {"error": {"type": "invalid_request_error", "message": text}}
+        age_s = self.now.timestamp() - timestamp
+        if not -300 <= age_s <= 35 * 86_400:
+            return 400, _error("timestamp_too_far_in_past")
+        if form["event_name"] not in self.meters or not form["payload[value]"].isdigit():
+            return 400, _error("no_meter")
+        customer = form["payload[stripe_customer_id]"]
+        if customer not in self.customers.values():
+            return 400, _error("resource_missing")
+        value = int(form["payload[value]"])
+        taken = Taken(identifier, form["event_name"], customer, value, timestamp, self.now)
+        self.events.append(taken)
+        return 200, {"object": "billing.meter_event", "identifier": identifier}
+
+    def _list_meters(self, query: dict[str, str]) -> tuple[int, Any]:
+        after = query.get("starting_after")
+        start = 0 if after is None else int(after.removeprefix("mtr_")) + 1
+        page = list(enumerate(self.meters))[start : start + _PAGE]
+        data = [{"id": f"mtr_{number}", "event_name": name} for number, name in page]
+        return 200, {"data": data, "has_more": start + _PAGE < len(self.meters)}
+
+    def _summary(self, meter: str, query: dict[str, str]) -> tuple[int, Any]:
+        since, until = int(query["start_time"]), int(query["end_time"])
+        if since % 60 or until % 60:
+            return 400, _error("parameter_invalid")
+        total = sum(
+            each.value
+            for each in self.events
+            if each.event_name == self.meters[int(meter.removeprefix("mtr_"))]
+            and each.customer == query["customer"]
+            and since <= each.timestamp < until
+        )
+        return 200, {"data": [{"id": "mtrs_1", "aggregated_value": total}], "has_more": False}
+
+
+def _error(code: str) -> dict[str, Any]:
+    return {"error": {"type": "invalid_request_error", "code": code, "message": f"{code}!"}}
+
+
+def _basic(secret: str) -> str:
+    return base64.b64encode(f"{secret}:".encode()).decode()
+
+
+def _handler(server: StripeServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._serve()
+
+        def do_POST(self) -> None:
+            self._serve()
+
+        def _serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
+            form = {name: values[-1] for name, values in parse_qs(body).items()}
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            with server.lock:
+                server.num_calls += 1
+                fault = server.faults.pop(0) if server.faults else None
+                status, answer = 500, _error("api_error")
+                if fault is None or fault.is_done_before:
+                    status, answer = server.answer(self.command, self.path, headers, form)
+            if fault is not None and fault.status is None:
+                time.sleep(0.4)  # longer than the client of these tests waits
+                self.close_connection = True
+                return
+            self._say(status if fault is None else fault.status or 500, answer)
+
+        def _say(self, status: int, answer: Any) -> None:
+            data = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Handler
+
+
+@contextmanager
+def stripe_server(*, now: datetime, meters: tuple[str, ...]) -> Iterator[StripeServer]:
+    server = StripeServer(now=now, meters=meters)
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
+    server.url = f"http://127.0.0.1:{listening.server_port}"
+    thread = Thread(target=listening.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()

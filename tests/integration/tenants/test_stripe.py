@@ -1,0 +1,317 @@
+"""Stripe, over HTTP, as it fails: what the ledger has is reported once, or said to be missing."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from io import StringIO
+from threading import Thread
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.pricing import LINES
+from tenants.billing.rating.rate import rate
+from tenants.billing.stripe.http import HttpStripe
+from tenants.billing.stripe.operations import ensure_customer, report_all, send_due, wait_after
+from tenants.billing.stripe.outbox import event_name, told_time
+from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Unreached
+from tenants.billing.stripe.reconcile import Comparison, reconcile
+from tenants.models import StripeCustomer, StripeEvent
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.billing import make_customer, use
+from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
+
+NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
+TODAY = NOW - timedelta(hours=3)
+OCTOBER = date(2026, 10, 1)
+METERS = tuple(event_name(line) for line in LINES)
+USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
+LOST = Fault(status=None, is_done_before=True)  # it has it, and we never hear of it
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def server() -> Iterator[StripeServer]:
+    with stripe_server(now=NOW, meters=METERS) as server:
+        yield server
+
+
+@pytest.fixture
+def stripe(server: StripeServer) -> HttpStripe:
+    return HttpStripe(server.url, SECRET, timeout_s=0.2)
+
+
+@pytest.fixture
+def company(stripe: HttpStripe) -> Company:
+    """A customer, who has used something that is not sent yet."""
+    company = make_company("stripe", ACME)
+    make_customer(company)
+    ensure_customer(stripe, company.tenant_id, now=NOW)
+    spend(company)
+    return company
+
+
+def spend(company: Company, at: datetime = TODAY) -> None:
+    use(company, company.developer, at, **USED)
+    rate(company.tenant_id, now=NOW)
+
+
+def sums(server: StripeServer) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for event in server.events:
+        found[event.event_name] = found.get(event.event_name, 0) + event.value
+    return found
+
+
+def uneven(stripe: HttpStripe, company: Company) -> list[Comparison]:
+    found = reconcile(stripe, company.tenant_id, month=OCTOBER)
+    assert len(found) == len(METERS)
+    return [each for each in found if not each.is_even]
+
+
+ALL = {
+    "caret_fast_prompt_tokens": 20,
+    "caret_fast_cached_prompt_tokens": 1_880,
+    "caret_fast_generated_tokens": 12,
+}
+
+
+def test_what_is_booked_is_reported(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    assert send_due(stripe, company.tenant_id, now=NOW) == 3
+
+    assert sums(server) == ALL
+    assert uneven(stripe, company) == []
+
+
+def test_what_was_sent_is_not_sent_again(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    send_due(stripe, company.tenant_id, now=NOW)
+    calls = server.num_calls
+
+    send_due(stripe, company.tenant_id, now=NOW + timedelta(days=2))
+
+    assert server.num_calls == calls
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(Fault(500), Fault(503), Fault(429), Fault(409), Fault(None)),
+        *(Fault(500, is_done_before=True), LOST),
+    ],
+)
+def test_whatever_fails_it_is_counted_once(
+    company: Company, stripe: HttpStripe, server: StripeServer, fault: Fault
+) -> None:
+    server.faults = [fault] * 4
+    send_due(stripe, company.tenant_id, now=NOW)
+    server.now = NOW + HOUR
+    send_due(stripe, company.tenant_id, now=NOW + HOUR)
+    send_due(stripe, company.tenant_id, now=NOW + 2 * HOUR)
+
+    assert sums(server) == ALL
+    assert uneven(stripe, company) == []
+
+
+def test_a_server_that_is_away_is_asked_again_for_as_long_as_it_takes(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    nobody = HttpStripe("http://127.0.0.1:9", SECRET)
+    for hours in range(0, 48, 2):
+        assert send_due(nobody, company.tenant_id, now=NOW + hours * HOUR) == 0
+
+    server.now = NOW + 50 * HOUR
+    assert send_due(stripe, company.tenant_id, now=server.now) == 3
+    assert sums(server) == ALL
+
+
+def test_what_may_have_arrived_is_not_sent_when_its_identifier_is_forgotten(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    server.faults = [LOST] * 3
+    send_due(stripe, company.tenant_id, now=NOW)
+    server.now = NOW + 25 * HOUR
+
+    send_due(stripe, company.tenant_id, now=server.now)
+
+    assert sums(server) == ALL  # sent again it would be double: 24 hours are over
+    assert {each.stuck for each in uneven(stripe, company)} == {1}
+
+
+def test_what_is_missing_there_is_said(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    send_due(stripe, company.tenant_id, now=NOW)
+    lost = server.events.pop()
+
+    (found,) = uneven(stripe, company)
+
+    assert (found.event_name, found.booked - found.at_stripe) == (lost.event_name, lost.value)
+
+
+def test_what_is_too_much_there_is_said(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    send_due(stripe, company.tenant_id, now=NOW)
+    server.events.append(server.events[0])
+
+    (found,) = uneven(stripe, company)
+
+    assert found.at_stripe == 2 * found.booked
+
+
+def test_what_is_rejected_is_shown_and_left(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    server.meters = METERS[1:]  # nobody has made the first one
+
+    assert send_due(stripe, company.tenant_id, now=NOW) == 2
+
+    with tenant(company.tenant_id):
+        event = StripeEvent.objects.get(sent_at__isnull=True)
+    assert (event.next_at, event.last_error) == (None, "It answered 400 (no_meter).")
+
+
+def test_a_wrong_key_is_said_without_being_repeated(server: StripeServer) -> None:
+    wrong = HttpStripe(server.url, "sk_wrong_secret")
+
+    with pytest.raises(Rejected) as refused:
+        wrong.create_customer(key="k", name="Acme", tenant_id="t")
+
+    assert "sk_wrong" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"), [(Fault(500), Doubtful), (Fault(429), Unreached), (LOST, Doubtful)]
+)
+def test_failures_say_whether_it_may_have_arrived(
+    stripe: HttpStripe, server: StripeServer, fault: Fault, kind: type[Exception]
+) -> None:
+    server.faults = [fault]
+
+    with pytest.raises(kind):
+        stripe.send(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
+
+
+def test_a_customer_is_made_once_whatever_fails(stripe: HttpStripe, server: StripeServer) -> None:
+    company = make_company("stripe", {})
+    make_customer(company)
+    server.faults = [LOST]
+    with pytest.raises(Doubtful):
+        ensure_customer(stripe, company.tenant_id, now=NOW)
+
+    first = ensure_customer(stripe, company.tenant_id, now=NOW)
+    second = ensure_customer(stripe, company.tenant_id, now=NOW)
+
+    assert first == second
+    assert len(server.customers) == 1
+
+
+def test_what_was_booked_before_the_customer_was_made_is_reported(
+    stripe: HttpStripe, server: StripeServer
+) -> None:
+    company = make_company("stripe", ACME)
+    make_customer(company)
+    spend(company)
+
+    ensure_customer(stripe, company.tenant_id, now=NOW)
+    send_due(stripe, company.tenant_id, now=NOW)
+
+    assert sums(server) == ALL
+
+
+def test_a_late_record_is_told_with_a_time_that_stripe_takes(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    send_due(stripe, company.tenant_id, now=NOW)
+    assert told_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
+    assert told_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
+    assert told_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
+    spend(company, datetime(2026, 10, 1, tzinfo=UTC))
+
+    assert send_due(stripe, company.tenant_id, now=NOW) == 3
+    assert uneven(stripe, company) == []
+
+
+def test_two_workers_at_once_send_each_once(
+    company: Company, stripe: HttpStripe, server: StripeServer
+) -> None:
+    calls = server.num_calls
+
+    def works() -> None:
+        try:
+            send_due(stripe, company.tenant_id, now=NOW)
+        finally:
+            connection.close()
+
+    workers = [Thread(target=works) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert server.num_calls == calls + 3
+    assert sums(server) == ALL
+
+
+def test_the_neighbours_tokens_are_the_neighbours(
+    company: Company, stripe: HttpStripe, server: StripeServer, cast: Cast
+) -> None:
+    neighbour = make_company("stripe", ACME)
+    make_customer(neighbour)
+    ensure_customer(stripe, neighbour.tenant_id, now=NOW)
+    spend(neighbour)
+    for each in (company, neighbour):
+        send_due(stripe, each.tenant_id, now=NOW)
+
+    assert uneven(stripe, company) == uneven(stripe, neighbour) == []
+    with tenant(cast.globex.tenant_id):
+        assert not StripeEvent.objects.exists()
+        assert not StripeCustomer.objects.exists()
+
+
+def test_one_tenants_failure_is_no_others(server: StripeServer, stripe: HttpStripe) -> None:
+    companies = [make_company("stripe", ACME) for _ in range(2)]
+    for each in companies:
+        make_customer(each)
+        spend(each)
+    with tenant(companies[0].tenant_id):
+        StripeCustomer.objects.create(
+            tenant_id=companies[0].tenant_id, customer_id="cus_unknown", created_at=NOW
+        )
+
+    report_all(stripe, now=NOW)
+
+    assert uneven(stripe, companies[1]) == []
+
+
+def test_waits_grow_to_an_hour() -> None:
+    assert [wait_after(n) for n in (1, 2, 30)] == [timedelta(minutes=1), timedelta(minutes=2), HOUR]
+
+
+def test_the_report_fails_when_something_differs(
+    company: Company, server: StripeServer, settings: LazySettings, stripe: HttpStripe
+) -> None:
+    settings.STRIPE_KEY, settings.STRIPE_URL = SECRET, server.url
+    out = StringIO()
+    with pytest.raises(CommandError, match="3 meters differ"):
+        call_command("reconcile_stripe", "--month=2026-10", tenant=company.slug, stdout=out)
+    send_due(stripe, company.tenant_id, now=NOW)
+
+    call_command("reconcile_stripe", "--month=2026-10", tenant=company.slug, stdout=out)
+
+    assert "Ledger and Stripe agree." in out.getvalue()
+
+
+@pytest.mark.parametrize("key", [None, SECRET])
+def test_the_report_says_what_it_lacks(settings: LazySettings, key: str | None) -> None:
+    settings.STRIPE_KEY = key
+
+    with pytest.raises(CommandError, match="not set" if key is None else "no tenant"):
+        call_command("reconcile_stripe", "--month=2026-10", tenant="nobody", stdout=StringIO())
