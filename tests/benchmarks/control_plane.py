@@ -1,11 +1,13 @@
 """A control plane of a benchmark's own: Postgres, Valkey, its tables, some tenants; and, on demand,
 the worker with its beat."""
 
-import uuid
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import django
 import psycopg
 
 from caret.embedded.mark import environment_with
@@ -42,9 +44,12 @@ class ControlPlane:
             yield connection
 
     def make_tenants(self, count: int) -> list[str]:
+        # Imported here: Django's settings are read when `control_plane` has a home for them.
+        from tenants.members.operations import create_tenant
+
+        now = datetime.now(UTC)
         names = [f"tenant-{number}" for number in range(count)]
-        with self.as_owner() as connection:
-            return [_make_tenant(connection, name) for name in names]
+        return [create_tenant(slug=name, name=name, now=now) for name in names]
 
     def manage(self, *arguments: str) -> str:
         log = self.home.paths.logs / "manage.log"
@@ -87,6 +92,9 @@ def control_plane() -> Iterator[ControlPlane]:
             say("Tables are made")
             plane.manage("migrate", "--database", "owner")
             plane.manage("create_partitions")
+            # From here on Django's settings are those of this home.
+            os.environ |= home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
+            django.setup()
             yield plane
 
 
@@ -95,15 +103,3 @@ def kill_and_start(part: Part) -> None:
     part.child.kill()
     part.launch()
     await_ready(part)
-
-
-def _make_tenant(connection: psycopg.Connection, name: str) -> str:
-    tenant_id = str(uuid.uuid4())
-    columns: Sequence[str] = ("id", "slug", "name", "status", "region", "created_at")
-    connection.execute(
-        f"INSERT INTO tenants_tenant ({', '.join(columns)}, cache_epoch, snapshot_version,"  # noqa: S608
-        " published_version, min_group_users) VALUES (%s, %s, %s, 'active', 'local', now(), 0, 1,"
-        " 0, 5)",
-        [tenant_id, name, name],
-    )
-    return tenant_id

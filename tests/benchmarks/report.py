@@ -25,7 +25,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
-import django
 from pyarrow import parquet
 
 from caret.embedded.paths import REPOSITORY
@@ -83,7 +82,6 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     report = Report("report")
     with control_plane() as plane:
-        _become_part_of(plane)
         tenants = plane.make_tenants(options.tenants)
         _fill(plane, tenants, options.rows // options.tenants)
         _roll_up(report, tenants, options.rows)
@@ -92,12 +90,6 @@ def main(arguments: Sequence[str]) -> int:
         for kind in ("csv", "ndjson", "parquet"):
             _measure_export(plane, report, kind, options.rows // options.tenants)
     return report.exit_status
-
-
-def _become_part_of(plane: ControlPlane) -> None:
-    """From here on Django's settings are those of the benchmark's home."""
-    os.environ |= plane.home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
-    django.setup()
 
 
 def _fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
