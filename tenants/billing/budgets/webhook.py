@@ -10,7 +10,6 @@ import base64
 import hashlib
 import hmac
 import http.client
-import ipaddress
 import json
 import socket
 import ssl
@@ -22,6 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from caret.foundation.crypto import derive_key
+from caret.foundation.egress import may_connect
 from tenants.errors import Invalid
 
 _TIMEOUT_S: Final = 10.0
@@ -115,7 +115,7 @@ def _resolve(host: str, port: int) -> str:
     addresses = [str(entry[4][0]) for entry in found]
     if not settings.WEBHOOKS_TO_PRIVATE:
         for address in addresses:
-            if not ipaddress.ip_address(address).is_global:
+            if not may_connect(address, (), is_encrypted=True):
                 raise NotDelivered("The receiver's address is not a public one.")
     return addresses[0]
 

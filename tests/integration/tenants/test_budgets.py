@@ -341,7 +341,9 @@ def test_a_webhook_that_fails_is_sent_again_under_the_same_id(
         assert not AlertDelivery.objects.filter(delivered_at__isnull=True).exists()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "10.1.2.3", "169.254.169.254", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "10.1.2.3", "169.254.169.254", "[::1]", "[64:ff9b::a00:1]"]
+)
 def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
     make_budget(company, limit_micros=COST, webhook_url=f"https://{host}/hook")
     spend(company)
