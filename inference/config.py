@@ -11,6 +11,7 @@ from caret.foundation.environment import BadSetting
 @dataclass(frozen=True, slots=True)
 class DataPlaneConfig:
     root_secret: bytes  # 32 bytes
+    region: str  # in which this gateway is, as policies name it
     redis_url: str
     pools_file: Path
     journal_folder: Path

@@ -6,6 +6,7 @@ Refused           ours to say, theirs to mend; never logged as an exception
 ├─ NotFound       there is no such thing, or it is another tenant's: nobody can tell which
 ├─ Invalid        a value is malformed or out of range; `field` names it
 └─ Conflict       it is not in a state in which this can be done
+   └─ Outdated    another version is in force than the one that was seen
 """
 
 
@@ -41,3 +42,12 @@ class Invalid(Refused):
 
 class Conflict(Refused):
     code = "conflict"
+
+
+class Outdated(Conflict):
+    code = "outdated"
+
+    def __init__(self, *, held: int, replaced: int | None) -> None:
+        super().__init__(f"Version {held} is in force, not {replaced}.")
+        self.held = held
+        self.replaced = replaced

@@ -50,6 +50,12 @@ _REFUSALS: Final = {
         "conflict",
         "Version 7 is in force, not 6.",
     ),
+    412: _Refusal(
+        "Outdated",
+        "If-Match names another version than the one in force.",
+        "outdated",
+        "Version 7 is in force, not 6.",
+    ),
     413: _Refusal("TooLarge", "The body is too large.", "too_large", "The body may have 1 MiB."),
     422: _Refusal(
         "Invalid",
@@ -75,6 +81,8 @@ _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
         "code": {"type": "string", "description": "Does not change."},
         "detail": {"type": "string", "description": "For people."},
         "field": {"type": "string", "description": "Of the request."},
+        "version_in_force": {"type": "integer", "description": "Where another one was to go."},
+        "version_replaced": {"type": ["integer", "null"], "description": "The one to go."},
     },
 }
 _IDEMPOTENCY_KEY: Final = {
@@ -84,6 +92,16 @@ _IDEMPOTENCY_KEY: Final = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     "description": "The caller's own word for this request, which is then done once.",
     "example": "8c1f6c1e-3b0e-4f6e-9c55-6a2d7a0f3b61",
+}
+
+
+_IF_MATCH: Final = {
+    "in": "header",
+    "name": "If-Match",
+    "required": False,
+    "schema": {"type": "string", "maxLength": 32},
+    "description": "The ETag of the version that is to be replaced.",
+    "example": '"v7"',
 }
 
 
@@ -111,6 +129,8 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     """Adds what every operation may answer, and takes."""
     if method == "post":
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
+    if "x-replaces-version" in operation:
+        operation["parameters"] = [*operation.get("parameters", []), _IF_MATCH]
     for status, refusal in _REFUSALS.items():
         if _may_answer(status, path, operation):
             reference = {"$ref": f"#/components/responses/{refusal.name}"}
@@ -120,6 +140,8 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
 def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
     if status in (401, 403, 429):
         return "security" in operation
+    if status == 412:
+        return "x-replaces-version" in operation
     if status == 404:
         return "{" in path
     if status == 422:

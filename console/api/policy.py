@@ -3,16 +3,19 @@
 from datetime import datetime
 from typing import Annotated, Any, Final
 
+from django.http import HttpResponse
 from django.utils import timezone
-from ninja import Router
+from ninja import Query, Router
 from pydantic import Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.replacing import REPLACES, replacing, tag_of
 from console.api.schema import Answer, Body
 from tenants.members.permissions import Permission
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tenants.policies.operations import set_policy
-from tenants.policies.queries import PolicyInForce, get_policy
+from tenants.policies.queries import PolicyInForce, get_policy, page_of_versions
 
 router = Router(tags=["policy"])
 
@@ -26,9 +29,14 @@ _EXAMPLE: Final = {
 class Policy(Answer):
     version: int
     policy: dict[str, Any]  # caret.contracts.policy.TenantPolicy
-    author_email: str | None  # null: the platform itself
+    author_email: str | None  # null: the platform itself, or a key
+    author_key: str  # lookup id; "": no key
     reason: str
     created_at: datetime
+
+
+class PolicyPage(PageAnswer):
+    rows: list[Policy]  # newest first
 
 
 class SetPolicy(Body, json_schema_extra={"example": _EXAMPLE}):
@@ -44,26 +52,40 @@ class SetPolicy(Body, json_schema_extra={"example": _EXAMPLE}):
     summary="The policy in force.",
     openapi_extra=open_to(Permission.READ_POLICY),
 )
-def get(request: ApiRequest) -> Policy:
-    return _policy(get_policy(actor=actor_of(request)))
+def get(request: ApiRequest, response: HttpResponse) -> Policy:
+    found = get_policy(actor=actor_of(request))
+    response["ETag"] = tag_of(found.version)
+    return _policy(found)
+
+
+@router.get(
+    "/versions",
+    response=PolicyPage,
+    summary="List what was in force, who said so and why.",
+    openapi_extra=open_to(Permission.READ_POLICY),
+)
+def versions(request: ApiRequest, page: Query[Paged]) -> dict[str, object]:
+    found = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    return {"rows": [_policy(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
 @router.put(
     "",
     response=Policy,
     summary="Put a new version of the policy in force, with a reason.",
-    openapi_extra=open_to(Permission.WRITE_POLICY),
+    openapi_extra=open_to(Permission.WRITE_POLICY) | REPLACES,
 )
-def put(request: ApiRequest, asked: SetPolicy) -> Policy:
-    return _policy(
-        set_policy(
+def put(request: ApiRequest, asked: SetPolicy, response: HttpResponse) -> Policy:
+    with replacing(request, asked.replaces) as replaces:
+        found = set_policy(
             actor=actor_of(request),
             document=asked.policy,
             reason=asked.reason,
-            replaces=asked.replaces,
+            replaces=replaces,
             now=timezone.now(),
         )
-    )
+    response["ETag"] = tag_of(found.version)
+    return _policy(found)
 
 
 def _policy(found: PolicyInForce) -> Policy:
@@ -71,6 +93,7 @@ def _policy(found: PolicyInForce) -> Policy:
         version=found.version,
         policy=write_policy(found.policy),
         author_email=found.author_email,
+        author_key=found.author_key,
         reason=found.reason,
         created_at=found.created_at,
     )

@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Refused, Unauthenticated
+from tenants.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Outdated,
+    Refused,
+    Unauthenticated,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,7 @@ class Problem:
     detail: str
     field: str | None = None  # of the request; None: not about one
     retry_after_s: int | None = None  # None: it would be the same later
+    versions: tuple[int, int | None] | None = None  # in force, and replaced; None: not about any
 
     @property
     def title(self) -> str:
@@ -42,7 +51,8 @@ _STATUS: Final[dict[type[Refused], int]] = {
 def problem_of(error: Refused) -> Problem:
     field = error.field if isinstance(error, Invalid) else None
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
-    return Problem(status, error.code, error.message, field)
+    versions = (error.held, error.replaced) if isinstance(error, Outdated) else None
+    return Problem(status, error.code, error.message, field, versions=versions)
 
 
 def problem_response(problem: Problem) -> HttpResponse:
@@ -55,6 +65,8 @@ def problem_response(problem: Problem) -> HttpResponse:
     }
     if problem.field is not None:
         document["field"] = problem.field
+    if problem.versions is not None:
+        document["version_in_force"], document["version_replaced"] = problem.versions
     response = JsonResponse(
         document, status=problem.status, content_type="application/problem+json"
     )

@@ -42,10 +42,11 @@ class LookupConsumer(HttpConsumer):
         return error_body(error)
 
     def models(self) -> list[str]:
-        """The tenant's, the fast tier's first."""
+        """The tenant's, the fast tier's first, without those that its policy does not allow."""
         pools = self.plane.router.pools
         names = (pools.of(self.principal.snapshot, tier).model for tier in Tier)
-        return list(dict.fromkeys(names))
+        allowed = self.principal.snapshot.policy.models
+        return [name for name in dict.fromkeys(names) if allowed is None or name in allowed]
 
 
 class Model(msgspec.Struct, frozen=True):

@@ -33,20 +33,23 @@ class Admission:
     load: Load
     pool_of: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
     experiments: Experiments
+    model_of: Callable[[TenantSnapshot, Tier], str]  # of that pool
+    region: str  # of this gateway
 
 
 @asynccontextmanager
 async def admit(
     admission: Admission, principal: Principal, request: CompletionRequest, account: Account
 ) -> AsyncIterator[Admitted]:
-    """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_excluded`), and what
-    Newest.claimed, Quotas.charged, Seats.one and Load.one raise.
+    """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_excluded`, `model_not_allowed`,
+    `region_not_allowed`), and what Newest.claimed, Quotas.charged, Seats.one and Load.one raise.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
     """
     _check_scope(principal, request)
     allowed = _allowed(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
+    _check_place(admission, principal.snapshot, request.tier)
     pool = admission.pool_of(principal.snapshot, request.tier)
     with admission.newest.claimed(principal, allowed, account):
         async with admission.quotas.charged(principal, allowed, account):
@@ -67,6 +70,15 @@ def _check_scope(principal: Principal, request: CompletionRequest) -> None:
     modes = principal.credential.modes
     if modes is not None and request.mode not in modes:
         raise Forbidden("scope_missing", f"This key may not ask for the mode {request.mode}.")
+
+
+def _check_place(admission: Admission, snapshot: TenantSnapshot, tier: Tier) -> None:
+    """Raises Forbidden."""
+    policy = snapshot.policy
+    if policy.regions is not None and admission.region not in policy.regions:
+        raise Forbidden("region_not_allowed", "By policy nothing is completed in this region.")
+    if policy.models is not None and admission.model_of(snapshot, tier) not in policy.models:
+        raise Forbidden("model_not_allowed", "By policy the model is not allowed.")
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:

@@ -5,18 +5,22 @@ Rules:
 1. A snapshot is replaced by a newer one only.
 2. Without a confirmation for `max_age_s` nobody is let in: a revocation might have been missed.
 3. The same holds for one tenant whose newer snapshot cannot be read.
-4. Who holds something on a key's behalf (a connection) can ask to be told when the key ends.
+4. A credential comes with the policy as it is for its user: narrowed by layers (`restriction`).
+5. Who holds something on a key's behalf (a connection) can ask to be told when the key ends.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
+
 from caret.contracts.credential import Credential
+from caret.contracts.restriction import restrict_all
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto import derive_key
-from caret.foundation.ids import KeyId, LookupId, TenantId
+from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from inference.errors import Busy
 
 
@@ -83,9 +87,11 @@ class Authority:
         self._unreadable_s.pop(snapshot.tenant_id, None)
         if held is not None:
             self._forget(held)
+        narrowed = _Narrowed(snapshot)
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
-            self._by_lookup[credential.lookup_id] = (*pairs, (credential, snapshot))
+            pair = (credential, narrowed.to(credential.user_id))
+            self._by_lookup[credential.lookup_id] = (*pairs, pair)
         self._tell_watchers(held, snapshot)
 
     def candidates(self, lookup_id: LookupId) -> tuple[tuple[Credential, TenantSnapshot], ...]:
@@ -116,7 +122,7 @@ class Authority:
     def _forget(self, snapshot: TenantSnapshot) -> None:
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
-            kept = tuple(pair for pair in pairs if pair[1] is not snapshot)
+            kept = tuple(pair for pair in pairs if pair[1].tenant_id != snapshot.tenant_id)
             if kept:
                 self._by_lookup[credential.lookup_id] = kept
             else:
@@ -127,6 +133,23 @@ class Authority:
         for key_id in before - _in_force(new):
             for on_end in tuple(self._watchers.get(key_id, ())):
                 on_end()
+
+
+class _Narrowed:
+    """A snapshot with the policy as it is for one user; users of the same layers share it."""
+
+    def __init__(self, snapshot: TenantSnapshot) -> None:
+        self._snapshot = snapshot
+        self._by_layers: dict[tuple[int, ...], TenantSnapshot] = {(): snapshot}
+
+    def to(self, user_id: UserId | None) -> TenantSnapshot:
+        """`user_id`: None: a service key, which is in no team."""
+        places = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
+        if places not in self._by_layers:
+            layers = (self._snapshot.layers[place] for place in places)
+            policy = restrict_all(self._snapshot.policy, layers)
+            self._by_layers[places] = msgspec.structs.replace(self._snapshot, policy=policy)
+        return self._by_layers[places]
 
 
 def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:

@@ -20,6 +20,7 @@ class Permission(StrEnum):
     REVOKE_KEYS = "keys.revoke"
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
+    READ_LAYERS = "policy.read_layers"  # what is said of teams and users, and why for each
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
     READ_QUALITY = "quality.read"
@@ -50,6 +51,7 @@ READING: Final = frozenset(
         _P.READ_KEYS,
         _P.READ_OWN_KEYS,
         _P.READ_POLICY,
+        _P.READ_LAYERS,
         _P.READ_USAGE,
         _P.READ_OWN_USAGE,
         _P.READ_QUALITY,
@@ -79,6 +81,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_TENANT,
                 _P.READ_KEYS,
                 _P.READ_POLICY,
+                _P.READ_LAYERS,
                 _P.READ_USAGE,
                 _P.READ_QUALITY,
                 _P.READ_MEMBERS,

@@ -20,6 +20,7 @@ from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
 from tenants.models.plan import Plan, PriceVersion
+from tenants.models.policy_layer import PolicyLayerVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
@@ -57,6 +58,7 @@ __all__ = [
     "MonthSpend",
     "Outcome",
     "Plan",
+    "PolicyLayerVersion",
     "PolicyVersion",
     "PriceVersion",
     "RetrievalChunk",

@@ -14,10 +14,12 @@ class PolicyVersion(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     version = models.PositiveIntegerField()  # from 1, without gaps
     document = models.JSONField()  # a caret.contracts.policy.TenantPolicy
-    # None: the platform itself.
+    # None: the platform itself, or a key.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
+    # Lookup id of the key that did; "": none. The database's own default, for a release before.
+    author_key = models.CharField(max_length=40, default="", db_default="")
     reason = models.TextField()
     created_at = models.DateTimeField()
 

@@ -1,6 +1,7 @@
 """A policy as JSON: read, checked, written. The bounds keep a snapshot small."""
 
-from typing import Any, Final
+import re
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -20,6 +21,11 @@ MAX_RETRIEVAL_GLOBS: Final = 50
 MAX_RETENTION_DAYS: Final = 365
 _MAX_WORDING_CHARS: Final = 40
 MAX_KEY_DAYS: Final = 3_660
+MAX_NAMES: Final = 100  # of models, of regions
+MAX_DATA_CLASSES: Final = 32
+MAX_CLASS_DAYS: Final = 3_660
+_DATA_CLASS: Final = re.compile(r"[a-z][a-z_]{0,39}")
+Document = TypeVar("Document", bound=msgspec.Struct)
 
 DEFAULT_POLICY: Final = TenantPolicy(
     features=frozenset(Mode),
@@ -33,13 +39,18 @@ DEFAULT_POLICY: Final = TenantPolicy(
 
 def read_policy(document: object) -> TenantPolicy:
     """Raises Invalid, which names the field and what would be right."""
-    try:
-        policy = msgspec.convert(document, TenantPolicy)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `")
-        raise Invalid(path.removeprefix("$").strip(".`") or "policy", message) from error
+    policy = convert(document, TenantPolicy, name="policy")
     _check_bounds(policy)
     return policy
+
+
+def convert(document: object, kind: type[Document], *, name: str) -> Document:
+    """`name`: of the field that is wrong when it is the document itself. Raises Invalid."""
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `")
+        raise Invalid(path.removeprefix("$").strip(".`") or name, message) from error
 
 
 def write_policy(policy: TenantPolicy) -> dict[str, Any]:
@@ -57,26 +68,57 @@ def _check_bounds(policy: TenantPolicy) -> None:
             f"Write a whole number from 1 to {MAX_CONCURRENT_COMPLETIONS}.",
         )
     _check_limits(policy.limits)
-    _check_exclusions(policy)
+    check_exclusions(policy.content_exclusion)
     _check_retrieval(policy.retrieval)
     if policy.telemetry is not None:
         _check_telemetry(policy.telemetry)
     for field in ("max_key_lifetime_days", "revoke_idle_keys_after_days"):
-        _check_days(field, getattr(policy, field))
+        check_days(field, getattr(policy, field))
+    check_names("models", policy.models)
+    check_names("regions", policy.regions)
+    _check_retention(policy.retention_days)
 
 
-def _check_days(field: str, days: int | None) -> None:
+def check_names(field: str, names: frozenset[str] | None) -> None:
+    """Raises Invalid."""
+    if names is None:
+        return
+    are_good = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
+    if len(names) > MAX_NAMES or not are_good:
+        raise Invalid(
+            field, f"At most {MAX_NAMES} names of 1 to {MAX_GLOB_CHARS} characters, or null: all."
+        )
+
+
+def _check_retention(days_of: dict[str, int]) -> None:
+    if len(days_of) > MAX_DATA_CLASSES:
+        raise Invalid("retention_days", f"At most {MAX_DATA_CLASSES} data classes.")
+    for name, days in days_of.items():
+        if _DATA_CLASS.fullmatch(name) is None:
+            raise Invalid("retention_days", "Data classes are lower-case words, such as usage.")
+        if not 1 <= days <= MAX_CLASS_DAYS:
+            raise Invalid(
+                f"retention_days.{name}", f"Write a number of days from 1 to {MAX_CLASS_DAYS}."
+            )
+
+
+def check_days(field: str, days: int | None) -> None:
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
         raise Invalid(field, f"Write a number of days from 1 to {MAX_KEY_DAYS}, or null.")
 
 
 def _check_limits(limits: Limits) -> None:
     for name, limit in (("tenant", limits.tenant), ("user", limits.user), ("key", limits.key)):
-        if limit is not None:
-            _check_whole(f"limits.{name}.per_minute", limit.per_minute, MAX_PER_MINUTE)
-            _check_whole(f"limits.{name}.burst", limit.burst, MAX_BURST)
+        check_rate(f"limits.{name}", limit)
     for tier, tokens in limits.tokens_per_day.items():
         _check_whole(f"limits.tokens_per_day.{tier}", tokens, MAX_TOKENS_PER_DAY)
+
+
+def check_rate(field: str, limit: RateLimit | None) -> None:
+    """Raises Invalid."""
+    if limit is not None:
+        _check_whole(f"{field}.per_minute", limit.per_minute, MAX_PER_MINUTE)
+        _check_whole(f"{field}.burst", limit.burst, MAX_BURST)
 
 
 def _check_whole(field: str, number: int, at_most: int) -> None:
@@ -93,14 +135,15 @@ def _check_telemetry(telemetry: Telemetry) -> None:
         raise Invalid("telemetry.wording", "Name the wording that is in force.")
 
 
-def _check_exclusions(policy: TenantPolicy) -> None:
-    globs = [glob for globs in policy.content_exclusion.values() for glob in globs]
-    if len(policy.content_exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
+def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
+    """Raises Invalid."""
+    globs = [glob for globs in exclusion.values() for glob in globs]
+    if len(exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
         raise Invalid(
             "content_exclusion",
             f"At most {MAX_EXCLUDED_REPOSITORIES} repositories and {MAX_EXCLUSIONS} patterns.",
         )
-    for text in (*policy.content_exclusion, *globs):
+    for text in (*exclusion, *globs):
         if not 1 <= len(text) <= MAX_GLOB_CHARS or not is_storable(text):
             raise Invalid(
                 "content_exclusion", f"Names and patterns have 1 to {MAX_GLOB_CHARS} characters."

@@ -6,7 +6,7 @@ from caret.contracts.policy import TenantPolicy
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import Facts, record_change
-from tenants.errors import Conflict, Invalid
+from tenants.errors import Invalid, Outdated
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import PolicyVersion, Tenant
@@ -25,19 +25,17 @@ def set_policy(
     retrieval is erased with it.
 
     `replaces` is the version that the author has seen; None: whichever is in force.
-    Raises Forbidden, Invalid, and Conflict when another one is in force by now.
+    Raises Forbidden, Invalid, and Outdated when another one is in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
     policy = read_policy(document)
-    reason = read_reason(reason)
-    if not reason:
-        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+    reason = require_reason(reason)
     with tenant(actor.tenant_id):
         # Locks the tenant first, so that two changes at once are two versions one after the other.
         tenant_changed(tenant_id=actor.tenant_id)
         held = find_policy(tenant_id=actor.tenant_id)
         if replaces not in (None, held.version):
-            raise Conflict(f"Version {held.version} is in force, not {replaces}.")
+            raise Outdated(held=held.version, replaced=replaces)
         add_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
         status = TenantStatus(Tenant.objects.get(id=actor.tenant_id).status)
         keep_allowed(tenant_id=actor.tenant_id, policy=policy, status=status)
@@ -67,9 +65,18 @@ def add_version(
         version=version,
         document=write_policy(policy),
         author_id=actor.user_id,
+        author_key=actor.key or "",
         reason=reason,
         created_at=now,
     )
+
+
+def require_reason(text: str) -> str:
+    """Raises Invalid."""
+    reason = read_reason(text)
+    if not reason:
+        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+    return reason
 
 
 def _facts(policy: TenantPolicy) -> Facts:

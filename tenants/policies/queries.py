@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+from uuid import UUID
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId
@@ -10,14 +12,18 @@ from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import PolicyVersion
+from tenants.paging import Page, Place, mapped, page_of, read_cursor
 from tenants.policies.document import read_policy
+
+_MAX_VERSION: Final = 2**31  # of Postgres' integer: a cursor may say more
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
     version: int  # from 1
     policy: TenantPolicy
-    author_email: str | None  # None: the platform itself
+    author_email: str | None  # None: the platform itself, or a key
+    author_key: str  # lookup id; "": no key
     reason: str
     created_at: datetime
 
@@ -39,10 +45,32 @@ def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
         )
     if row is None:
         raise NotFound("The tenant has no policy.")
+    return _version(row)
+
+
+def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
+    """Newest first: what was in force, who said so and why. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_POLICY)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id).select_related("author")
+        if after is not None:
+            rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
+        found = list(rows.order_by("-version")[: limit + 1])
+    return mapped(page_of(found, limit=limit, place=_place), _version)
+
+
+def _place(row: PolicyVersion) -> Place:
+    """A version's place is its number; no two have the same."""
+    return Place(row.created_at, UUID(int=row.version))
+
+
+def _version(row: PolicyVersion) -> PolicyInForce:
     return PolicyInForce(
         version=row.version,
         policy=read_policy(row.document),
         author_email=None if row.author is None else row.author.email,
+        author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,
     )

@@ -11,6 +11,7 @@ from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.contracts.spending import Spending
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
+from tenants.snapshots.layers import NO_LAYERS, Placed
 
 # For so long a gateway can still say "revoked" or "expired" instead of "unknown".
 KEEP_DEAD_KEYS: Final = timedelta(days=30)
@@ -50,6 +51,7 @@ def compile_snapshot(
     keys: Iterable[KeyRow],
     now: datetime,
     spending: Spending = NO_SPENDING,
+    placed: Placed = NO_LAYERS,
 ) -> TenantSnapshot:
     """Credentials come in the order of lookup ids and digests, so that equal rows give equal
     bytes."""
@@ -65,6 +67,8 @@ def compile_snapshot(
         policy=policy,
         credentials=tuple(_credential(key) for key in sorted(kept, key=_order)),
         spending=spending,
+        layers=placed.layers,
+        layers_of=dict(placed.layers_of),
     )
 
 

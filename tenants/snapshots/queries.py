@@ -11,13 +11,15 @@ from tenants.errors import NotFound
 from tenants.keys.scopes import modes_of, read_scopes
 from tenants.keys.texts import KeyText, texts_of
 from tenants.models import ApiKey, Tenant
+from tenants.policies.layers.queries import SubjectKind, read_layers
 from tenants.policies.queries import find_policy
 from tenants.snapshots.compile import KeyRow, TenantRow, compile_snapshot
+from tenants.snapshots.layers import Placed, place_layers
 from tenants.telemetry.queries import find_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
-    """The tenant's snapshot of this moment. Raises NotFound. Four queries, two more with hard
+    """The tenant's snapshot of this moment. Raises NotFound. Eight queries, two more with hard
     budgets, two more where content may be kept."""
     with tenant(tenant_id):
         # The version is read before what it numbers: a commit in between gives newer contents under
@@ -31,7 +33,18 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
             for text in texts_of(key)
         ]
         spending = read_spending(tenant_id, now=now)
-    return compile_snapshot(tenant=row, policy=policy, keys=keys, now=now, spending=spending)
+        placed = _placed(tenant_id)
+    return compile_snapshot(
+        tenant=row, policy=policy, keys=keys, now=now, spending=spending, placed=placed
+    )
+
+
+def _placed(tenant_id: TenantId) -> Placed:
+    layers = read_layers(tenant_id=tenant_id)
+    alone = {UserId(str(each.id)) for each in layers.of if each.kind is SubjectKind.USER}
+    users = {*layers.teams_of, *alone}
+    said = {user_id: [each.layer for each in layers.for_user(user_id)] for user_id in users}
+    return place_layers(said)
 
 
 def _tenant_row(tenant_id: TenantId) -> TenantRow:

@@ -147,8 +147,9 @@ def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() ->
 
     ledger = ("ledger_account", "ledger_transaction", "ledger_entry", "plan", "price_version")
     usage = ("usage_record", "outcome", "typed")
-    said = ("auditentry", "signedaudithead", "policyversion", "consent_receipt")
-    for table in (*said, *usage, *ledger):
+    said = ("auditentry", "signedaudithead", "consent_receipt")
+    policies = ("policyversion", "policy_layer_version")
+    for table in (*said, *policies, *usage, *ledger):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
 
 

@@ -23,6 +23,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.tenants import ROOT_SECRET
 
+REGION: Final = "local"
 TARGET_MS: Final = 80.0  # of the first token
 
 
@@ -79,6 +80,8 @@ def make_admission(
         load=load or make_load(*catalog.by_name),
         pool_of=lambda snapshot, tier: catalog.of(snapshot, tier).name,
         experiments=Experiments(),
+        model_of=lambda snapshot, tier: catalog.of(snapshot, tier).model,
+        region=REGION,
     )
 
 

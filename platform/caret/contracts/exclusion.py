@@ -1,7 +1,7 @@
 """What a policy says of a repository and a path: both planes ask here, so that they agree."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import Final
@@ -20,14 +20,27 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     A `*` matches slashes as well. So slashes are doubled, and the two around `**` become one each:
     then `/*/` matches what stands between folders, or nothing.
     """
-    normal = path.replace("\\", "/").removeprefix("./").lstrip("/")
-    doubled = f"/{normal}".replace("/", "//")
+    doubled = _doubled_path(path)
     of = policy.content_exclusion
     return any(
         literal in doubled and matches(doubled) is not None
         for name in ("*", repository)
         for literal, matches in _compiled(of.get(name, ()))
     )
+
+
+def excluding_globs(
+    exclusion: Mapping[str, tuple[str, ...]], *, repository: str, path: str
+) -> list[tuple[str, str]]:
+    """Repository ("*" for all) and glob of each that excludes the path, for who asks why."""
+    doubled = _doubled_path(path)
+    return [
+        (name, glob)
+        for name in dict.fromkeys(("*", repository))
+        for glob in exclusion.get(name, ())
+        for literal, matches in _compiled((glob,))
+        if literal in doubled and matches(doubled) is not None
+    ]
 
 
 def may_index(policy: TenantPolicy, *, repository: str) -> bool:
@@ -42,6 +55,11 @@ def _compiled(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
     longest text that a path has to have, which spares most paths the expression."""
     doubled = map(_doubled, globs)
     return tuple((_literal(glob), re.compile(translate(glob)).match) for glob in doubled)
+
+
+def _doubled_path(path: str) -> str:
+    normal = path.replace("\\", "/").removeprefix("./").lstrip("/")
+    return f"/{normal}".replace("/", "//")
 
 
 def _literal(glob: str) -> str:

@@ -23,6 +23,18 @@ class Trigger(StrEnum):
     MANUAL = "manual"  # somebody pressed a key for it
 
 
+class Feature(StrEnum):
+    """What can be on or off for a team or a user: the modes, by their names, and these."""
+
+    INLINE = "inline"
+    FIM = "fim"
+    BLOCK = "block"
+    DOCSTRING = "docstring"
+    CHAT = "chat"
+    RETRIEVAL = "retrieval"
+    EXPERIMENTS = "experiments"
+
+
 class Tier(StrEnum):
     FAST = "fast"
     QUALITY = "quality"
@@ -78,3 +90,24 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     max_key_lifetime_days: int | None = None
     # Keys that nobody has used for so many days are revoked; None: none are.
     revoke_idle_keys_after_days: int | None = None
+    models: frozenset[str] | None = None  # that may complete, by name; None: all
+    regions: frozenset[str] | None = None  # whose gateways may complete; None: all
+    # Data class -> days for which it is kept; one that is not here is kept as the platform has it.
+    retention_days: dict[str, int] = {}
+    requires_second_factor: bool = False  # of everybody who signs in
+
+
+class PolicyLayer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is said of a team or a user beyond the tenant's policy. It only takes away, see
+    `restriction`; a field that is not there says nothing."""
+
+    features: frozenset[Feature] | None = None  # that stay on; None: all
+    models: frozenset[str] | None = None  # that may complete; None: all
+    regions: frozenset[str] | None = None  # whose gateways may complete; None: all
+    content_exclusion: dict[str, tuple[str, ...]] = {}  # besides the tenant's
+    withholds_secrets: bool = False
+    withholds_public_code: bool = False
+    user_limit: RateLimit | None = None  # of each user
+    key_limit: RateLimit | None = None  # of each key
+    max_key_lifetime_days: int | None = None
+    requires_second_factor: bool = False

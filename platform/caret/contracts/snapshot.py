@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 
 from caret.contracts.credential import Credential
-from caret.contracts.policy import TenantPolicy
+from caret.contracts.policy import PolicyLayer, TenantPolicy
 from caret.contracts.spending import Spending
-from caret.foundation.ids import TenantId
+from caret.foundation.ids import TenantId, UserId
 
 SNAPSHOTS: Final = "caret:snapshots"
 VERSIONS: Final = "caret:snapshots:versions"
@@ -46,7 +46,7 @@ class TenantStatus(StrEnum):
     CLOSED = "closed"
 
 
-class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     schema: int  # of this struct: 1
     tenant_id: TenantId
     slug: str
@@ -56,6 +56,10 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: TenantPolicy
     credentials: tuple[Credential, ...]
     spending: Spending = Spending()  # came later: without it nothing is bounded
+    # Came later, and left out where there are none: what narrows the policy, and for which users,
+    # by their places. A user who is not here has the policy as it is.
+    layers: tuple[PolicyLayer, ...] = ()
+    layers_of: dict[UserId, tuple[int, ...]] = {}
 
 
 SCHEMA: Final = 1

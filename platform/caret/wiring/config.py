@@ -20,6 +20,7 @@ def data_plane_config() -> DataPlaneConfig:
         root_secret=parse_root_secret(
             env_secret("CARET_ROOT_SECRET", default_file=home / "secrets" / "root")
         ),
+        region=env_text("CARET_REGION", "local"),
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
         pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),

@@ -247,6 +247,8 @@ def _admission(
         ),
         pool_of=lambda snapshot, tier: pools.of(snapshot, tier).name,
         experiments=_experiments(config),
+        model_of=lambda snapshot, tier: pools.of(snapshot, tier).model,
+        region=config.region,
     )
 
 

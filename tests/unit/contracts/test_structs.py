@@ -89,3 +89,13 @@ def test_a_snapshot_that_lacks_a_field_is_refused() -> None:
 def test_a_snapshot_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         SNAPSHOT.version = 4  # type: ignore[misc]
+
+
+def test_what_came_later_is_left_out_where_it_says_nothing() -> None:
+    """So that a gateway of the release before reads the snapshots of all who do not use it."""
+    document = msgspec.msgpack.decode(encode_snapshot(SNAPSHOT))
+
+    assert not {"layers", "layers_of", "spending"} & set(document)
+    assert not {"networks", "modes"} & set(document["credentials"][0])
+    assert not {"models", "regions", "retention_days"} & set(document["policy"])
+    assert {"features", "content_exclusion"} <= set(document["policy"])

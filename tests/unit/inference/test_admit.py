@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from inference.completion.arrival import DraftFile
 from inference.errors import Busy, Dropped, Forbidden
 from inference.gateway.admit import Admission, admit
 from inference.gateway.seats import Seats
-from tests.fakes.pools import make_admission, make_load
+from tests.fakes.pools import REGION, make_admission, make_load
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
 
@@ -61,6 +62,35 @@ async def test_a_mode_that_the_key_may_ask_for_is_admitted() -> None:
 
     async with admit(_one_seat(), principal, request, make_account()) as admitted:
         assert admitted.request.mode is Mode.FIM
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"models": frozenset({"other"})}, "model_not_allowed"),
+        ({"models": frozenset()}, "model_not_allowed"),
+        ({"regions": frozenset({"mars"})}, "region_not_allowed"),
+    ],
+)
+async def test_what_the_policy_does_not_name_does_not_complete(
+    fields: dict[str, Any], code: str
+) -> None:
+    principal = make_principal(policy=make_policy(**fields))
+
+    with pytest.raises(Forbidden) as refused:
+        async with admit(_one_seat(), principal, make_request(), make_account()):
+            pass
+
+    assert (refused.value.code, refused.value.http_status) == (code, 403)
+
+
+async def test_what_the_policy_names_completes() -> None:
+    policy = make_policy(models=frozenset({"demo"}), regions=frozenset({REGION}))
+
+    async with admit(
+        _one_seat(), make_principal(policy=policy), make_request(), make_account()
+    ) as admitted:
+        assert admitted.request == make_request()
 
 
 async def test_an_excluded_path_is_refused_without_repeating_it() -> None:

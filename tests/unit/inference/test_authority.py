@@ -1,17 +1,32 @@
 """The newest snapshots, and who is told when a key ends."""
 
-from caret.contracts.credential import KeyKind, generate_key
-from caret.contracts.snapshot import TenantStatus
-from caret.foundation.ids import KeyId, LookupId
+from msgspec.structs import replace
+
+from caret.contracts.credential import KeyKind, PresentedKey, generate_key
+from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
+from caret.contracts.snapshot import TenantSnapshot, TenantStatus
+from caret.foundation.ids import KeyId, LookupId, UserId
 from inference.gateway.authority import Authority
 from tests.fakes.clock import FakeClock
-from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_credential, make_snapshot
+from tests.fakes.tenants import (
+    ACME,
+    ADA,
+    ALICE,
+    GLOBEX,
+    ROOT_SECRET,
+    make_credential,
+    make_policy,
+    make_snapshot,
+)
 
 KEY = generate_key(KeyKind.DEVELOPER)
 OTHER_KEY = generate_key(KeyKind.DEVELOPER)
 IN_FORCE = make_credential(KEY)
 REVOKED = make_credential(KEY, revoked_at_ms=1)
 KEY_ID = IN_FORCE.key_id
+ALICES, SERVICES = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.SERVICE)
+NO_CHAT = PolicyLayer(features=frozenset(Feature) - {Feature.CHAT})
+NO_SRC = PolicyLayer(content_exclusion={"*": ("src/*",)})
 
 
 def make_authority(clock: FakeClock | None = None) -> Authority:
@@ -197,3 +212,51 @@ def test_a_watcher_at_the_neighbours_is_not_told() -> None:
         authority.replace(make_snapshot(REVOKED, version=2))
 
     assert told == []
+
+
+def _layered(*layers: PolicyLayer, of: dict[UserId, tuple[int, ...]]) -> TenantSnapshot:
+    keys = (make_credential(KEY), make_credential(ALICES, key_id="k2", user_id=ALICE))
+    service = make_credential(SERVICES, key_id="k3", user_id=None)
+    return replace(make_snapshot(*keys, service), layers=layers, layers_of=of)
+
+
+def _policy_of(authority: Authority, key: PresentedKey) -> TenantPolicy:
+    ((_, snapshot),) = authority.candidates(key.lookup_id)
+    return snapshot.policy
+
+
+def test_a_users_policy_is_narrowed_by_his_layers() -> None:
+    authority = make_authority()
+
+    authority.replace(_layered(NO_CHAT, NO_SRC, of={ADA: (0, 1), ALICE: (1,)}))
+
+    assert Mode.CHAT not in _policy_of(authority, KEY).features
+    assert Mode.CHAT in _policy_of(authority, ALICES).features
+    assert "src/*" in _policy_of(authority, KEY).content_exclusion["*"]
+    assert "src/*" in _policy_of(authority, ALICES).content_exclusion["*"]
+
+
+def test_a_service_key_has_the_tenants_policy() -> None:
+    authority = make_authority()
+
+    authority.replace(_layered(NO_CHAT, of={ADA: (0,)}))
+
+    assert _policy_of(authority, SERVICES) == make_policy()
+
+
+def test_users_of_the_same_layers_share_a_policy() -> None:
+    authority = make_authority()
+
+    authority.replace(_layered(NO_CHAT, of={ADA: (0,), ALICE: (0,)}))
+
+    assert _policy_of(authority, KEY) is _policy_of(authority, ALICES)
+
+
+def test_a_layer_that_was_lifted_is_forgotten() -> None:
+    authority = make_authority()
+    authority.replace(_layered(NO_CHAT, of={ADA: (0,)}))
+
+    authority.replace(replace(make_snapshot(make_credential(KEY)), version=2))
+
+    assert _policy_of(authority, KEY) == make_policy()
+    assert authority.candidates(ALICES.lookup_id) == ()

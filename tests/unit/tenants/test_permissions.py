@@ -22,6 +22,7 @@ EXPECTED = {
     "keys.revoke":      "yes   yes   no   no    no",
     "policy.read":      "yes   yes   no   yes   yes",
     "policy.write":     "yes   yes   no   no    no",
+    "policy.read_layers":"yes   yes   no   yes   no",
     "usage.read":       "yes   yes   yes  yes   no",
     "usage.read_own":   "yes   yes   no   no    yes",
     "quality.read":     "yes   yes   no   yes   no",

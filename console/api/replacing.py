@@ -1,0 +1,41 @@
+"""Two administrators at once: `If-Match`, or `replaces` in the body, names the version that a
+change is to replace. With another one in force the second is told both: 412 to the header, 409 to
+the body."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from django.http import HttpRequest
+
+from console.api.problems import Problem, ProblemRaised
+from tenants.errors import Outdated
+
+_TAG: Final = re.compile(r'"v(\d{1,9})"')
+_ANY: Final = "*"
+# For the OpenAPI document (see description).
+REPLACES: Final = {"x-replaces-version": True}
+
+
+def tag_of(version: int) -> str:
+    return f'"v{version}"'
+
+
+@contextmanager
+def replacing(request: HttpRequest, replaces: int | None) -> Iterator[int | None]:
+    """Gives the version to replace. Raises ProblemRaised for an If-Match that does not."""
+    header = request.headers.get("If-Match")
+    if header is None or header.strip() == _ANY:
+        yield replaces
+        return
+    match = _TAG.fullmatch(header.strip())
+    if match is None:
+        raise ProblemRaised(
+            Problem(412, "outdated", "If-Match is no ETag of ours.", field="If-Match")
+        )
+    try:
+        yield int(match[1])
+    except Outdated as error:
+        versions = (error.held, error.replaced)
+        raise ProblemRaised(Problem(412, error.code, error.message, versions=versions)) from error

@@ -1,0 +1,95 @@
+"""A tenant's policy, narrowed by what is said of a team or a user: pure, and the same in both
+planes.
+
+Rules, each a property that tests try:
+1. A layer only takes away: nothing is ever less restricted with it than without.
+2. The order of layers does not matter, nor does a layer that comes twice.
+3. A layer that says nothing changes nothing.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import TypeVar
+
+import msgspec
+
+from caret.contracts.policy import Feature, Limits, PolicyLayer, RateLimit, TenantPolicy
+
+Named = TypeVar("Named", bound=str)
+
+
+def restrict(policy: TenantPolicy, layer: PolicyLayer) -> TenantPolicy:
+    return msgspec.structs.replace(
+        _with_features(policy, layer.features),
+        models=_meet(policy.models, layer.models),
+        regions=_meet(policy.regions, layer.regions),
+        content_exclusion=_both(policy.content_exclusion, layer.content_exclusion),
+        withholds_secrets=policy.withholds_secrets or layer.withholds_secrets,
+        withholds_public_code=policy.withholds_public_code or layer.withholds_public_code,
+        limits=_lower(policy.limits, layer),
+        max_key_lifetime_days=_least(policy.max_key_lifetime_days, layer.max_key_lifetime_days),
+        requires_second_factor=policy.requires_second_factor or layer.requires_second_factor,
+    )
+
+
+def restrict_all(policy: TenantPolicy, layers: Iterable[PolicyLayer]) -> TenantPolicy:
+    return reduce(restrict, layers, policy)
+
+
+def features_of(policy: TenantPolicy) -> frozenset[Feature]:
+    """Those that are on."""
+    on = {Feature(mode.value) for mode in policy.features}
+    if policy.retrieval:
+        on.add(Feature.RETRIEVAL)
+    if policy.takes_part_in_experiments:
+        on.add(Feature.EXPERIMENTS)
+    return frozenset(on)
+
+
+def _with_features(policy: TenantPolicy, features: frozenset[Feature] | None) -> TenantPolicy:
+    if features is None:
+        return policy
+    return msgspec.structs.replace(
+        policy,
+        features=frozenset(mode for mode in policy.features if Feature(mode.value) in features),
+        retrieval=policy.retrieval if Feature.RETRIEVAL in features else (),
+        takes_part_in_experiments=(
+            policy.takes_part_in_experiments and Feature.EXPERIMENTS in features
+        ),
+    )
+
+
+def _meet(one: frozenset[Named] | None, other: frozenset[Named] | None) -> frozenset[Named] | None:
+    """None: all."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _both(
+    one: dict[str, tuple[str, ...]], other: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    merged = {name: tuple(sorted({*one.get(name, ()), *globs})) for name, globs in other.items()}
+    return one | {name: globs for name, globs in merged.items() if other[name]}
+
+
+def _lower(limits: Limits, layer: PolicyLayer) -> Limits:
+    return msgspec.structs.replace(
+        limits,
+        user=_slower(limits.user, layer.user_limit),
+        key=_slower(limits.key, layer.key_limit),
+    )
+
+
+def _slower(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
+    """None: no limit."""
+    if one is None or other is None:
+        return other if one is None else one
+    return RateLimit(
+        per_minute=min(one.per_minute, other.per_minute), burst=min(one.burst, other.burst)
+    )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """None: no bound."""
+    return min((each for each in (one, other) if each is not None), default=None)

@@ -1,0 +1,56 @@
+"""What a change of policies would change for people. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from caret.contracts.policy import Feature, TenantPolicy
+from caret.contracts.restriction import features_of
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """A member, with what holds for him now and what would."""
+
+    email: str
+    before: TenantPolicy
+    after: TenantPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    num_members: int
+    affected: list[str]  # e-mail addresses, in order
+    fields: dict[str, int]  # field of the policy -> members for whom it changes
+    features_lost: dict[Feature, int]  # -> members who lose it
+    features_gained: dict[Feature, int]
+    globs_added: list[tuple[str, str]]  # repository and glob, for anybody; in order
+    globs_removed: list[tuple[str, str]]
+
+
+def difference_for(members: Iterable[Affected]) -> Difference:
+    listed = list(members)
+    changed = [each for each in listed if each.before != each.after]
+    lost = Counter(f for m in changed for f in features_of(m.before) - features_of(m.after))
+    gained = Counter(f for m in changed for f in features_of(m.after) - features_of(m.before))
+    fields = Counter(name for each in changed for name in _changed_fields(each))
+    return Difference(
+        num_members=len(listed),
+        affected=sorted(each.email for each in changed),
+        fields=dict(sorted(fields.items())),
+        features_lost=dict(sorted(lost.items())),
+        features_gained=dict(sorted(gained.items())),
+        globs_added=sorted({g for m in changed for g in _globs(m.after) - _globs(m.before)}),
+        globs_removed=sorted({g for m in changed for g in _globs(m.before) - _globs(m.after)}),
+    )
+
+
+def _changed_fields(member: Affected) -> list[str]:
+    before, after = member.before, member.after
+    names = before.__struct_fields__
+    return [name for name in names if getattr(before, name) != getattr(after, name)]
+
+
+def _globs(policy: TenantPolicy) -> set[tuple[str, str]]:
+    of = policy.content_exclusion
+    return {(repository, glob) for repository, globs in of.items() for glob in globs}

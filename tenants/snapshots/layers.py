@@ -1,0 +1,33 @@
+"""Which layers hold for which users, as a snapshot says it; knows neither database nor Redis."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from caret.contracts.policy import PolicyLayer
+from caret.foundation.ids import UserId
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    layers: tuple[PolicyLayer, ...] = ()  # each once
+    layers_of: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
+
+
+def place_layers(said: Mapping[UserId, Iterable[PolicyLayer]]) -> Placed:
+    """`said`: in the order in which equal rows always come. Users of whom nothing is said are left
+    out."""
+    places: dict[int, int] = {}
+    layers: list[PolicyLayer] = []
+    layers_of: dict[UserId, tuple[int, ...]] = {}
+    for user_id, own in sorted(said.items()):
+        for layer in (listed := list(own)):
+            if id(layer) not in places:
+                places[id(layer)] = len(layers)
+                layers.append(layer)
+        if listed:
+            layers_of[user_id] = tuple(places[id(layer)] for layer in listed)
+    return Placed(tuple(layers), layers_of)
+
+
+NO_LAYERS: Final = Placed()

@@ -1,0 +1,293 @@
+"""Policies over REST: two at once, what a change would do, why something is refused, how often."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
+from tenants.models import ApiKey, PolicyVersion
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tests.cast import GLOBEX, Cast, Company, make_company, make_completion, make_key
+from tests.integration.console.conftest import SignIn
+from tests.people import make_team
+
+NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring", "experiments"]}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def administrator(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+@pytest.fixture
+def developer(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.developer)
+
+
+def send(client: Client, method: str, path: str, body: object, **headers: str) -> Any:
+    return client.generic(
+        method,
+        f"/api/v1/{path}",
+        json.dumps(body),
+        content_type="application/json",
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+
+
+def a_policy(**fields: object) -> dict[str, object]:
+    return write_policy(DEFAULT_POLICY) | fields
+
+
+def layer_of(company: Company) -> str:
+    return f"policy/layers/user/{company.developer.user_id}"
+
+
+def test_the_second_of_two_is_told_by_both_versions(administrator: Client) -> None:
+    seen = administrator.get("/api/v1/policy")
+    body = {"policy": a_policy(), "reason": "test"}
+
+    first = send(administrator, "PUT", "policy", body, If_Match=seen["ETag"])
+    second = send(administrator, "PUT", "policy", body, If_Match=seen["ETag"])
+
+    assert (first.status_code, first["ETag"]) == (200, '"v2"')
+    assert second.status_code == 412
+    problem = second.json()
+    assert problem["code"] == "outdated"
+    assert (problem["version_in_force"], problem["version_replaced"]) == (2, 1)
+
+
+def test_by_the_body_it_is_a_conflict(administrator: Client) -> None:
+    body = {"policy": a_policy(), "reason": "test", "replaces": 1}
+
+    answers = [send(administrator, "PUT", "policy", body) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [200, 409]
+    assert answers[1].json()["version_in_force"] == 2
+
+
+@pytest.mark.parametrize("tag", ["x", '"v1', 'W/"v1"', '"v99999999999"', '"policy"', ""])
+def test_a_tag_that_is_none_replaces_nothing(
+    company: Company, administrator: Client, tag: str
+) -> None:
+    response = send(
+        administrator, "PUT", "policy", {"policy": a_policy(), "reason": "x"}, If_Match=tag
+    )
+
+    assert (response.status_code, response.json()["field"]) == (412, "If-Match")
+    with tenant(company.tenant_id):
+        assert PolicyVersion.objects.count() == 1
+
+
+def test_any_version_may_be_replaced(administrator: Client) -> None:
+    body = {"policy": a_policy(), "reason": "test"}
+
+    assert send(administrator, "PUT", "policy", body, If_Match="*").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"models": []}, None),
+        ({"models": ["x"] * 3, "regions": ["eu"]}, None),
+        ({"models": [f"m{n}" for n in range(101)]}, "models"),
+        ({"regions": [""]}, "regions"),
+        ({"regions": "eu"}, "regions"),
+        ({"retention_days": {"usage": 30}}, None),
+        ({"retention_days": {"usage": 0}}, "retention_days.usage"),
+        ({"retention_days": {"Usage; DROP": 1}}, "retention_days"),
+        (
+            {"retention_days": {f"c{chr(97 + n % 26)}{'x' * n}": 1 for n in range(33)}},
+            "retention_days",
+        ),
+        ({"max_key_lifetime_days": 3_661}, "max_key_lifetime_days"),
+        ({"revoke_idle_keys_after_days": -1}, "revoke_idle_keys_after_days"),
+        ({"requires_second_factor": True}, None),
+        ({"requires_second_factor": "yes"}, "requires_second_factor"),
+    ],
+)
+def test_every_field_is_bounded(
+    administrator: Client, fields: dict[str, object], field: str | None
+) -> None:
+    body = {"policy": a_policy(**fields), "reason": "test"}
+
+    response = send(administrator, "PUT", "policy", body)
+
+    assert response.status_code == (200 if field is None else 422)
+    assert response.json().get("field") == field
+
+
+def test_versions_are_listed_with_who_and_why(company: Company, administrator: Client) -> None:
+    for reason in ("one", "two"):
+        send(administrator, "PUT", "policy", {"policy": a_policy(), "reason": reason})
+
+    first = administrator.get("/api/v1/policy/versions?limit=2").json()
+    second = administrator.get(
+        f"/api/v1/policy/versions?limit=2&cursor={first['next_cursor']}"
+    ).json()
+
+    assert [row["reason"] for row in first["rows"]] == ["two", "one"]
+    assert [row["version"] for row in second["rows"]] == [1]
+    assert first["rows"][0]["author_email"] == company.administrator.email
+
+
+def test_a_layer_is_said_read_and_lifted(company: Company, administrator: Client) -> None:
+    path = layer_of(company)
+
+    said = send(administrator, "PUT", path, {"layer": NO_CHAT, "reason": "r", "replaces": 0})
+    read = administrator.get(f"/api/v1/{path}")
+    late = send(administrator, "PUT", path, {"layer": {}, "reason": "r"}, If_Match='"v0"')
+    lifted = send(administrator, "PUT", path, {"layer": {}, "reason": "r"}, If_Match=read["ETag"])
+
+    assert said.json() == read.json()
+    assert read.json()["layer"] == {"features": sorted(NO_CHAT["features"])}
+    assert read.json()["name"] == company.developer.email
+    assert (late.status_code, lifted.status_code, lifted.json()["version"]) == (412, 200, 2)
+
+
+@pytest.mark.parametrize("path", ["policy/layers/planet/x", "policy/layers/user/x"])
+def test_a_layer_of_nothing_is_refused_by_its_field(administrator: Client, path: str) -> None:
+    assert administrator.get(f"/api/v1/{path}").status_code == 422
+
+
+def test_a_preview_says_what_would_change_for_whom(company: Company, administrator: Client) -> None:
+    send(administrator, "PUT", layer_of(company), {"layer": NO_CHAT, "reason": "r"})
+    make_key(company, company.developer)
+    policy = a_policy(
+        features=["inline", "fim", "block", "docstring"],
+        content_exclusion={"*": ["**/.env", "vault/*"]},
+        max_key_lifetime_days=30,
+        revoke_idle_keys_after_days=90,
+    )
+
+    found = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
+
+    assert (found["num_members"], found["num_affected"]) == (2, 2)
+    assert found["affected"] == sorted(each.email for each in company.people.values())
+    assert found["features_lost"] == {"chat": 1}  # one of the two has none to lose
+    assert {"repository": "*", "glob": "vault/*"} in found["globs_added"]
+    assert {"repository": "*", "glob": "**/*.pem"} in found["globs_removed"]
+    assert (found["keys_beyond_lifetime"], found["keys_to_be_revoked"]) == (1, 0)
+    assert administrator.get("/api/v1/policy").json()["version"] == 1
+
+
+def test_a_preview_counts_keys_that_would_be_revoked(
+    company: Company, administrator: Client
+) -> None:
+    created = make_key(company, company.developer)
+    with tenant(company.tenant_id):
+        ApiKey.objects.filter(lookup_id=created.key.lookup_id).update(
+            created_at=timezone.now() - timedelta(days=91)
+        )
+
+    policy = a_policy(revoke_idle_keys_after_days=90)
+    found = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
+
+    assert found["keys_to_be_revoked"] == 1
+
+
+def test_a_malformed_policy_is_refused_before_it_is_saved(administrator: Client) -> None:
+    response = send(administrator, "POST", "policy/preview", {"policy": {"features": []}})
+
+    assert response.status_code == 422
+
+
+def test_a_layers_preview_concerns_its_own(company: Company, administrator: Client) -> None:
+    path = f"{layer_of(company)}/preview"
+
+    found = send(administrator, "POST", path, {"layer": NO_CHAT}).json()
+
+    assert found["affected"] == [company.developer.email]
+    assert found["features_lost"] == {"chat": 1}
+    team = f"policy/layers/team/{make_team(company)}/preview"
+    assert send(administrator, "POST", team, {"layer": NO_CHAT}).json()["num_affected"] == 0
+
+
+def test_an_explanation_names_the_layer_that_decides(
+    company: Company, administrator: Client, developer: Client
+) -> None:
+    send(administrator, "PUT", layer_of(company), {"layer": NO_CHAT, "reason": "r"})
+    query = f"mode=chat&repository=shop&path=deploy/.env&user_email={company.developer.email}"
+
+    found = administrator.get(f"/api/v1/policy/explain?{query}").json()
+
+    assert not found["is_allowed"]
+    assert [(rule["layer"], rule["code"]) for rule in found["rules"]] == [
+        ("tenant", "path_excluded"),
+        (f"user:{company.developer.email}", "feature_disabled"),
+    ]
+    assert "chat" not in found["policy"]["features"]
+    assert developer.get(f"/api/v1/policy/explain?{query}").json() == found
+    own = developer.get("/api/v1/policy/explain?mode=chat&repository=shop&path=deploy/.env")
+    assert own.json() == found
+
+
+@pytest.mark.parametrize("email", ["bob", "nobody@x.example"])
+def test_a_developer_learns_nothing_of_others(
+    company: Company, developer: Client, email: str
+) -> None:
+    asked = company.administrator.email if email == "bob" else email
+
+    response = developer.get(f"/api/v1/policy/explain?user_email={asked}")
+
+    assert (response.status_code, response.json()["code"]) == (403, "forbidden")
+
+
+def test_of_a_neighbour_nothing_is_explained(cast: Cast, sign_in: SignIn) -> None:
+    asked = cast.acme.developer.email
+    client = sign_in(cast.globex.administrator)
+
+    response = client.get(f"/api/v1/policy/explain?user_email={asked}")
+
+    assert (response.status_code, response.json()["field"]) == (422, "user_email")
+
+
+def test_denials_are_counted_by_reason(company: Company, administrator: Client) -> None:
+    ada = company.developer
+    for fields in (
+        {"finish": "error", "error_code": "path_excluded"},
+        {"finish": "error", "error_code": "path_excluded"},
+        {"finish": "filtered", "cut_reason": "secret"},
+        {"finish": "stop", "cut_reason": "secret"},  # shown up to there
+        {"finish": "error", "error_code": "engine_failed"},
+        {},
+    ):
+        make_completion(company, ada, **fields)
+
+    found = administrator.get("/api/v1/policy/denials").json()["denials"]
+
+    assert [(each["reason"], each["num"]) for each in found] == [
+        ("path_excluded", 2),
+        ("secret", 1),
+    ]
+    assert {each["user_id"] for each in found} == {ada.user_id}
+
+
+def test_one_sees_ones_own_denials_only(company: Company, developer: Client) -> None:
+    make_completion(company, company.administrator, finish="error", error_code="path_excluded")
+
+    assert developer.get("/api/v1/policy/denials").json()["denials"] == []
+
+
+def test_the_neighbours_denials_are_not_counted(
+    company: Company, administrator: Client, cast: Cast
+) -> None:
+    make_completion(cast.acme, cast.acme.developer, finish="error", error_code="path_excluded")
+
+    assert administrator.get("/api/v1/policy/denials").json()["denials"] == []
+
+
+def test_what_an_auditor_may_see_he_sees(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.acme.people[Role.AUDITOR])
+
+    for path in ("policy/layers", "policy/versions", "policy/denials", "policy/explain"):
+        assert client.get(f"/api/v1/{path}").status_code == 200

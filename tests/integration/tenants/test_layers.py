@@ -1,0 +1,282 @@
+"""What is said of teams and users: saved, versioned, published, and never the neighbour's."""
+
+from threading import Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from caret.contracts.policy import Feature, Mode, PolicyLayer
+from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
+from tenants.keys.presented import authenticate_key
+from tenants.keys.scopes import Scope
+from tenants.keyvalue import connect
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry, PolicyLayerVersion
+from tenants.policies.layers import operations
+from tenants.policies.layers.operations import set_layer
+from tenants.policies.layers.queries import (
+    LayerInForce,
+    Subject,
+    SubjectKind,
+    effective_policy,
+    find_layer,
+    page_of_layers,
+    read_layers,
+)
+from tenants.teams.operations import delete_team, put_into_team, take_out_of_team
+from tests.cast import GLOBEX, Cast, Company, Person, make_company, make_service_key
+from tests.people import make_team
+
+NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring"]}
+NO_KEYS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def user(person: Person) -> Subject:
+    return Subject(SubjectKind.USER, UUID(person.user_id))
+
+
+def team_of(company: Company, *people: Person) -> Subject:
+    team_id = UUID(make_team(company))
+    for person in people:
+        put_into_team(
+            actor=company.platform,
+            team_id=team_id,
+            user_id=person.user_id,
+            now=timezone.now(),
+        )
+    return Subject(SubjectKind.TEAM, team_id)
+
+
+def say(company: Company, subject: Subject, document: object, **fields: Any) -> LayerInForce:
+    values: dict[str, Any] = {"actor": company.platform, "reason": "test", "now": timezone.now()}
+    return set_layer(subject=subject, document=document, **(values | fields))
+
+
+def published(company: Company) -> TenantSnapshot:
+    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+def layers_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyLayer]:
+    return [snapshot.layers[place] for place in snapshot.layers_of.get(person.user_id, ())]
+
+
+def test_what_is_said_of_a_user_holds_for_him_alone(company: Company) -> None:
+    say(company, user(company.developer), NO_CHAT)
+
+    def modes(person: Person) -> frozenset[Mode]:
+        policy = effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
+        return policy.features
+
+    assert Mode.CHAT not in modes(company.developer)
+    assert Mode.CHAT in modes(company.administrator)
+
+
+def test_a_change_is_the_next_version_with_its_author_and_reason(company: Company) -> None:
+    bob, subject = company.administrator, user(company.developer)
+    say(company, subject, NO_CHAT)
+
+    found = say(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
+
+    assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
+    assert found.layer == PolicyLayer(content_exclusion={"*": ("src/keys/*",)})
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.filter(action="policy.layer_changed").latest("sequence")
+    assert entry.target == f"user:{company.developer.user_id}"
+    assert entry.before == {"layer": {"features": sorted(NO_CHAT["features"])}}
+    assert entry.after == {"layer": NO_KEYS}
+
+
+def test_gateways_are_told_for_whom(company: Company) -> None:
+    team = team_of(company, company.developer, company.administrator)
+
+    say(company, team, NO_CHAT)
+    say(company, user(company.developer), NO_KEYS)
+
+    snapshot = published(company)
+    assert len(snapshot.layers) == 2
+    assert [bool(each.content_exclusion) for each in layers_of(snapshot, company.developer)] == [
+        False,
+        True,
+    ]
+    assert len(layers_of(snapshot, company.administrator)) == 1
+
+
+def test_who_leaves_a_team_leaves_what_was_said_of_it(company: Company) -> None:
+    team = team_of(company, company.developer)
+    say(company, team, NO_CHAT)
+
+    take_out_of_team(
+        actor=company.platform,
+        team_id=team.id,
+        user_id=company.developer.user_id,
+        now=timezone.now(),
+    )
+
+    assert published(company).layers_of == {}
+
+
+def test_of_a_team_that_is_gone_nothing_is_in_force(company: Company) -> None:
+    team = team_of(company, company.developer)
+    say(company, team, NO_CHAT)
+
+    delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
+
+    assert read_layers(tenant_id=company.tenant_id).of == {}
+    assert published(company).layers == ()
+
+
+def test_an_empty_document_lifts_what_was_said(company: Company) -> None:
+    subject = user(company.developer)
+    say(company, subject, NO_CHAT)
+
+    found = say(company, subject, {})
+
+    assert (found.version, found.layer) == (2, PolicyLayer())
+    assert published(company).layers_of == {}
+    actor = company.administrator.actor
+    assert page_of_layers(actor=actor, limit=10, cursor=None).rows == []
+
+
+def test_replacing_a_version_that_is_gone_is_told_with_both(company: Company) -> None:
+    subject = user(company.developer)
+    say(company, subject, NO_CHAT, replaces=0)
+
+    with pytest.raises(Outdated) as caught:
+        say(company, subject, {}, replaces=0)
+
+    assert (caught.value.held, caught.value.replaced) == (1, 0)
+    assert find_layer(actor=company.platform, subject=subject).version == 1
+
+
+def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
+    subject = user(company.developer)
+
+    def change() -> None:
+        say(company, subject, NO_CHAT)
+        connection.close()
+
+    threads = [Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with tenant(company.tenant_id):
+        versions = sorted(PolicyLayerVersion.objects.values_list("version", flat=True))
+    assert versions == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+def test_who_may_not_change_policies_says_nothing(cast: Cast, role: Role) -> None:
+    with pytest.raises(Forbidden):
+        say(cast.acme, user(cast.acme.developer), {}, actor=cast.acme.people[role].actor)
+
+
+def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> None:
+    bob = company.administrator.actor
+    team = team_of(cast.acme)
+
+    for subject in (user(cast.acme.developer), team, Subject(SubjectKind.TEAM, uuid4())):
+        with pytest.raises(NotFound):
+            say(company, subject, NO_CHAT, actor=bob)
+        with pytest.raises(NotFound):
+            find_layer(actor=bob, subject=subject)
+
+    say(company, user(company.developer), NO_CHAT)
+    assert user(company.developer) not in read_layers(tenant_id=cast.acme.tenant_id).of
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ([], "layer"),
+        ({"x": 1}, "layer"),
+        ({"features": ["telepathy"]}, "features[0]"),
+        ({"features": "chat"}, "features"),
+        ({"models": ["x"] * 99 + [""]}, "models"),
+        ({"models": [f"m{n}" for n in range(101)]}, "models"),
+        ({"regions": ["x" * 201]}, "regions"),
+        ({"content_exclusion": {"*": [""]}}, "content_exclusion"),
+        ({"content_exclusion": {"*": ["x"] * 201}}, "content_exclusion"),
+        ({"content_exclusion": {"*": ["\0"]}}, "content_exclusion"),
+        ({"user_limit": {"per_minute": 0, "burst": 1}}, "user_limit.per_minute"),
+        ({"key_limit": {"per_minute": 1}}, "key_limit"),
+        ({"max_key_lifetime_days": 0}, "max_key_lifetime_days"),
+        ({"withholds_secrets": None}, "withholds_secrets"),
+    ],
+)
+def test_a_malformed_layer_is_refused_by_its_field(
+    company: Company, document: object, field: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        say(company, user(company.developer), document)
+
+    assert caught.value.field == field
+    assert read_layers(tenant_id=company.tenant_id).of == {}
+
+
+def test_a_change_without_a_reason_is_refused(company: Company) -> None:
+    with pytest.raises(Invalid) as caught:
+        say(company, user(company.developer), NO_CHAT, reason=" ")
+
+    assert caught.value.field == "reason"
+
+
+@pytest.mark.parametrize("name", ["MAX_LAYERS", "MAX_GLOBS"])
+def test_there_is_room_for_so_many(
+    company: Company, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(operations, name, 1)
+    say(company, user(company.developer), NO_KEYS)
+
+    with pytest.raises(Conflict):
+        say(company, user(company.administrator), NO_KEYS)
+    assert say(company, user(company.developer), {"features": []}).version == 2
+
+
+def test_a_key_that_says_something_is_named(company: Company) -> None:
+    made = make_service_key(company, Scope.POLICIES_WRITE)
+    actor = authenticate_key(text=made.text, address=None, now=timezone.now())
+
+    found = say(company, user(company.developer), NO_CHAT, actor=actor)
+
+    assert (found.author_email, found.author_key) == (None, made.key.lookup_id)
+
+
+def test_layers_come_page_by_page_newest_first(company: Company) -> None:
+    teams = [team_of(company) for _ in range(3)]
+    for team in teams:
+        say(company, team, NO_CHAT)
+    actor = company.administrator.actor
+
+    first = page_of_layers(actor=actor, limit=2, cursor=None)
+    second = page_of_layers(actor=actor, limit=2, cursor=first.next_cursor)
+
+    found = [row.subject for row in (*first.rows, *second.rows)]
+    assert found == teams[::-1]
+    assert second.next_cursor is None
+
+
+def test_teams_and_user_narrow_together(company: Company) -> None:
+    ada = company.developer
+    for document in (NO_CHAT, {"features": ["inline", "chat"]}):
+        say(company, team_of(company, ada), document)
+    say(company, user(ada), {"models": ["small"]})
+
+    policy = effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
+
+    assert {Feature(mode.value) for mode in policy.features} == {Feature.INLINE}
+    assert policy.models == frozenset({"small"})

@@ -1,0 +1,155 @@
+"""Layers narrow a policy: in whatever order, however often, and never the other way."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.exclusion import is_excluded
+from caret.contracts.policy import (
+    Feature,
+    Isolation,
+    Limits,
+    Mode,
+    PolicyLayer,
+    RateLimit,
+    TenantPolicy,
+)
+from caret.contracts.restriction import features_of, restrict, restrict_all
+
+REPOSITORIES = ("*", "shop", "tools")
+GLOBS = ("**/.env", "*.pem", "src/*", "docs/**")
+PATHS = (".env", "a/.env", "x.pem", "src/a.py", "docs/a/b.md", "README")
+
+_names = st.none() | st.frozensets(st.sampled_from(["a", "b", "c"]))
+_rates = st.none() | st.builds(RateLimit, st.integers(1, 9), st.integers(1, 9))
+_globs = st.lists(st.sampled_from(GLOBS), unique=True).map(tuple)
+_exclusions = st.dictionaries(st.sampled_from(REPOSITORIES), _globs)
+_days = st.none() | st.integers(1, 9)
+_policies = st.builds(
+    TenantPolicy,
+    features=st.frozensets(st.sampled_from(list(Mode))),
+    content_exclusion=_exclusions,
+    max_concurrent_completions=st.just(8),
+    isolation=st.sampled_from(list(Isolation)),
+    limits=st.builds(Limits, tenant=_rates, user=_rates, key=_rates),
+    retrieval=st.sampled_from([(), ("*",)]),
+    takes_part_in_experiments=st.booleans(),
+    withholds_secrets=st.booleans(),
+    withholds_public_code=st.booleans(),
+    max_key_lifetime_days=_days,
+    models=_names,
+    regions=_names,
+    requires_second_factor=st.booleans(),
+)
+_layers = st.builds(
+    PolicyLayer,
+    features=st.none() | st.frozensets(st.sampled_from(list(Feature))),
+    models=_names,
+    regions=_names,
+    content_exclusion=_exclusions,
+    withholds_secrets=st.booleans(),
+    withholds_public_code=st.booleans(),
+    user_limit=_rates,
+    key_limit=_rates,
+    max_key_lifetime_days=_days,
+    requires_second_factor=st.booleans(),
+)
+
+
+def are_within(narrow: frozenset[str] | None, wide: frozenset[str] | None) -> bool:
+    return wide is None or (narrow is not None and narrow <= wide)
+
+
+def is_slower(narrow: RateLimit | None, wide: RateLimit | None) -> bool:
+    if wide is None:
+        return True
+    return (
+        narrow is not None and narrow.per_minute <= wide.per_minute and narrow.burst <= wide.burst
+    )
+
+
+def is_at_most(narrow: int | None, wide: int | None) -> bool:
+    return wide is None or (narrow is not None and narrow <= wide)
+
+
+def allows_no_more(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
+    return (
+        features_of(narrow) <= features_of(wide)
+        and are_within(narrow.models, wide.models)
+        and are_within(narrow.regions, wide.regions)
+        and narrow.withholds_secrets >= wide.withholds_secrets
+        and narrow.withholds_public_code >= wide.withholds_public_code
+        and narrow.requires_second_factor >= wide.requires_second_factor
+        and is_slower(narrow.limits.user, wide.limits.user)
+        and is_slower(narrow.limits.key, wide.limits.key)
+        and narrow.limits.tenant == wide.limits.tenant
+        and is_at_most(narrow.max_key_lifetime_days, wide.max_key_lifetime_days)
+        and all(
+            is_excluded(narrow, repository=repository, path=path)
+            for repository in REPOSITORIES
+            for path in PATHS
+            if is_excluded(wide, repository=repository, path=path)
+        )
+    )
+
+
+@given(_policies, _layers, _layers)
+def test_the_order_of_layers_does_not_matter(
+    policy: TenantPolicy, one: PolicyLayer, other: PolicyLayer
+) -> None:
+    assert restrict_all(policy, [one, other]) == restrict_all(policy, [other, one])
+
+
+@given(_policies, _layers)
+def test_a_layer_that_comes_twice_counts_once(policy: TenantPolicy, layer: PolicyLayer) -> None:
+    assert restrict_all(policy, [layer, layer]) == restrict(policy, layer)
+
+
+@given(_policies, _layers)
+def test_nothing_is_less_restricted_with_a_layer(policy: TenantPolicy, layer: PolicyLayer) -> None:
+    assert allows_no_more(restrict(policy, layer), policy)
+
+
+@given(_policies, _layers)
+def test_what_a_layer_says_holds_whatever_the_tenant_says(
+    policy: TenantPolicy, layer: PolicyLayer
+) -> None:
+    said = restrict(policy, layer)
+
+    assert layer.features is None or features_of(said) <= layer.features
+    assert are_within(said.models, layer.models)
+    assert are_within(said.regions, layer.regions)
+    assert is_slower(said.limits.user, layer.user_limit)
+    assert is_slower(said.limits.key, layer.key_limit)
+    assert is_at_most(said.max_key_lifetime_days, layer.max_key_lifetime_days)
+    assert said.withholds_secrets >= layer.withholds_secrets
+    assert said.requires_second_factor >= layer.requires_second_factor
+    alone = msgspec.structs.replace(policy, content_exclusion=layer.content_exclusion)
+    for repository in REPOSITORIES:
+        for path in PATHS:
+            if is_excluded(alone, repository=repository, path=path):
+                assert is_excluded(said, repository=repository, path=path)
+
+
+@given(_policies)
+def test_a_layer_that_says_nothing_changes_nothing(policy: TenantPolicy) -> None:
+    assert restrict(policy, PolicyLayer()) == policy
+
+
+def test_every_mode_is_a_feature_of_its_name() -> None:
+    assert {mode.value for mode in Mode} <= {feature.value for feature in Feature}
+
+
+def test_every_field_of_a_layer_is_tried_here() -> None:
+    assert set(PolicyLayer.__struct_fields__) == {
+        "features",
+        "models",
+        "regions",
+        "content_exclusion",
+        "withholds_secrets",
+        "withholds_public_code",
+        "user_limit",
+        "key_limit",
+        "max_key_lifetime_days",
+        "requires_second_factor",
+    }

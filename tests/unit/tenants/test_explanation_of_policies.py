@@ -1,0 +1,102 @@
+"""Which rule of which layer decides, and what a change would change."""
+
+import msgspec
+import pytest
+
+from caret.contracts.exclusion import is_excluded
+from caret.contracts.policy import Feature, Mode, PolicyLayer, RateLimit
+from caret.contracts.restriction import restrict
+from tenants.policies.difference import Affected, difference_for
+from tenants.policies.document import DEFAULT_POLICY
+from tenants.policies.explanation import (
+    TENANT,
+    NamedLayer,
+    Question,
+    Rule,
+    explain_question,
+)
+
+TEAM, OWN = "team:Contractors", "user:ada@acme.example"
+NO_CHAT = PolicyLayer(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})
+NO_KEYS = PolicyLayer(content_exclusion={"shop": ("src/keys/*",), "other": ("*",)})
+POLICY = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("*",))
+
+
+def ask(mode: Mode = Mode.INLINE, *, repository: str = "shop", path: str = "a.py") -> Question:
+    return Question(mode, repository, path)
+
+
+def rules(question: Question, *layers: NamedLayer) -> list[Rule]:
+    return explain_question(POLICY, layers, question).rules
+
+
+def test_what_nothing_is_against_is_allowed() -> None:
+    assert rules(ask(), NamedLayer(TEAM, NO_CHAT), NamedLayer(OWN, NO_KEYS)) == []
+
+
+def test_an_excluded_path_is_the_tenants_glob() -> None:
+    (rule,) = rules(ask(path="deploy/.env"))
+
+    assert (rule.layer, rule.field, rule.code) == (TENANT, "content_exclusion", "path_excluded")
+    assert rule.detail == '"*": "**/.env"'
+
+
+def test_each_layer_is_named_with_its_own_rule() -> None:
+    question = ask(Mode.CHAT, path="src/keys/.env")
+
+    found = rules(question, NamedLayer(TEAM, NO_CHAT), NamedLayer(OWN, NO_KEYS))
+
+    assert [(rule.layer, rule.code) for rule in found] == [
+        (TENANT, "path_excluded"),
+        (TEAM, "feature_disabled"),
+        (OWN, "path_excluded"),
+    ]
+
+
+def test_what_is_said_of_another_repository_is_no_reason() -> None:
+    assert rules(ask(repository="tools"), NamedLayer(OWN, NO_KEYS)) == []
+
+
+@pytest.mark.parametrize("path", ["a.py", ".env", "x/.env", "src/keys/a", "a/b.pem", ""])
+@pytest.mark.parametrize("repository", ["", "*", "shop", "other", "tools"])
+def test_there_is_a_rule_exactly_where_gateways_exclude(repository: str, path: str) -> None:
+    question = ask(repository=repository, path=path)
+
+    found = explain_question(POLICY, [NamedLayer(OWN, NO_KEYS)], question)
+
+    gateway = is_excluded(restrict(POLICY, NO_KEYS), repository=repository, path=path)
+    assert bool(found.rules) == gateway
+
+
+def test_whether_retrieval_may_be_used_is_told() -> None:
+    assert explain_question(POLICY, [], ask()).may_retrieve
+    assert not explain_question(POLICY, [NamedLayer(TEAM, NO_CHAT)], ask()).may_retrieve
+
+
+def test_a_difference_counts_whom_it_concerns() -> None:
+    narrow = restrict(restrict(POLICY, NO_CHAT), NO_KEYS)
+    members = [Affected("b@x", POLICY, narrow), Affected("a@x", POLICY, POLICY)]
+
+    found = difference_for(members)
+
+    assert (found.num_members, found.affected) == (2, ["b@x"])
+    assert found.features_lost == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
+    assert found.features_gained == {}
+    assert found.globs_added == [("other", "*"), ("shop", "src/keys/*")]
+    assert found.globs_removed == []
+    assert found.fields == {"content_exclusion": 1, "features": 1, "retrieval": 1}
+
+
+def test_what_is_given_back_is_gained() -> None:
+    narrow = restrict(restrict(POLICY, NO_CHAT), NO_KEYS)
+
+    found = difference_for([Affected("a@x", narrow, POLICY)])
+
+    assert found.features_gained == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
+    assert found.globs_removed == [("other", "*"), ("shop", "src/keys/*")]
+
+
+def test_a_limit_that_changes_is_a_field_that_changes() -> None:
+    slow = restrict(POLICY, PolicyLayer(user_limit=RateLimit(per_minute=1, burst=1)))
+
+    assert difference_for([Affected("a@x", POLICY, slow)]).fields == {"limits": 1}
