@@ -23,6 +23,7 @@ from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
 from tenants.metrics import roll_up
+from tenants.retention import purge
 from tenants.retrieval import erasure, serve
 from tenants.retrieval.embed import EmbeddingEngine
 from tenants.retrieval.streams import RetrievalStreams
@@ -48,6 +49,11 @@ def republish_snapshots() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def forget_answers() -> None:
     idempotency.forget_answers(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def purge_due() -> None:
+    purge.purge_due(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

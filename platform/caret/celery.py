@@ -23,12 +23,14 @@ app.autodiscover_tasks(["tenants"])
 app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
     for name in ("ingest", "snapshots", "retrieval", "billing", "audit", "metrics", "telemetry")
+    for name in ("ingest", "snapshots", "retrieval", "billing", "audit", "metrics", "retention")
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
     "tenants.tasks.end_leaked_keys": {"queue": "snapshots"},
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.tasks.purge_due": {"queue": "retention"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
     "tenants.tasks.revoke_idle_keys": {"queue": "snapshots"},
     "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
@@ -88,6 +90,12 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.forget_answers",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
+    },
+    # Days are counted, so hours would do; one purge that is under way is gone on with.
+    "purge-due": {
+        "task": "tenants.tasks.purge_due",
+        "schedule": 6 * 3600.0,
+        "options": {"expires": 6 * 3600.0},
     },
     "sweep-retrieval": {
         "task": "tenants.tasks.sweep_retrieval",

@@ -62,6 +62,12 @@ def _verify_audit(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _verify_certificate(argv: list[str]) -> int:
+    from tenants.retention.command_line import main
+
+    return main(argv[2:])
+
+
 def _gateway(_argv: list[str]) -> int:
     from caret.gateway_process import main
 
@@ -82,6 +88,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "capacity": _capacity,
     "index_public_code": _index_public_code,
     "verify_audit": _verify_audit,
+    "verify_certificate": _verify_certificate,
     "gateway": _gateway,
 }
 

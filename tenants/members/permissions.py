@@ -40,6 +40,9 @@ class Permission(StrEnum):
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
     WRITE_BUDGETS = "budgets.write"
+    READ_RETENTION = "retention.read"
+    WRITE_RETENTION = "retention.write"
+    WRITE_HOLDS = "holds.write"
 
 
 _P = Permission
@@ -63,6 +66,7 @@ READING: Final = frozenset(
         _P.READ_CONSENT,
         _P.READ_BILLING,
         _P.READ_ACCESS,
+        _P.READ_RETENTION,
     }
 )
 # Withdrawing consent erases.
@@ -90,6 +94,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_CONSENT,
                 _P.READ_BILLING,
                 _P.READ_ACCESS,
+                _P.READ_RETENTION,
             }
         ),
         Role.DEVELOPER: frozenset(

@@ -22,6 +22,12 @@ from tenants.models.membership import Membership
 from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_layer import PolicyLayerVersion
 from tenants.models.policy_version import PolicyVersion
+from tenants.models.retention import (
+    DeletionCertificate,
+    LegalHold,
+    PurgeRun,
+    RetentionRule,
+)
 from tenants.models.retrieval_chunk import RetrievalChunk
 from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
@@ -46,6 +52,7 @@ __all__ = [
     "CapturedDomain",
     "ConsentReceipt",
     "DataKey",
+    "DeletionCertificate",
     "Domain",
     "IdentityProvider",
     "Invitation",
@@ -54,6 +61,7 @@ __all__ = [
     "LedgerAccount",
     "LedgerEntry",
     "LedgerTransaction",
+    "LegalHold",
     "Membership",
     "MonthSpend",
     "Outcome",
@@ -61,6 +69,8 @@ __all__ = [
     "PolicyLayerVersion",
     "PolicyVersion",
     "PriceVersion",
+    "PurgeRun",
+    "RetentionRule",
     "RetrievalChunk",
     "RollupMark",
     "RollupState",

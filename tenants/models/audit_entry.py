@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.db import models
 
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from caret.foundation.postgres.row_security import APPEND_ONLY, DeletableAfter, RowSecurity
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
@@ -40,6 +40,7 @@ class AuditEntry(models.Model):
             # Readers: the export and the push, by ranges.
             models.UniqueConstraint(fields=["tenant", "sequence"], name="audit_entry_sequence"),
             RowSecurity(name="audit_entry_tenant", privileges=APPEND_ONLY),
+            DeletableAfter(name="audit_entry_age", column="at", days=366),
         ]
         indexes: ClassVar = [
             # Reader: list_entries; export's first and last entry of a period.

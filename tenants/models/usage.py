@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from caret.foundation.postgres.row_security import APPEND_ONLY, DeletableAfter, RowSecurity
 from tenants.models.tenant import Tenant
 
 
@@ -56,7 +56,10 @@ class UsageRecord(models.Model):
 
     class Meta:
         db_table = "tenants_usage_record"
-        constraints: ClassVar = [RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY)]
+        constraints: ClassVar = [
+            RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY),
+            DeletableAfter(name="usage_record_age", column="occurred_at", days=62),
+        ]
         indexes: ClassVar = [
             # Reader: rating, which takes batch after batch.
             models.Index(fields=["tenant", "batch"], name="usage_record_batch"),
@@ -84,7 +87,10 @@ class Outcome(models.Model):
     edit_share = models.FloatField(null=True)  # 0 to 1
 
     class Meta:
-        constraints: ClassVar = [RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY)]
+        constraints: ClassVar = [
+            RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY),
+            DeletableAfter(name="outcome_age", column="occurred_at", days=62),
+        ]
         indexes: ClassVar = [
             # Read by the roll-ups: what became of an hour's completions.
             models.Index(fields=["tenant", "request_id"], name="outcome_request"),
@@ -107,7 +113,10 @@ class Typed(models.Model):
     chars = models.IntegerField()
 
     class Meta:
-        constraints: ClassVar = [RowSecurity(name="typed_tenant", privileges=APPEND_ONLY)]
+        constraints: ClassVar = [
+            RowSecurity(name="typed_tenant", privileges=APPEND_ONLY),
+            DeletableAfter(name="typed_age", column="occurred_at", days=62),
+        ]
 
     def __str__(self) -> str:
         return str(self.typed_id)

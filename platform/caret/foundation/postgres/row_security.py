@@ -127,6 +127,53 @@ class RowSecurity(_TableRule):
         return path, args, kwargs
 
 
+class DeletableAfter(BaseConstraint):
+    """Of a tenant's table: rows may be deleted, but only once `column` is so many days past.
+
+    An append-only table stays one for as long as evidence needs it, whatever the application does.
+    """
+
+    def __init__(self, *, name: str, column: str, days: int) -> None:
+        super().__init__(name=name)
+        self.column = column
+        self.days = days
+
+    def constraint_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> str:
+        assert schema_editor is not None
+        schema_editor.deferred_sql.append(self.create_sql(model, schema_editor))
+        return ""
+
+    def create_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return (
+            f"GRANT DELETE ON {table} TO {APP_ROLE}; "
+            f'CREATE POLICY "{self.name}" ON {table} AS RESTRICTIVE FOR DELETE TO {APP_ROLE}'
+            f" USING ({self.column} < now() - interval '{self.days} days')"
+        )
+
+    def remove_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return f'REVOKE DELETE ON {table} FROM {APP_ROLE}; DROP POLICY "{self.name}" ON {table}'
+
+    def validate(self, *args: object, **kwargs: object) -> None:
+        """The database alone decides: it knows the scope."""
+
+    def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, tuple(args), {**kwargs, "column": self.column, "days": self.days}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeletableAfter) and self.deconstruct() == other.deconstruct()
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value, never a key
+
+
 class Grants(_TableRule):
     """A table outside the wall: the application role may do what is named, `reason` says why."""
 

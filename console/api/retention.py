@@ -1,0 +1,265 @@
+"""Retention over REST: days by class of data, legal holds, purges, deletion certificates."""
+
+import datetime
+import uuid
+from typing import Annotated
+
+from django.http import HttpResponse
+from django.utils import timezone
+from ninja import Query, Router, Status
+from pydantic import AwareDatetime, Field
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer, Body
+from tenants.members.permissions import Permission
+from tenants.paging import Page
+from tenants.retention import operations, queries
+from tenants.retention.classes import DataClass
+from tenants.retention.operations import NewHold
+from tenants.retention.queries import ClassReport, HoldView, Preview, RunView
+
+router = Router(tags=["retention"])
+_READ = open_to(Permission.READ_RETENTION)
+
+
+class Run(Answer):
+    id: uuid.UUID
+    data_class: DataClass
+    days: int
+    rule_version: int | None  # null: the default
+    cutoff: datetime.datetime
+    opening: int  # opening + created - deleted = closing
+    created: int | None  # null: it runs, or waits to be resumed
+    deleted: int
+    closing: int | None
+    held: int | None
+    began_at: datetime.datetime
+    finished_at: datetime.datetime | None
+
+
+class Class(Answer):
+    data_class: DataClass
+    title: str
+    purpose: str
+    legal_basis: str
+    surface: str
+    days: int
+    default_days: int
+    min_days: int
+    max_days: int
+    is_overridable: bool
+    version: int  # of the tenant's own rule; 0: the default is in force
+    author_email: str | None  # null: the default, or the platform itself
+    reason: str
+    records: int | None  # null: no rows of the tenant's own
+    oldest_at: datetime.datetime | None
+    due: int  # goes with the next purge
+    held: int  # old enough to go, and on hold
+    overdue: int  # should be gone; 0 is the aim
+    last_run: Run | None
+
+
+class Report(Answer):
+    classes: list[Class]
+    generated_at: datetime.datetime
+
+
+class Days(Body):
+    days: Annotated[int, Field(ge=0, le=100_000)]
+
+
+class SetDays(Days, json_schema_extra={"example": {"days": 120, "reason": "Contract, annex 2."}}):
+    reason: Annotated[str, Field(max_length=1_000)]
+    # The version that this one is to replace, 0 for the default; null: any.
+    replaces: Annotated[int, Field(ge=0)] | None = None
+
+
+class PreviewAnswer(Answer):
+    days: int
+    records: int
+    would_delete: int
+    would_hold: int  # on hold
+    oldest_at: datetime.datetime | None
+
+
+class RunList(PageAnswer):
+    rows: list[Run]  # newest first
+
+
+class Hold(Answer):
+    id: uuid.UUID
+    name: str
+    user_id: uuid.UUID | None  # null: everybody's
+    since: datetime.datetime | None  # of the data; null: no bound
+    until: datetime.datetime | None
+    reason: str
+    created_at: datetime.datetime
+    released_at: datetime.datetime | None  # null: in force
+
+
+class HoldList(PageAnswer):
+    rows: list[Hold]  # newest first
+
+
+_EXAMPLE = {
+    "name": "Hooli v. Pied Piper",
+    "reason": "Letter of 3 May.",
+    "since": "2026-01-01T00:00Z",
+}
+
+
+class PlaceHold(Body, json_schema_extra={"example": _EXAMPLE}):
+    name: Annotated[str, Field(min_length=1, max_length=operations.MAX_NAME_CHARS)]
+    reason: Annotated[str, Field(max_length=1_000)]
+    user_id: uuid.UUID | None = None  # null: everybody's
+    since: AwareDatetime | None = None  # of the data; null: no bound
+    until: AwareDatetime | None = None
+
+
+class PlacedHold(Answer):
+    id: uuid.UUID
+
+
+class ReleaseHold(Body, json_schema_extra={"example": {"reason": "The matter is settled."}}):
+    reason: Annotated[str, Field(max_length=1_000)]
+
+
+class Certificate(Answer):
+    id: uuid.UUID
+    number: int  # from 1, without gaps
+    created_at: datetime.datetime
+    document: str  # canonical JSON; `manage.py verify_certificate` wants just this
+
+
+class CertificateList(PageAnswer):
+    rows: list[Certificate]  # newest first
+
+
+@router.get("", response=Report, summary="What is kept, for how long and why.", openapi_extra=_READ)
+def list_all(request: ApiRequest) -> dict[str, object]:
+    now = timezone.now()
+    found = queries.report(actor=actor_of(request), now=now)
+    return {"classes": [_class(each) for each in found], "generated_at": now}
+
+
+@router.get(
+    "/runs", response=RunList, summary="Purges, and what they deleted.", openapi_extra=_READ
+)
+def list_runs(request: ApiRequest, page: Query[Paged]) -> Page[RunView]:
+    return queries.list_runs(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+
+
+@router.get("/holds", response=HoldList, summary="Legal holds.", openapi_extra=_READ)
+def list_holds(request: ApiRequest, page: Query[Paged]) -> Page[HoldView]:
+    return queries.list_holds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+
+
+@router.post(
+    "/holds",
+    response={201: PlacedHold},
+    summary="Place a legal hold: nothing that it names is purged.",
+    openapi_extra=open_to(Permission.WRITE_HOLDS),
+)
+def place_hold(request: ApiRequest, asked: PlaceHold) -> Status[object]:
+    new = NewHold(**asked.dict())
+    hold_id = operations.place_hold(actor=actor_of(request), new=new, now=timezone.now())
+    return Status(201, {"id": hold_id})
+
+
+@router.post(
+    "/holds/{hold_id}/release",
+    response={204: None},
+    summary="Release a legal hold.",
+    openapi_extra=open_to(Permission.WRITE_HOLDS),
+)
+def release_hold(request: ApiRequest, hold_id: uuid.UUID, asked: ReleaseHold) -> Status[None]:
+    operations.release_hold(
+        actor=actor_of(request), hold_id=hold_id, reason=asked.reason, now=timezone.now()
+    )
+    return Status(204, None)
+
+
+@router.get(
+    "/certificates",
+    response=CertificateList,
+    summary="Deletion certificates.",
+    openapi_extra=_READ,
+)
+def list_certificates(request: ApiRequest, page: Query[Paged]) -> Page[queries.CertificateView]:
+    return queries.list_certificates(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+
+
+@router.get(
+    "/certificates/{number}",
+    summary="A deletion certificate as a file that verifies offline.",
+    openapi_extra=_READ,
+)
+def get_certificate(request: ApiRequest, number: int) -> HttpResponse:
+    found = queries.find_certificate(actor=actor_of(request), number=_small(number))
+    response = HttpResponse(found.document, content_type="application/json")
+    name = f"caret-deletion-certificate-{found.number}.json"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+@router.get(
+    "/{data_class}/preview",
+    response=PreviewAnswer,
+    summary="What so many days would delete.",
+    openapi_extra=_READ,
+)
+def preview(request: ApiRequest, data_class: DataClass, asked: Query[Days]) -> Preview:
+    return queries.preview(
+        actor=actor_of(request), data_class=data_class, days=asked.days, now=timezone.now()
+    )
+
+
+@router.put(
+    "/{data_class}",
+    response=Class,
+    summary="Set the days of a class of data, with a reason.",
+    openapi_extra=open_to(Permission.WRITE_RETENTION),
+)
+def put(request: ApiRequest, data_class: DataClass, asked: SetDays) -> dict[str, object]:
+    actor, now = actor_of(request), timezone.now()
+    operations.set_rule(
+        actor=actor,
+        data_class=data_class,
+        days=asked.days,
+        reason=asked.reason,
+        replaces=asked.replaces,
+        now=now,
+    )
+    found = queries.report(actor=actor, now=now)
+    return _class(next(each for each in found if each.data_class is data_class))
+
+
+def _class(found: ClassReport) -> dict[str, object]:
+    terms, rule, count = found.terms, found.rule, found.count
+    return {
+        "data_class": found.data_class,
+        "title": terms.title,
+        "purpose": terms.purpose,
+        "legal_basis": terms.legal_basis,
+        "surface": terms.surface,
+        "days": rule.days,
+        "default_days": terms.default_days,
+        "min_days": terms.min_days,
+        "max_days": terms.max_days,
+        "is_overridable": terms.is_overridable,
+        "version": rule.version or 0,
+        "author_email": rule.author_email,
+        "reason": rule.reason,
+        "records": None if count is None else count.records,
+        "oldest_at": None if count is None else count.oldest_at,
+        "due": 0 if count is None else count.due,
+        "held": 0 if count is None else count.held,
+        "overdue": found.overdue,
+        "last_run": found.last_run,
+    }
+
+
+def _small(number: int) -> int:
+    """Postgres would not even look for larger ones."""
+    return number if 0 <= number < 2**31 else 0

@@ -1,0 +1,101 @@
+"""Data classes: for each what it is for, on what ground it is kept, and for how long. Pure.
+
+Days count from when a record came to be. Below the minimum nobody can delete it, by the database's
+own rule where there is one (migration 'retention'); above the maximum nobody can keep it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class DataClass(StrEnum):
+    USAGE = "usage_records"
+    AUDIT = "audit_entries"
+    RETRIEVAL = "retrieval_index"
+    REPLAYS = "request_replays"
+    SESSIONS = "sessions"
+    LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    title: str
+    purpose: str
+    legal_basis: str  # GDPR, article 6
+    default_days: int
+    min_days: int
+    max_days: int
+    surface: str  # where it is kept
+    is_tenants: bool = True  # rows of the tenant's own, which a purge counts and deletes
+
+    @property
+    def is_overridable(self) -> bool:
+        return self.is_tenants and self.min_days < self.max_days
+
+
+_CONTRACT: Final = "contract (6(1)(b))"
+_INTEREST: Final = "legitimate interest (6(1)(f))"
+_DUTY: Final = "legal obligation (6(1)(c))"
+
+TERMS: Final = MappingProxyType(
+    {
+        DataClass.USAGE: Terms(
+            title="Usage records",
+            purpose="Billing, limits and reports: counts of each request, never code.",
+            legal_basis=_CONTRACT,
+            default_days=400,
+            min_days=62,  # until the month's invoice is made and can be disputed
+            max_days=3_653,
+            surface="Postgres",
+        ),
+        DataClass.AUDIT: Terms(
+            title="Audit entries",
+            purpose="Evidence of who changed or looked at what.",
+            legal_basis=_DUTY,
+            default_days=2_557,
+            min_days=366,
+            max_days=3_653,
+            surface="Postgres",
+        ),
+        DataClass.RETRIEVAL: Terms(
+            title="Retrieval index",
+            purpose="Parts of files that completions may draw on, sealed, for who agreed to it.",
+            legal_basis="consent (6(1)(a))",
+            default_days=30,
+            min_days=1,
+            max_days=90,
+            surface="Postgres",
+        ),
+        DataClass.REPLAYS: Terms(
+            title="Answers kept for repeated requests",
+            purpose="A request that is sent twice is done once.",
+            legal_basis=_CONTRACT,
+            default_days=1,
+            min_days=1,
+            max_days=1,
+            surface="Postgres",
+        ),
+        DataClass.SESSIONS: Terms(
+            title="Sessions",
+            purpose="Somebody stays signed in.",
+            legal_basis=_CONTRACT,
+            default_days=14,
+            min_days=14,
+            max_days=14,
+            surface="Postgres",
+            is_tenants=False,
+        ),
+        DataClass.LOGS: Terms(
+            title="Logs",
+            purpose="Operation; no content, no addresses.",
+            legal_basis=_INTEREST,
+            default_days=30,
+            min_days=0,
+            max_days=30,
+            surface="the operator's log store",
+            is_tenants=False,
+        ),
+    }
+)

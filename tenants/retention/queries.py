@@ -1,0 +1,194 @@
+"""The retention report, previews, and what was done."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import DeletionCertificate, LegalHold, PurgeRun
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.retention.classes import TERMS, DataClass, Terms
+from tenants.retention.operations import require_days
+from tenants.retention.rules import Rule, holds_of, rules_of
+from tenants.retention.stores import TABLES, Count, count
+
+# A purge a day, and a day to notice that it did not run.
+GRACE: Final = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    id: uuid.UUID
+    data_class: DataClass
+    days: int
+    rule_version: int | None  # None: the default
+    cutoff: datetime
+    opening: int
+    created: int | None  # None: it runs, or waits to be resumed
+    deleted: int
+    closing: int | None
+    held: int | None
+    began_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReport:
+    data_class: DataClass
+    terms: Terms
+    rule: Rule
+    count: Count | None  # None: no rows of the tenant's own
+    overdue: int  # older than the rule and the grace allow, and not held; 0 is the aim
+    last_run: RunView | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    days: int
+    records: int
+    would_delete: int
+    would_hold: int  # on hold
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldView:
+    id: uuid.UUID
+    name: str
+    user_id: uuid.UUID | None  # None: everybody's
+    since: datetime | None
+    until: datetime | None
+    reason: str
+    created_at: datetime
+    released_at: datetime | None  # None: in force
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateView:
+    id: uuid.UUID
+    number: int
+    created_at: datetime
+    document: str  # canonical JSON, as it was signed
+
+
+def report(*, actor: Actor, now: datetime) -> list[ClassReport]:
+    """Raises Forbidden. Some four queries a class."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        rules = rules_of(tenant_id=actor.tenant_id)
+        return [_class_report(actor, each, rules[each], now) for each in TERMS]
+
+
+def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> Preview:
+    """What the next purge would delete if the class had so many days. Raises as set_rule."""
+    actor.require(Permission.READ_RETENTION)
+    require_days(TERMS[data_class], days)
+    with tenant(actor.tenant_id):
+        found = count(
+            data_class,
+            tenant_id=actor.tenant_id,
+            cutoff=now - timedelta(days=days),
+            holds=holds_of(tenant_id=actor.tenant_id),
+        )
+    return Preview(days, found.records, found.due, found.held, found.oldest_at)
+
+
+def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        rows = first_of(
+            PurgeRun.objects.filter(tenant_id=actor.tenant_id), limit=limit, after=after
+        )
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, _run_view)
+
+
+def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
+    """Newest first, released ones as well. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        rows = first_of(
+            LegalHold.objects.filter(tenant_id=actor.tenant_id), limit=limit, after=after
+        )
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, _hold_view)
+
+
+def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = DeletionCertificate.objects.filter(tenant_id=actor.tenant_id)
+        rows = first_of(found, limit=limit, after=after)
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, _certificate_view)
+
+
+def find_certificate(*, actor: Actor, number: int) -> CertificateView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        row = (
+            DeletionCertificate.objects.filter(tenant_id=actor.tenant_id, number=number)
+            .order_by("id")
+            .first()
+        )
+    if row is None:
+        raise NotFound("There is no such certificate.")
+    return _certificate_view(row)
+
+
+def _class_report(actor: Actor, data_class: DataClass, rule: Rule, now: datetime) -> ClassReport:
+    terms = TERMS[data_class]
+    if data_class not in TABLES:
+        return ClassReport(data_class, terms, rule, None, 0, None)
+    holds = holds_of(tenant_id=actor.tenant_id)
+    cutoff = rule.cutoff(now)
+    found = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
+    late = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds)
+    runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)
+    last = runs.order_by("-created_at", "-id").first()
+    last_run = None if last is None else _run_view(last)
+    return ClassReport(data_class, terms, rule, found, late.due, last_run)
+
+
+def _run_view(row: PurgeRun) -> RunView:
+    return RunView(
+        id=row.id,
+        data_class=DataClass(row.data_class),
+        days=row.days,
+        rule_version=row.rule_version,
+        cutoff=row.cutoff,
+        opening=row.opening,
+        created=None if row.closing is None else row.closing + row.deleted - row.opening,
+        deleted=row.deleted,
+        closing=row.closing,
+        held=row.held,
+        began_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _hold_view(row: LegalHold) -> HoldView:
+    return HoldView(
+        id=row.id,
+        name=row.name,
+        user_id=row.user_id,
+        since=row.since,
+        until=row.until,
+        reason=row.reason,
+        created_at=row.created_at,
+        released_at=row.released_at,
+    )
+
+
+def _certificate_view(row: DeletionCertificate) -> CertificateView:
+    return CertificateView(row.id, row.number, row.created_at, row.document)

@@ -1,0 +1,54 @@
+"""Which days and holds are in force. Inside the tenant's scope only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from caret.foundation.ids import TenantId
+from tenants.models import LegalHold, RetentionRule
+from tenants.retention.classes import TERMS, DataClass
+from tenants.retention.stores import Hold
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    days: int
+    version: int | None  # None: the default
+    author_email: str | None  # None: the default, or the platform itself
+    reason: str
+    created_at: datetime | None
+
+    def cutoff(self, now: datetime) -> datetime:
+        return now - timedelta(days=self.days)
+
+
+def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
+    return rules_of(tenant_id=tenant_id)[data_class]
+
+
+def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
+    """One query."""
+    newest = (
+        RetentionRule.objects.filter(tenant_id=tenant_id)
+        .select_related("author")
+        .order_by("data_class", "-version")
+        .distinct("data_class")
+    )
+    own = {row.data_class: row for row in newest}
+    return {
+        data_class: _rule(own[data_class])
+        if data_class in own
+        else Rule(terms.default_days, None, None, "", None)
+        for data_class, terms in TERMS.items()
+    }
+
+
+def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:
+    """Those in force. One query."""
+    rows = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None).order_by("id")
+    return tuple(Hold(row.user_id, row.since, row.until) for row in rows)
+
+
+def _rule(row: RetentionRule) -> Rule:
+    email = None if row.author is None else row.author.email
+    return Rule(row.days, row.version, email, row.reason, row.created_at)

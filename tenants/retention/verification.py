@@ -1,0 +1,25 @@
+"""Verifies deletion certificates, by public keys alone. Knows neither database nor settings."""
+
+import json
+from typing import Any, Final
+
+from caret.foundation.canonical import canonical
+from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+
+PURPOSE: Final = "deletion-certificate/1"
+KIND: Final = "caret-deletion-certificate"
+
+
+def verify_certificate(text: bytes, keys: PublicKeys) -> dict[str, Any]:
+    """The document. Raises BadSignature for what is no certificate, or not as it was signed; one
+    byte more or less is enough."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadSignature("it is no JSON") from None
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise BadSignature("it is no deletion certificate")
+    verify_document(keys, document, purpose=PURPOSE)
+    if canonical(document) != text:
+        raise BadSignature("it is not spelt as it was signed")
+    return document

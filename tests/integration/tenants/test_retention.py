@@ -1,0 +1,338 @@
+"""What is old goes, what is held stays, and what went is certified."""
+
+import json
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import ProgrammingError
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.signing import BadSignature
+from tenants.audit.queries import Asked, list_entries
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry, PurgeRun, UsageRecord
+from tenants.retention import purge as purging
+from tenants.retention.classes import TERMS, DataClass
+from tenants.retention.operations import NewHold, place_hold, release_hold, set_rule
+from tenants.retention.purge import purge, purge_due
+from tenants.retention.queries import (
+    ClassReport,
+    find_certificate,
+    list_certificates,
+    list_holds,
+    list_runs,
+    preview,
+    report,
+)
+from tenants.retention.verification import verify_certificate
+from tenants.signing_keys import signing_keys
+from tests.cast import ACME, Cast, Company, make_company, make_completion
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+USAGE = DataClass.USAGE
+Used = Callable[..., None]
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("umbrella", ACME)
+
+
+def use(company: Company, *ages_days: int, role: Role = Role.DEVELOPER) -> None:
+    """Usage records of so many days ago, each like one that the gateway wrote."""
+    for age in ages_days:
+        request_id = make_completion(company, company.people[role])
+        with tenant(company.tenant_id):
+            row = UsageRecord.objects.get(tenant_id=company.tenant_id, request_id=request_id)
+            row.occurred_at = NOW - timedelta(days=age)
+            row.request_id = uuid.uuid4()
+            row.save(force_insert=True)
+
+
+def owner(company: Company) -> Actor:
+    return company.people[Role.OWNER].actor
+
+
+def class_report(company: Company, now: datetime = NOW) -> ClassReport:
+    found = report(actor=owner(company), now=now)
+    return next(each for each in found if each.data_class is USAGE)
+
+
+def num_old(company: Company) -> int:
+    with tenant(company.tenant_id):
+        return UsageRecord.objects.filter(
+            tenant_id=company.tenant_id, occurred_at__lt=NOW - timedelta(days=1)
+        ).count()
+
+
+def run_usage(company: Company, now: datetime = NOW, *, batch: int = 1_000) -> int:
+    return purge(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
+
+
+def test_what_is_older_than_its_class_allows_goes(company: Company) -> None:
+    use(company, 399, 401, 900)
+
+    assert run_usage(company) == 2
+    assert num_old(company) == 1
+
+
+def test_opening_and_created_without_deleted_is_closing(company: Company) -> None:
+    use(company, 100, 500, 600)
+    run_usage(company)
+    use(company, 10)
+    run_usage(company, NOW + timedelta(days=1))
+
+    newest, first = list_runs(actor=owner(company), limit=10, cursor=None).rows
+
+    assert first.deleted == 2
+    for run in (newest, first):
+        assert run.opening + (run.created or 0) - run.deleted == run.closing
+    assert newest.opening == first.closing
+    assert (newest.created, newest.deleted) == (2, 0)  # the completion itself, and its older copy
+
+
+def test_a_purge_that_was_killed_is_gone_on_with(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(company, 500, 501, 502, 503)
+    with monkeypatch.context() as patched:
+        patched.setattr(purging, "_finish", lambda *_: pytest.fail("killed"))
+        batches = iter([True])
+        delete = purging._delete_batch
+        patched.setattr(
+            purging, "_delete_batch", lambda run, n: next(batches, False) and delete(run, n)
+        )
+        with pytest.raises(pytest.fail.Exception):
+            run_usage(company, batch=1)
+    left = num_old(company)
+
+    deleted = run_usage(company, NOW + timedelta(days=300))
+
+    assert (left, deleted, num_old(company)) == (3, 4, 0)
+    (run,) = list_runs(actor=owner(company), limit=10, cursor=None).rows
+    assert run.cutoff == NOW - timedelta(days=400)
+
+
+def test_two_purges_at_once_are_one(company: Company) -> None:
+    use(company, 500)
+    begun = purging._begin(company.tenant_id, USAGE, NOW)
+
+    assert purging._begin(company.tenant_id, USAGE, NOW).id == begun.id
+
+
+def test_what_went_is_certified(company: Company) -> None:
+    use(company, 500, 10)
+    run_usage(company)
+
+    (certificate,) = list_certificates(actor=owner(company), limit=10, cursor=None).rows
+    document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
+
+    assert document["number"] == 1
+    assert (document["data_class"], document["deleted"], document["held"]) == (USAGE, 1, 0)
+    assert document["opening"] + document["created"] - document["deleted"] == document["closing"]
+    assert find_certificate(actor=owner(company), number=1) == certificate
+
+
+def test_nothing_is_certified_where_nothing_went(company: Company) -> None:
+    run_usage(company)
+
+    assert list_certificates(actor=owner(company), limit=10, cursor=None).rows == []
+
+
+def test_every_changed_byte_of_a_certificate_is_found(company: Company) -> None:
+    use(company, 500)
+    run_usage(company)
+    text = find_certificate(actor=owner(company), number=1).document.encode()
+    keys = signing_keys().public_keys()
+
+    for place in range(len(text)):
+        changed = bytearray(text)
+        changed[place] ^= 1
+        with pytest.raises(BadSignature):
+            verify_certificate(bytes(changed), keys)
+
+
+def test_a_certificate_that_is_spelt_otherwise_is_refused(company: Company) -> None:
+    use(company, 500)
+    run_usage(company)
+    document = json.loads(find_certificate(actor=owner(company), number=1).document)
+
+    with pytest.raises(BadSignature):
+        verify_certificate(json.dumps(document).encode(), signing_keys().public_keys())
+
+
+def test_a_purge_is_in_the_audit_trail(company: Company) -> None:
+    use(company, 500)
+    run_usage(company)
+
+    asked = Asked(action="retention.purged")
+    page = list_entries(
+        actor=owner(company), asked=asked, limit=10, cursor=None, now=timezone.now()
+    )
+
+    assert [entry.after for entry in page.rows] == [{"deleted": 1, "certificate": 1}]
+
+
+def test_what_is_held_stays_until_it_is_released(company: Company) -> None:
+    use(company, 500)
+    hold = place_hold(actor=owner(company), new=NewHold("matter", "letter"), now=NOW)
+
+    held, due = run_usage(company), class_report(company).count
+    release_hold(actor=owner(company), hold_id=hold, reason="settled", now=NOW)
+
+    assert held == 0
+    assert due is not None
+    assert (due.due, due.held) == (0, 1)
+    assert run_usage(company) == 1
+
+
+def test_a_hold_of_one_user_holds_nobody_else(company: Company) -> None:
+    use(company, 500)
+    use(company, 500, role=Role.ADMINISTRATOR)
+    user_id = uuid.UUID(company.developer.user_id)
+    place_hold(actor=owner(company), new=NewHold("m", "r", user_id=user_id), now=NOW)
+
+    assert run_usage(company) == 1
+
+
+def test_a_hold_of_a_period_holds_nothing_else(company: Company) -> None:
+    use(company, 500, 600, 700)
+    since, until = NOW - timedelta(days=650), NOW - timedelta(days=550)
+    place_hold(actor=owner(company), new=NewHold("m", "r", since=since, until=until), now=NOW)
+
+    assert run_usage(company) == 2
+
+
+def test_a_tenant_s_own_days_are_in_force_with_the_next_purge(company: Company) -> None:
+    use(company, 100)
+    rule = set_rule(actor=owner(company), data_class=USAGE, days=90, reason="annex", now=NOW)
+
+    assert (rule.days, rule.version) == (90, 1)
+    assert run_usage(company) == 1
+    (run,) = list_runs(actor=owner(company), limit=10, cursor=None).rows
+    assert (run.days, run.rule_version) == (90, 1)
+
+
+def test_a_preview_says_what_a_change_would_delete(company: Company) -> None:
+    use(company, 100, 200, 300)
+    since = NOW - timedelta(days=310)
+    place_hold(
+        actor=owner(company),
+        new=NewHold("m", "r", since=since, until=since + timedelta(days=20)),
+        now=NOW,
+    )
+
+    found = preview(actor=owner(company), data_class=USAGE, days=90, now=NOW)
+
+    assert (found.would_delete, found.would_hold) == (2, 1)
+    assert found.oldest_at == NOW - timedelta(days=300)
+    assert num_old(company) == 3
+
+
+def test_what_should_be_gone_is_overdue(company: Company) -> None:
+    use(company, 401, 403)
+
+    assert class_report(company).overdue == 1
+
+
+def test_every_class_is_in_the_report(company: Company) -> None:
+    assert [each.data_class for each in report(actor=owner(company), now=NOW)] == list(TERMS)
+
+
+@pytest.mark.parametrize("days", [0, 61, 3_654])
+def test_days_out_of_bounds_are_refused(company: Company, days: int) -> None:
+    with pytest.raises(Invalid) as refused:
+        set_rule(actor=owner(company), data_class=USAGE, days=days, reason="x", now=NOW)
+
+    assert refused.value.field == "days"
+
+
+@pytest.mark.parametrize("data_class", [DataClass.SESSIONS, DataClass.LOGS, DataClass.REPLAYS])
+def test_what_is_fixed_cannot_be_set(company: Company, data_class: DataClass) -> None:
+    with pytest.raises(Conflict):
+        set_rule(actor=owner(company), data_class=data_class, days=14, reason="x", now=NOW)
+
+
+def test_a_rule_that_somebody_changed_meanwhile_is_a_conflict(company: Company) -> None:
+    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW, replaces=0)
+
+    with pytest.raises(Conflict):
+        set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW, replaces=0)
+
+
+def test_a_change_says_why(company: Company) -> None:
+    with pytest.raises(Invalid):
+        set_rule(actor=owner(company), data_class=USAGE, days=90, reason=" ", now=NOW)
+
+
+def test_a_hold_ends_after_it_begins(company: Company) -> None:
+    with pytest.raises(Invalid):
+        place_hold(actor=owner(company), new=NewHold("m", "r", since=NOW, until=NOW), now=NOW)
+
+
+def test_a_hold_is_of_a_member(company: Company) -> None:
+    with pytest.raises(Invalid):
+        place_hold(actor=owner(company), new=NewHold("m", "r", user_id=uuid.uuid4()), now=NOW)
+
+
+def test_a_hold_is_released_once(company: Company) -> None:
+    hold = place_hold(actor=owner(company), new=NewHold("m", "r"), now=NOW)
+    release_hold(actor=owner(company), hold_id=hold, reason="x", now=NOW)
+
+    with pytest.raises(Conflict):
+        release_hold(actor=owner(company), hold_id=hold, reason="x", now=NOW)
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.DEVELOPER, Role.AUDITOR])
+def test_who_may_not_cannot_set_days_or_holds(cast: Cast, role: Role) -> None:
+    actor = cast.acme.people[role].actor
+
+    with pytest.raises(Forbidden):
+        set_rule(actor=actor, data_class=USAGE, days=90, reason="x", now=NOW)
+    with pytest.raises(Forbidden):
+        place_hold(actor=actor, new=NewHold("m", "r"), now=NOW)
+
+
+def test_the_neighbour_s_rows_rules_and_holds_are_their_own(cast: Cast, company: Company) -> None:
+    use(company, 500)
+    use(cast.globex, 500)
+    hold = place_hold(actor=owner(company), new=NewHold("m", "r"), now=NOW)
+    neighbour = cast.globex.administrator.actor
+
+    with pytest.raises(NotFound):
+        release_hold(actor=neighbour, hold_id=hold, reason="x", now=NOW)
+    assert hold not in {each.id for each in list_holds(actor=neighbour, limit=9, cursor=None).rows}
+    assert purge(tenant_id=cast.globex.tenant_id, data_class=USAGE, now=NOW) >= 1
+    assert num_old(company) == 1
+
+
+def test_all_classes_of_named_tenants_are_purged(company: Company) -> None:
+    use(company, 500)
+
+    assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
+    with tenant(company.tenant_id):
+        assert PurgeRun.objects.filter(tenant_id=company.tenant_id).count() == 4
+
+
+def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
+    use(company, 61, 63)
+
+    with tenant(company.tenant_id):
+        UsageRecord.objects.filter(tenant_id=company.tenant_id)._raw_delete("default")
+        AuditEntry.objects.filter(tenant_id=company.tenant_id)._raw_delete("default")
+        ages = {
+            (timezone.now() - row.occurred_at).days
+            for row in UsageRecord.objects.filter(tenant_id=company.tenant_id)
+        }
+        assert AuditEntry.objects.filter(tenant_id=company.tenant_id).exists()
+    assert max(ages) < 62
+
+
+def test_what_is_append_only_is_never_changed(company: Company) -> None:
+    with pytest.raises(ProgrammingError), tenant(company.tenant_id):
+        AuditEntry.objects.filter(tenant_id=company.tenant_id).update(reason="another")
