@@ -132,12 +132,12 @@ def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[C
     return mapped(page, _certificate_view)
 
 
-def find_certificate(*, actor: Actor, number: int) -> CertificateView:
+def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.READ_RETENTION)
     with tenant(actor.tenant_id):
         row = (
-            DeletionCertificate.objects.filter(tenant_id=actor.tenant_id, number=number)
+            DeletionCertificate.objects.filter(tenant_id=actor.tenant_id, id=certificate_id)
             .order_by("id")
             .first()
         )

@@ -41,6 +41,9 @@ EXPECTED = {
     "consent.read":     "yes   yes   no   yes   no",
     "billing.read":     "yes   yes   yes  yes   no",
     "budgets.write":    "yes   yes   yes  no    no",
+    "retention.read":   "yes   yes   no   yes   no",
+    "retention.write":  "yes   yes   no   no    no",
+    "holds.write":      "yes   yes   no   no    no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 

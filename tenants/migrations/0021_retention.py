@@ -12,7 +12,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0017_budgets"),
+        ("tenants", "0020_audit_sinks"),
         ("tenants", "__first__"),
     ]
 

@@ -1,0 +1,22 @@
+"""Holds and certificates of a company."""
+
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import DeletionCertificate
+from tenants.retention.certificates import issue_certificate
+from tenants.retention.operations import NewHold, place_hold
+from tests.cast import Company
+
+
+def make_hold(company: Company) -> str:
+    new = NewHold("matter", "letter", since=timezone.now())  # of the future: it holds nothing
+    return str(place_hold(actor=company.administrator.actor, new=new, now=timezone.now()))
+
+
+def make_certificate(company: Company) -> str:
+    with tenant(company.tenant_id):
+        facts = {"data_class": "usage_records", "method": "row deletion"}
+        number = issue_certificate(tenant_id=company.tenant_id, facts=facts, now=timezone.now())
+        row = DeletionCertificate.objects.get(tenant_id=company.tenant_id, number=number)
+        return str(row.id)
