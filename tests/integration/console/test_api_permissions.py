@@ -16,7 +16,6 @@ from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
 from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
-from tests.fakes.billing import ensure_customer, make_users_budget
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fakes.sinks import make_sink
 from tests.integration.console.conftest import SignIn

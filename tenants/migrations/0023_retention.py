@@ -12,7 +12,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0020_audit_sinks"),
+        ("tenants", "0022_sign_in"),
         ("tenants", "__first__"),
     ]
 
