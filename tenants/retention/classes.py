@@ -13,6 +13,8 @@ from typing import Final
 class DataClass(StrEnum):
     USAGE = "usage_records"
     AUDIT = "audit_entries"
+    CONTENT = "telemetry_content"
+    CONTENT_INDEX = "telemetry_index"
     RETRIEVAL = "retrieval_index"
     REPLAYS = "request_replays"
     SESSIONS = "sessions"
@@ -35,6 +37,7 @@ class Terms:
         return self.is_tenants and self.min_days < self.max_days
 
 
+_CONSENT: Final = "consent (6(1)(a))"
 _CONTRACT: Final = "contract (6(1)(b))"
 _INTEREST: Final = "legitimate interest (6(1)(f))"
 _DUTY: Final = "legal obligation (6(1)(c))"
@@ -59,10 +62,31 @@ TERMS: Final = MappingProxyType(
             max_days=3_653,
             surface="Postgres",
         ),
+        # Their days are the telemetry policy's; consent that ends erases at once.
+        DataClass.CONTENT: Terms(
+            title="Telemetry content",
+            purpose="Prompts, completions and edits, sealed, of who agreed to it.",
+            legal_basis=_CONSENT,
+            default_days=30,
+            min_days=1,
+            max_days=365,
+            surface="object store",
+            is_tenants=False,
+        ),
+        DataClass.CONTENT_INDEX: Terms(
+            title="Telemetry index",
+            purpose="Which content is kept of whom, without the content.",
+            legal_basis=_CONSENT,
+            default_days=30,
+            min_days=1,
+            max_days=365,
+            surface="Postgres",
+            is_tenants=False,
+        ),
         DataClass.RETRIEVAL: Terms(
             title="Retrieval index",
             purpose="Parts of files that completions may draw on, sealed, for who agreed to it.",
-            legal_basis="consent (6(1)(a))",
+            legal_basis=_CONSENT,
             default_days=30,
             min_days=1,
             max_days=90,

@@ -26,6 +26,8 @@ class Table:
     model: type[Model]
     time_field: str
     user_field: str | None  # None: its rows are nobody's in particular, so a user's hold holds all
+    # Of a chain only the beginning may go: a hold keeps all that comes after what it holds.
+    is_chain: bool = False
 
     def rows(self, tenant_id: TenantId) -> QuerySet[Any]:
         return self.model._default_manager.filter(tenant_id=tenant_id)
@@ -40,7 +42,7 @@ class Table:
             matched = Q()
             if hold.since is not None:
                 matched &= Q(**{f"{self.time_field}__gte": hold.since})
-            if hold.until is not None:
+            if hold.until is not None and not self.is_chain:
                 matched &= Q(**{f"{self.time_field}__lt": hold.until})
             if hold.user_id is not None and self.user_field is not None:
                 matched &= Q(**{self.user_field: hold.user_id})
@@ -55,7 +57,7 @@ TABLES: Final = MappingProxyType(
             Table(Outcome, "occurred_at", "user_id"),
             Table(Typed, "occurred_at", "user_id"),
         ),
-        DataClass.AUDIT: (Table(AuditEntry, "at", "actor_id"),),
+        DataClass.AUDIT: (Table(AuditEntry, "at", None, is_chain=True),),
         DataClass.RETRIEVAL: (Table(RetrievalChunk, "used_at", None),),
         DataClass.REPLAYS: (Table(KeptAnswer, "created_at", None),),
     }

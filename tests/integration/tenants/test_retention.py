@@ -334,6 +334,23 @@ def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
     assert max(ages) < 62
 
 
+def test_a_hold_within_a_chain_keeps_all_that_comes_after(company: Company) -> None:
+    in_ten_years = timezone.now() + timedelta(days=3_653)
+    since, until = timezone.now() - timedelta(days=2), timezone.now() - timedelta(days=1)
+    user_id = uuid.UUID(company.developer.user_id)
+    new = NewHold("m", "r", user_id=user_id, since=since, until=until)
+    place_hold(actor=owner(company), new=new, now=timezone.now())
+
+    found = next(
+        each
+        for each in report(actor=owner(company), now=in_ten_years)
+        if each.data_class is DataClass.AUDIT
+    )
+
+    assert found.count is not None
+    assert (found.count.due, found.count.held) == (0, found.count.records)
+
+
 def test_what_is_append_only_is_never_changed(company: Company) -> None:
     with pytest.raises(ProgrammingError), tenant(company.tenant_id):
         AuditEntry.objects.filter(tenant_id=company.tenant_id).update(reason="another")

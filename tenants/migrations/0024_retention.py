@@ -12,7 +12,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0022_sign_in"),
+        ("tenants", "0023_telemetry_content"),
         ("tenants", "__first__"),
     ]
 
