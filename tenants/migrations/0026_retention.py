@@ -12,7 +12,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0023_telemetry_content"),
+        ("tenants", "0025_policy_layers"),
         ("tenants", "__first__"),
     ]
 
