@@ -23,16 +23,9 @@ app.autodiscover_tasks(["tenants"])
 app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
     for name in (
-        "ingest",
-        "snapshots",
-        "retrieval",
-        "billing",
-        "audit",
-        "metrics",
-        "telemetry",
-        "retention",
+        *("ingest", "snapshots", "retrieval", "billing"),
+        *("audit", "metrics", "telemetry", "retention"),
     )
-    for name in ("ingest", "snapshots", "retrieval", "billing", "audit", "metrics", "retention")
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {

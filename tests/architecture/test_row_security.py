@@ -95,12 +95,30 @@ def test_the_application_role_owns_nothing(tables: dict[str, dict[str, Any]]) ->
 def test_policies_bind_the_application_role_for_reading_and_writing() -> None:
     policies = _select(
         "SELECT tablename, policyname, roles::text, qual, with_check, cmd FROM pg_policies"
+        " WHERE permissive = 'PERMISSIVE'"
     )
 
     for table, _, roles, reading, writing, command in policies:
         assert roles == f"{{{APP_ROLE}}}", table
         assert "current_setting('caret." in reading, table
         assert command == "SELECT" or writing == reading, table
+
+
+def test_what_may_only_be_added_to_may_be_deleted_when_it_is_old() -> None:
+    policies = _select(
+        "SELECT tablename, cmd, roles::text, qual FROM pg_policies"
+        " WHERE permissive = 'RESTRICTIVE' ORDER BY tablename"
+    )
+
+    assert {table: qual.split("'")[1] for table, _, _, qual in policies} == {
+        "tenants_auditentry": "366 days",
+        "tenants_outcome": "62 days",
+        "tenants_typed": "62 days",
+        "tenants_usage_record": "62 days",
+    }
+    assert {(command, roles) for _, command, roles, _ in policies} == {
+        ("DELETE", f"{{{APP_ROLE}}}")
+    }
 
 
 def test_unique_keys_of_tenants_tables_begin_with_the_tenant() -> None:
@@ -146,11 +164,13 @@ def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() ->
     privileges = _privileges()
 
     ledger = ("ledger_account", "ledger_transaction", "ledger_entry", "plan", "price_version")
-    usage = ("usage_record", "outcome", "typed")
-    said = ("auditentry", "signedaudithead", "consent_receipt")
+    said = ("signedaudithead", "consent_receipt", "retentionrule", "deletioncertificate")
     policies = ("policyversion", "policy_layer_version")
-    for table in (*said, *policies, *usage, *ledger):
+    for table in (*said, *policies, *ledger):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
+    # When they are old these may be deleted: the test above says when.
+    for table in ("auditentry", "usage_record", "outcome", "typed"):
+        assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT", "DELETE"}
 
 
 def test_there_are_no_views_and_no_functions_of_the_owners() -> None:
