@@ -33,6 +33,7 @@ class Scope(StrEnum):
     AUDIT_READ = "audit:read"
     CONSENT_READ = "consent:read"
     QUALITY_READ = "quality:read"
+    RETENTION_READ = "retention:read"
     BILLING_READ = "billing:read"
     BUDGETS_WRITE = "budgets:write"
 
@@ -63,6 +64,7 @@ PERMISSIONS_OF: Final = MappingProxyType(
         Scope.AUDIT_READ: frozenset({_P.READ_AUDIT}),
         Scope.CONSENT_READ: frozenset({_P.READ_CONSENT}),
         Scope.QUALITY_READ: frozenset({_P.READ_QUALITY}),
+        Scope.RETENTION_READ: frozenset({_P.READ_RETENTION}),
         Scope.BILLING_READ: frozenset({_P.READ_BILLING}),
         Scope.BUDGETS_WRITE: frozenset({_P.READ_BILLING, _P.WRITE_BUDGETS}),
     }

@@ -1,12 +1,12 @@
 """A policy as JSON: read, checked, written. The bounds keep a snapshot small."""
 
-import re
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, Telemetry, TenantPolicy
 from tenants.errors import Invalid
+from tenants.retention.classes import TERMS
 from tenants.texts import is_storable
 
 MAX_CONCURRENT_COMPLETIONS: Final = 10_000
@@ -22,9 +22,6 @@ MAX_RETENTION_DAYS: Final = 365
 _MAX_WORDING_CHARS: Final = 40
 MAX_KEY_DAYS: Final = 3_660
 MAX_NAMES: Final = 100  # of models, of regions
-MAX_DATA_CLASSES: Final = 32
-MAX_CLASS_DAYS: Final = 3_660
-_DATA_CLASS: Final = re.compile(r"[a-z][a-z_]{0,39}")
 Document = TypeVar("Document", bound=msgspec.Struct)
 
 DEFAULT_POLICY: Final = TenantPolicy(
@@ -91,14 +88,14 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
 
 
 def _check_retention(days_of: dict[str, int]) -> None:
-    if len(days_of) > MAX_DATA_CLASSES:
-        raise Invalid("retention_days", f"At most {MAX_DATA_CLASSES} data classes.")
+    own = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}
     for name, days in days_of.items():
-        if _DATA_CLASS.fullmatch(name) is None:
-            raise Invalid("retention_days", "Data classes are lower-case words, such as usage.")
-        if not 1 <= days <= MAX_CLASS_DAYS:
+        if name not in own:
+            raise Invalid("retention_days", f"Name data classes: {', '.join(own)}.")
+        if not own[name].min_days <= days <= own[name].max_days:
             raise Invalid(
-                f"retention_days.{name}", f"Write a number of days from 1 to {MAX_CLASS_DAYS}."
+                f"retention_days.{name}",
+                f"Write a number of days from {own[name].min_days} to {own[name].max_days}.",
             )
 
 

@@ -1,11 +1,12 @@
 """Which days and holds are in force. Inside the tenant's scope only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from caret.foundation.ids import TenantId
 from tenants.models import LegalHold, RetentionRule
+from tenants.policies.queries import find_policy
 from tenants.retention.classes import TERMS, DataClass
 from tenants.retention.stores import Hold
 
@@ -27,7 +28,8 @@ def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
 
 
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
-    """One query."""
+    """The tenant's own, or a default; the policy may shorten either. Two queries."""
+    shortened = find_policy(tenant_id=tenant_id).policy.retention_days
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
         .select_related("author")
@@ -35,11 +37,15 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
         .distinct("data_class")
     )
     own = {row.data_class: row for row in newest}
-    return {
+    found = {
         data_class: _rule(own[data_class])
         if data_class in own
         else Rule(terms.default_days, None, None, "", None)
         for data_class, terms in TERMS.items()
+    }
+    return {
+        data_class: replace(rule, days=min(rule.days, shortened.get(data_class, rule.days)))
+        for data_class, rule in found.items()
     }
 
 

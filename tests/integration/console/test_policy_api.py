@@ -102,8 +102,8 @@ def test_any_version_may_be_replaced(administrator: Client) -> None:
         ({"models": [f"m{n}" for n in range(101)]}, "models"),
         ({"regions": [""]}, "regions"),
         ({"regions": "eu"}, "regions"),
-        ({"retention_days": {"usage": 30}}, None),
-        ({"retention_days": {"usage": 0}}, "retention_days.usage"),
+        ({"retention_days": {"usage_records": 90}}, None),
+        ({"retention_days": {"usage_records": 0}}, "retention_days.usage_records"),
         ({"retention_days": {"Usage; DROP": 1}}, "retention_days"),
         (
             {"retention_days": {f"c{chr(97 + n % 26)}{'x' * n}": 1 for n in range(33)}},

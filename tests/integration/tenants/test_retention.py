@@ -16,6 +16,8 @@ from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
 from tenants.retention import purge as purging
 from tenants.retention.classes import TERMS, DataClass
 from tenants.retention.operations import NewHold, place_hold, release_hold, set_rule
@@ -218,6 +220,15 @@ def test_a_tenant_s_own_days_are_in_force_with_the_next_purge(company: Company) 
     assert run_usage(company) == 1
     (run,) = list_runs(actor=owner(company), limit=10, cursor=None).rows
     assert (run.days, run.rule_version) == (90, 1)
+
+
+def test_the_policy_may_shorten_the_days(company: Company) -> None:
+    policy = write_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
+    set_policy(actor=owner(company), document=policy, reason="x", now=NOW)
+    use(company, 80)
+
+    assert class_report(company).rule.days == 70
+    assert run_usage(company) == 1
 
 
 def test_a_preview_says_what_a_change_would_delete(company: Company) -> None:

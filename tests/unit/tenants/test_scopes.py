@@ -33,6 +33,7 @@ EXPECTED = {
     "audit:read": "audit.read",
     "consent:read": "consent.read",
     "quality:read": "quality.read",
+    "retention:read": "retention.read",
     "billing:read": "billing.read",
     "budgets:write": "billing.read budgets.write",
 }
@@ -45,6 +46,8 @@ FOR_PEOPLE = {
     "usage.read_own",
     "quality.read_own",
     "consent.own",
+    "holds.write",
+    "retention.write",  # it deletes
     "members.write",
     "members.write_owners",
 }
