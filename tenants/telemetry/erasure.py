@@ -7,7 +7,7 @@ after. What is left is a TelemetryErasure that says what it was, and when it was
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -18,9 +18,12 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.encryption.operations import ShreddedKey, shred_scope
+from tenants.encryption.queries import find_evidence
 from tenants.members.actor import Actor, platform_actor
 from tenants.models import TelemetryErasure, TelemetryObject, Tenant
 from tenants.policies.queries import find_policy
+from tenants.retention.certificates import issue_certificate
+from tenants.retention.classes import TERMS, DataClass
 from tenants.telemetry import store
 from tenants.telemetry.queries import find_holders
 
@@ -160,5 +163,38 @@ def _finish(tenant_id: TenantId, now: datetime) -> None:
     with tenant(tenant_id):
         open_ones = TelemetryErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         left = TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
-        done = open_ones.exclude(id__in=left.values("erasure_id"))
-        done.update(finished_at=now)
+        done = open_ones.exclude(id__in=left.values("erasure_id")).order_by("requested_at", "id")
+        for erasure in done:
+            issue_certificate(tenant_id=tenant_id, facts=_facts(erasure), now=now)
+            TelemetryErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(
+                finished_at=now
+            )
+
+
+def _facts(erasure: TelemetryErasure) -> dict[str, Any]:
+    """For a certificate. Each key is tried once more: that nothing opens is seen, not supposed."""
+    return {
+        "data_class": DataClass.CONTENT.value,
+        "surface": TERMS[DataClass.CONTENT].surface,
+        "method": "crypto-erase and deletion" if erasure.keys else "deletion",
+        "reason": erasure.reason,
+        "user_id": None if erasure.user_id is None else str(erasure.user_id),
+        "deleted_objects": erasure.num_objects,
+        "deleted_items": erasure.num_items,
+        "keys": [_evidence(TenantId(str(erasure.tenant_id)), key) for key in erasure.keys],
+        "demanded_at": erasure.requested_at.isoformat(),
+    }
+
+
+def _evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
+    found = next(
+        each
+        for each in find_evidence(tenant_id=tenant_id, scope=key["scope"])
+        if str(each.key_id) == key["id"]
+    )
+    return {
+        "id": key["id"],
+        "fingerprint": found.fingerprint,
+        "destroyed_at": None if found.destroyed_at is None else found.destroyed_at.isoformat(),
+        "opens": found.opens,
+    }

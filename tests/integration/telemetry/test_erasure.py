@@ -11,6 +11,9 @@ from tenants.encryption.errors import KeyDestroyed
 from tenants.encryption.queries import find_evidence, open_sealed
 from tenants.members.changes import remove_member
 from tenants.models import Membership, Tenant
+from tenants.retention.queries import list_certificates
+from tenants.retention.verification import verify_certificate
+from tenants.signing_keys import signing_keys
 from tenants.telemetry import erasure, store
 from tenants.telemetry.consent import NO_CONSENT
 from tenants.telemetry.queries import get_own_consent
@@ -53,6 +56,24 @@ def test_withdrawal_leaves_a_record_that_a_certificate_can_be_made_of(acme: Will
     )
     assert (key["id"], key["fingerprint"]) == (str(evidence.key_id), evidence.fingerprint)
     assert not evidence.opens
+
+
+def test_withdrawal_is_certified_with_keys_that_open_nothing(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    acme.keep(ada, "one", "two")
+
+    acme.agree(ada, NO_CONSENT)
+    sweep()
+    sweep()
+
+    alice = acme.company.administrator.actor
+    (certificate,) = list_certificates(actor=alice, limit=10, cursor=None).rows
+    document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
+    assert (document["data_class"], document["reason"]) == ("telemetry_content", "withdrawn")
+    assert (document["deleted_objects"], document["deleted_items"]) == (1, 2)
+    assert [key["opens"] for key in document["keys"]] == [False]
+    assert document["keys"][0]["destroyed_at"] is not None
 
 
 def test_what_others_have_agreed_to_stays(acme: Willing, globex: Willing) -> None:

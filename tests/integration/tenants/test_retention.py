@@ -2,8 +2,8 @@
 
 import json
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import ProgrammingError
@@ -37,7 +37,6 @@ from tests.cast import ACME, Cast, Company, make_company, make_completion
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 USAGE = DataClass.USAGE
-Used = Callable[..., None]
 
 
 @pytest.fixture
@@ -329,6 +328,28 @@ def test_all_classes_of_named_tenants_are_purged(company: Company) -> None:
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
     with tenant(company.tenant_id):
         assert PurgeRun.objects.filter(tenant_id=company.tenant_id).count() == 4
+
+
+def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(company, 500)
+    delete = purging.delete_some
+
+    def failing(data_class: DataClass, **given: Any) -> int:
+        if data_class is DataClass.AUDIT:
+            raise OSError
+        return delete(data_class, **given)
+
+    monkeypatch.setattr(purging, "delete_some", failing)
+
+    assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
+    (unfinished,) = [
+        run
+        for run in list_runs(actor=owner(company), limit=10, cursor=None).rows
+        if run.finished_at is None
+    ]
+    assert unfinished.data_class is DataClass.AUDIT
 
 
 def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
