@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Mode
-from caret.contracts.usage import OutcomeEvent
+from caret.contracts.usage import SPANS_S, OutcomeEvent
 from caret.foundation.ids import KeyId
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.variant import NO_VARIANT
@@ -106,11 +106,8 @@ def _admitted(request: CompletionRequest) -> Admitted:
     return Admitted(make_principal(), request, pool="demo-fast", variant=NO_VARIANT)
 
 
-@pytest.mark.parametrize(
-    ("event", "num_counted"),
-    [(OutcomeEvent.SHOWN, 1), (OutcomeEvent.ACCEPTED, 1), (OutcomeEvent.PERSISTED, 8)],
-)
-async def test_an_outcome_counts_only_so_often(event: OutcomeEvent, num_counted: int) -> None:
+@pytest.mark.parametrize("event", [OutcomeEvent.SHOWN, OutcomeEvent.ACCEPTED])
+async def test_an_outcome_counts_once(event: OutcomeEvent) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -118,7 +115,21 @@ async def test_an_outcome_counts_only_so_often(event: OutcomeEvent, num_counted:
         for _ in range(40):
             await editor.says("outcome", "1", event=event.value)
 
-        assert len(editor.journal.outcomes) == num_counted
+        assert len(editor.journal.outcomes) == 1
+        assert editor.ends("1")[-1] == "duplicate_outcome"
+
+
+async def test_persistence_counts_once_for_each_of_its_moments() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+
+        for after_ms in range(1_000, 2_000_000, 50_000):
+            await editor.says("outcome", "1", event="persisted", after_ms=after_ms, edit_share=0.1)
+
+        spans = {outcome.span_s for outcome in editor.journal.outcomes}
+        assert len(editor.journal.outcomes) == len(spans) <= len(SPANS_S)
+        assert max(SPANS_S) in spans
         assert editor.ends("1")[-1] == "duplicate_outcome"
 
 
