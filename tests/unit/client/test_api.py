@@ -68,7 +68,7 @@ DOCUMENT: dict[str, Any] = {
                 "required": ["name"],
                 "properties": {
                     "name": {"type": "string", "description": "What it is for, 100% free."},
-                    "kind": {"$ref": "#/components/schemas/Kind"},
+                    "kind": {"allOf": [{"$ref": "#/components/schemas/Kind"}], "default": "live"},
                     "scopes": {"type": "array", "items": {"type": "string"}},
                     "limits": {"type": "object"},
                     "rate": {"type": "number"},

@@ -80,7 +80,7 @@ def _operation(document: Json, path: str, method: str, described: Json) -> Opera
     body = _body(document, described)
     fields = (*_parameters(document, described), *_body_fields(document, body))
     return Operation(
-        group=group,
+        group=group.replace("_", "-"),
         command=command.replace("_", "-"),
         method=method.upper(),
         path=path,
@@ -141,9 +141,10 @@ def _kind(document: Json, shape: Json) -> Kind:
 
 
 def _not_null(document: Json, schema: Json) -> Json:
-    """What it is when it is there: the first shape of several that is not null."""
+    """What it is when it is there: the first shape of several that is not null. What has a default
+    comes as a list of one shape."""
     schema = _resolved(document, schema)
-    shapes: list[Json] = schema.get("anyOf", [])
+    shapes: list[Json] = schema.get("anyOf", schema.get("allOf", []))
     for shape in shapes:
         found = _resolved(document, shape)
         if found.get("type") != "null":

@@ -1,0 +1,71 @@
+"""`caret GROUP COMMAND` with a service key, against the console's own application."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.core.wsgi import get_wsgi_application
+
+from caret.client.api.command_line import EXIT_REFUSED, run
+from tenants.keys.scopes import Scope
+from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
+
+# A key makes none that may do more than it.
+KEY_MAKER = (Scope.KEYS_WRITE, Scope.INFERENCE)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("hooli", GLOBEX)
+
+
+def caret(company: Company, *argv: str, scopes: tuple[Scope, ...] = KEY_MAKER) -> int:
+    environment = {
+        "CARET_URL": "http://127.0.0.1",
+        "CARET_SERVICE_KEY": make_service_key(company, *scopes).text,
+    }
+    transport = httpx.WSGITransport(get_wsgi_application(), remote_addr="192.0.2.7")
+    return run(argv, environment, transport=transport)
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_key_is_made_and_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
+    assert caret(company, "keys", "create", "--name", "Build server", "--kind", "svc") == 0
+    made = printed(capsys)
+    assert caret(company, "keys", "list", "--limit", "200") == 0
+
+    listed = {row["lookup_id"] for row in printed(capsys)["rows"]}
+    assert made["key"]["lookup_id"] in listed
+    assert made["text"].startswith("cpk_svc_")
+
+
+def test_all_pages_are_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        make_key(company, company.developer)
+
+    caret(company, "keys", "list", "--all", "--limit", "1")
+
+    pages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [len(page["rows"]) for page in pages] == [1] * len(pages)
+    assert len(pages) >= 4
+
+
+def test_what_the_key_s_scopes_do_not_open_is_refused(
+    company: Company, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert caret(company, "audit", "list") == EXIT_REFUSED
+    assert "forbidden" in capsys.readouterr().err
+
+
+def test_the_report_of_retention_goes_to_a_file(company: Company, tmp_path: Path) -> None:
+    file = tmp_path / "retention.json"
+
+    caret(company, "--out", str(file), "retention", "list", scopes=(Scope.RETENTION_READ,))
+
+    classes = json.loads(file.read_text())["classes"]
+    assert {"usage_records", "audit_entries"} <= {each["data_class"] for each in classes}
