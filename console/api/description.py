@@ -138,7 +138,9 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
 
 
 def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
-    if status in (401, 403, 429):
+    if status in (401, 429):
+        return True
+    if status == 403:
         return "security" in operation
     if status == 412:
         return "x-replaces-version" in operation

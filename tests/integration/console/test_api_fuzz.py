@@ -1,0 +1,61 @@
+"""Every address of the REST API, fuzzed from its own description by a signed-in owner: whatever
+comes is answered as described, and never by an error of ours.
+
+    CARET_FUZZ_EXAMPLES=65 pytest tests/integration/console/test_api_fuzz.py    # 5,000 cases
+"""
+
+import os
+from functools import cache
+from typing import Any
+
+import pytest
+import schemathesis
+from django.conf import settings as django_settings
+from django.contrib.auth import get_user_model
+from django.core.wsgi import get_wsgi_application
+from django.test import Client
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
+
+from console.api import rate_limit
+from tenants.members.permissions import Role
+from tests.cast import ACME, make_company
+
+NUM_EXAMPLES = int(os.environ.get("CARET_FUZZ_EXAMPLES", "3"))
+CSRF_TOKEN = "c" * 32
+
+schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())
+
+
+@cache
+def signed_in() -> dict[str, str]:
+    """The headers of a browser in which an owner is signed in, once for all cases."""
+    owner = make_company("fuzzed", ACME).people[Role.OWNER]
+    client = Client()
+    client.force_login(get_user_model().objects.get(id=owner.user_id))
+    session = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    return {
+        "Cookie": f"{django_settings.SESSION_COOKIE_NAME}={session}; "
+        f"{django_settings.CSRF_COOKIE_NAME}={CSRF_TOKEN}",
+        "X-CSRFToken": CSRF_TOKEN,
+        "Host": "127.0.0.1",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 10**9)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=NUM_EXAMPLES,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_comes_is_answered_as_described(case: schemathesis.Case[Any]) -> None:
+    response = case.call(headers=signed_in())
+
+    assert response.status_code < 500
+    case.validate_response(response, checks=[status_code_conformance, content_type_conformance])
