@@ -28,6 +28,9 @@ from caret.foundation.sealing import seal, unseal
 from tenants.errors import Conflict
 from tenants.members.queries import list_tenants
 from tenants.models import KeptAnswer
+from tenants.retention.classes import DataClass
+from tenants.retention.rules import holds_of
+from tenants.retention.stores import TABLES
 
 KEPT_FOR: Final = timedelta(hours=24)
 _LOCK_BYTES: Final = 8
@@ -108,9 +111,9 @@ def forget_answers(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
         with tenant(tenant_id):
-            deleted, _ = KeptAnswer.objects.filter(
-                tenant_id=tenant_id, created_at__lte=now - KEPT_FOR
-            ).delete()
+            old = KeptAnswer.objects.filter(tenant_id=tenant_id, created_at__lte=now - KEPT_FOR)
+            (table,) = TABLES[DataClass.REPLAYS]
+            deleted, _ = table.unheld(old, holds_of(tenant_id=tenant_id)).delete()
             num_deleted += deleted
     return num_deleted
 

@@ -57,7 +57,7 @@ def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
 def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH) -> int:
     """How many records went, with those of a run that was killed before."""
     run = _begin(tenant_id, data_class, now)
-    while _delete_batch(run, batch):
+    while _delete_batch(run, batch, now):
         pass
     return _finish(run, now)
 
@@ -88,21 +88,23 @@ def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRu
         )
 
 
-def _delete_batch(run: PurgeRun, batch: int) -> bool:
-    """Whether there may be more."""
-    tenant_id = TenantId(str(run.tenant_id))
+def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
+    """Whether there may be more. A rule that keeps longer holds from its own batch on, as well."""
+    tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant(tenant_id):
         # A hold that is placed meanwhile waits for this batch, and holds from the next one on.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        allowed = rule_of(data_class, tenant_id=tenant_id).cutoff(now)
+        run.cutoff = min(run.cutoff, allowed)
         deleted = delete_some(
-            DataClass(run.data_class),
+            data_class,
             tenant_id=tenant_id,
             cutoff=run.cutoff,
             holds=holds_of(tenant_id=tenant_id),
             limit=batch,
         )
         PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id).update(
-            deleted=F("deleted") + deleted
+            deleted=F("deleted") + deleted, cutoff=run.cutoff
         )
         return deleted > 0
 

@@ -26,8 +26,9 @@ class Table:
     model: type[Model]
     time_field: str
     user_field: str | None  # None: its rows are nobody's in particular, so a user's hold holds all
-    # Of a chain only the beginning may go: a hold keeps all that comes after what it holds.
-    is_chain: bool = False
+    # Of a chain only the beginning may go, by this field, whatever the clocks said: what is kept,
+    # because it is young or held, keeps all that comes after it.
+    chain_field: str | None = None
 
     def rows(self, tenant_id: TenantId) -> QuerySet[Any]:
         return self.model._default_manager.filter(tenant_id=tenant_id)
@@ -42,12 +43,26 @@ class Table:
             matched = Q()
             if hold.since is not None:
                 matched &= Q(**{f"{self.time_field}__gte": hold.since})
-            if hold.until is not None and not self.is_chain:
+            if hold.until is not None:
                 matched &= Q(**{f"{self.time_field}__lt": hold.until})
             if hold.user_id is not None and self.user_field is not None:
                 matched &= Q(**{self.user_field: hold.user_id})
             found |= matched or ~Q(pk__in=[])
         return found
+
+    def unheld(self, found: QuerySet[Any], holds: tuple[Hold, ...]) -> QuerySet[Any]:
+        return found.exclude(self.held(holds)) if holds else found
+
+    def due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> QuerySet[Any]:
+        """Older than the cutoff, and not held."""
+        older = self.older(tenant_id, cutoff)
+        due = self.unheld(older, holds)
+        if self.chain_field is None:
+            return due
+        young = Q(**{f"{self.time_field}__gte": cutoff})
+        kept = self.rows(tenant_id).filter(young | self.held(holds) if holds else young)
+        first = kept.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
+        return due if first is None else due.filter(**{f"{self.chain_field}__lt": first})
 
 
 TABLES: Final = MappingProxyType(
@@ -57,7 +72,7 @@ TABLES: Final = MappingProxyType(
             Table(Outcome, "occurred_at", "user_id"),
             Table(Typed, "occurred_at", "user_id"),
         ),
-        DataClass.AUDIT: (Table(AuditEntry, "at", None, is_chain=True),),
+        DataClass.AUDIT: (Table(AuditEntry, "at", "actor_id", chain_field="sequence"),),
         DataClass.RETRIEVAL: (Table(RetrievalChunk, "used_at", None),),
         DataClass.REPLAYS: (Table(KeptAnswer, "created_at", None),),
     }
@@ -68,7 +83,7 @@ TABLES: Final = MappingProxyType(
 class Count:
     records: int
     due: int  # older than the cutoff, and not held
-    held: int  # older than the cutoff, and on hold
+    held: int  # older than the cutoff, and on hold, or behind what is kept of a chain
     oldest_at: datetime | None  # of all records; None: there are none
 
 
@@ -80,11 +95,10 @@ def count(
     records = due = held = 0
     oldest: list[datetime] = []
     for table in TABLES[data_class]:
-        older = table.older(tenant_id, cutoff)
-        num_held = older.filter(table.held(holds)).count() if holds else 0
+        num_due = table.due(tenant_id, cutoff, holds).count()
         records += table.rows(tenant_id).count()
-        due += older.count() - num_held
-        held += num_held
+        due += num_due
+        held += table.older(tenant_id, cutoff).count() - num_due
         first = (
             table.rows(tenant_id)
             .order_by(table.time_field)
@@ -106,8 +120,7 @@ def delete_some(
     """At most `limit` of the oldest; how many."""
     holds = tuple(holds)
     for table in TABLES[data_class]:
-        older = table.older(tenant_id, cutoff)
-        due = older.exclude(table.held(holds)) if holds else older
+        due = table.due(tenant_id, cutoff, holds)
         keys = list(due.order_by(table.time_field).values_list("pk", flat=True)[:limit])
         if keys:
             deleted, _ = table.rows(tenant_id).filter(pk__in=keys).delete()

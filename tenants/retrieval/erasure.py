@@ -17,6 +17,9 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import SealBroken
 from tenants.models import RetrievalChunk, Tenant
+from tenants.retention.classes import DataClass
+from tenants.retention.rules import holds_of
+from tenants.retention.stores import TABLES
 from tenants.retrieval.consent import Consent
 from tenants.retrieval.queries import find_consent
 from tenants.retrieval.vault import Vault
@@ -77,7 +80,9 @@ def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
             return 0
         lock_tenant(tenant_id)
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
-        num_erased = _erase(tenant_id, unused, reason="unused")
+        (table,) = TABLES[DataClass.RETRIEVAL]
+        free = table.unheld(unused, holds_of(tenant_id=tenant_id))
+        num_erased = _erase(tenant_id, free, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
         return num_erased + keep_allowed(
             tenant_id=tenant_id, policy=consent.policy, status=consent.status

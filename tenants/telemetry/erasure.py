@@ -24,11 +24,16 @@ from tenants.models import TelemetryErasure, TelemetryObject, Tenant
 from tenants.policies.queries import find_policy
 from tenants.retention.certificates import issue_certificate
 from tenants.retention.classes import TERMS, DataClass
+from tenants.retention.rules import holds_of
+from tenants.retention.stores import Table
 from tenants.telemetry import store
 from tenants.telemetry.queries import find_holders
 
 BATCH: Final = 100  # objects to a transaction
 MAX_UNSTORED: Final = timedelta(hours=1)  # after which who was storing it has been killed
+
+# Who withdraws consent is heeded, hold or no hold: content was kept by that consent alone.
+CONTENT: Final = Table(TelemetryObject, "created_at", "user_id")
 
 logger = structlog.get_logger(__name__)
 
@@ -107,7 +112,8 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
             demand_erasure(actor=actor, user_id=user_id, reason=Reason.NO_CONSENT, now=now)
         if policy.telemetry is not None:
             old = kept.filter(created_at__lt=now - timedelta(days=policy.telemetry.retention_days))
-            _demand(actor, old, reason=Reason.RETENTION, now=now)
+            free = CONTENT.unheld(old, holds_of(tenant_id=tenant_id))
+            _demand(actor, free, reason=Reason.RETENTION, now=now)
         unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
         _demand(actor, unstored, reason=Reason.UNFINISHED, now=now)
 

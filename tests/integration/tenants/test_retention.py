@@ -31,6 +31,7 @@ from tenants.retention.queries import (
     preview,
     report,
 )
+from tenants.retention.stores import TABLES, Hold, delete_some
 from tenants.retention.verification import verify_certificate
 from tenants.signing_keys import signing_keys
 from tests.cast import ACME, Cast, Company, make_company, make_completion
@@ -106,7 +107,7 @@ def test_a_purge_that_was_killed_is_gone_on_with(
         batches = iter([True])
         delete = purging._delete_batch
         patched.setattr(
-            purging, "_delete_batch", lambda run, n: next(batches, False) and delete(run, n)
+            purging, "_delete_batch", lambda *given: next(batches, False) and delete(*given)
         )
         with pytest.raises(pytest.fail.Exception):
             run_usage(company, batch=1)
@@ -334,7 +335,7 @@ def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500)
-    delete = purging.delete_some
+    delete = delete_some
 
     def failing(data_class: DataClass, **given: Any) -> int:
         if data_class is DataClass.AUDIT:
@@ -366,21 +367,41 @@ def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
     assert max(ages) < 62
 
 
-def test_a_hold_within_a_chain_keeps_all_that_comes_after(company: Company) -> None:
-    in_ten_years = timezone.now() + timedelta(days=3_653)
-    since, until = timezone.now() - timedelta(days=2), timezone.now() - timedelta(days=1)
-    user_id = uuid.UUID(company.developer.user_id)
-    new = NewHold("m", "r", user_id=user_id, since=since, until=until)
-    place_hold(actor=owner(company), new=new, now=timezone.now())
+def audit_due(company: Company, *holds: Hold) -> list[int]:
+    """The sequence numbers of the entries that would go in ten years."""
+    (table,) = TABLES[DataClass.AUDIT]
+    with tenant(company.tenant_id):
+        due = table.due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)
+        return sorted(due.values_list("sequence", flat=True))
 
-    found = next(
-        each
-        for each in report(actor=owner(company), now=in_ten_years)
-        if each.data_class is DataClass.AUDIT
-    )
 
-    assert found.count is not None
-    assert (found.count.due, found.count.held) == (0, found.count.records)
+def test_of_a_chain_only_the_beginning_goes(company: Company) -> None:
+    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
+    before = audit_due(company)
+    place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
+
+    held = audit_due(company, Hold(uuid.UUID(owner(company).user_id), None, None))
+
+    assert before == list(range(1, len(before) + 1))
+    assert held == before[:-1]
+
+
+def test_a_clock_that_jumped_makes_no_hole_in_a_chain(company: Company) -> None:
+    future = timezone.now() + timedelta(days=10_000)
+    before = audit_due(company)
+    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=future)
+    set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW)
+
+    assert audit_due(company) == before
+
+
+def test_a_longer_rule_holds_for_a_purge_that_is_under_way(company: Company) -> None:
+    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
+    use(company, 100, 500)
+    purging._begin(company.tenant_id, USAGE, NOW)
+    set_rule(actor=owner(company), data_class=USAGE, days=400, reason="x", now=NOW)
+
+    assert run_usage(company) == 1
 
 
 def test_what_is_append_only_is_never_changed(company: Company) -> None:
