@@ -35,6 +35,8 @@ def sign_heads(*, keys: SigningKeys, now: datetime) -> int:
             num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
         except ChainBroken as broken:
             logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
+        except Exception as error:  # noqa: BLE001  # nor does what cannot even be read
+            logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)
     return num_signed
 
 

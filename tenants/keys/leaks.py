@@ -43,12 +43,12 @@ def end_leaked_keys(connection: redis.Redis, *, now: datetime) -> int:
     for data in reports:
         try:
             end_leaked(read_sighting(data), now=now)
-        except (OSError, SMTPException) as error:
+        except msgspec.DecodeError:
+            logger.error("key.sighting_unreadable")
+        except (OSError, SMTPException, ValueError) as error:  # ValueError: no header of a mail
             logger.warning("key.leak_untold", reason=type(error).__name__)
             postpone(connection, data)
             continue
-        except msgspec.DecodeError:
-            logger.error("key.sighting_unreadable")
         settle(connection, data)
     return len(reports)
 

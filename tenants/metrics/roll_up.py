@@ -38,7 +38,10 @@ def roll_up_all(*, arrived_until: datetime) -> int:
     Redis by then is in the tables."""
     counted = 0
     for tenant_id in list_tenants().values():
-        counted += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+        try:
+            counted += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
     if counted:
         logger.info("metrics.rolled_up", days=counted)
     return counted

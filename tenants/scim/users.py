@@ -114,6 +114,8 @@ def _fill(row: ScimUser, asked: User) -> None:
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:
             raise Invalid(field, f"At most {MAX_TEXT_CHARS} characters.")
+    if not texts["emails"].isprintable():  # a line break would be another header of a mail
+        raise Invalid("emails", "This is no e-mail address.")
     if not texts["userName"]:
         raise Invalid("userName", "A user has a userName.")
     row.user_name, row.external_id, row.email = texts.values()

@@ -51,7 +51,10 @@ class _Message:
 
 def deliver_all(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
-        deliver_due(tenant_id, now=now)
+        try:
+            deliver_due(tenant_id, now=now)
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def deliver_due(tenant_id: TenantId, *, now: datetime) -> int:

@@ -77,6 +77,8 @@ def change_budget(
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant(actor.tenant_id):
+        # As in create_budget: one that becomes hard may be spent already.
+        transaction.on_commit(lambda: raise_or_leave(actor.tenant_id, now=now), robust=True)
         tenant_changed(tenant_id=actor.tenant_id)
         held = _held(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(

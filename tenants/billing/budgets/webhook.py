@@ -13,6 +13,8 @@ import http.client
 import json
 import socket
 import ssl
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -25,6 +27,7 @@ from caret.foundation.egress import may_connect
 from tenants.errors import Invalid
 
 _TIMEOUT_S: Final = 10.0
+_TOTAL_S: Final = 20.0  # of a whole exchange
 _MAX_URL_CHARS: Final = 500
 
 
@@ -78,33 +81,45 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
 
 
 def _post(parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:
-    connection = _connect(parts)
+    """Within _TOTAL_S, whatever the receiver does: a byte now and then is no silence."""
+    plain = _reach(parts)
+    handle = plain.dup()  # TLS takes the other one away
+    deadline = threading.Timer(_TOTAL_S, _hang_up, [handle])
+    deadline.start()
+    host = parts.hostname or ""
+    connection = http.client.HTTPConnection(host, timeout=_TIMEOUT_S)
     try:
+        connection.sock = _encrypted(plain, host) if parts.scheme == "https" else plain
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", target, body, headers)
         return connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         raise NotDelivered(f"The receiver did not answer ({type(error).__name__}).") from error
     finally:
+        deadline.cancel()
+        handle.close()
+        plain.close()
         connection.close()
 
 
-def _connect(parts: SplitResult) -> http.client.HTTPConnection:
+def _hang_up(handle: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
+        handle.shutdown(socket.SHUT_RDWR)
+
+
+def _encrypted(plain: socket.socket, host: str) -> ssl.SSLSocket:
+    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+
+
+def _reach(parts: SplitResult) -> socket.socket:
     """To the very address that was looked at; the certificate is the name's."""
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     address = _resolve(host, port)
-    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
-        plain = socket.create_connection((address, port), timeout=_TIMEOUT_S)
-        connection.sock = (
-            ssl.create_default_context().wrap_socket(plain, server_hostname=host)
-            if parts.scheme == "https"
-            else plain
-        )
+        return socket.create_connection((address, port), timeout=_TIMEOUT_S)
     except OSError as error:
         raise NotDelivered(f"The receiver is not there ({type(error).__name__}).") from error
-    return connection
 
 
 def _resolve(host: str, port: int) -> str:

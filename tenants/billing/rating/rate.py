@@ -24,6 +24,8 @@ def rate_all(*, now: datetime) -> None:
             raise_or_leave(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to rate
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            log.error("billing.not_rated", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def rate(tenant_id: TenantId, *, now: datetime) -> int:
