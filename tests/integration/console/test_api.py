@@ -166,7 +166,7 @@ def test_a_policy_that_somebody_changed_meanwhile_is_a_conflict(administrator: C
     response = put_policy(administrator, {"policy": policy, "reason": "late", "replaces": 1})
 
     assert response.status_code == 409
-    assert response.json()["code"] == "conflict"
+    assert response.json()["code"] == "outdated"
 
 
 def test_a_malformed_policy_names_its_field(administrator: Client) -> None:

@@ -31,7 +31,7 @@ from tenants.retention.queries import (
     preview,
     report,
 )
-from tenants.retention.stores import TABLES, Hold, delete_some
+from tenants.retention.stores import delete_some
 from tenants.retention.verification import verify_certificate
 from tenants.signing_keys import signing_keys
 from tests.cast import ACME, Cast, Company, make_company, make_completion
@@ -365,34 +365,6 @@ def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
         }
         assert AuditEntry.objects.filter(tenant_id=company.tenant_id).exists()
     assert max(ages) < 62
-
-
-def audit_due(company: Company, *holds: Hold) -> list[int]:
-    """The sequence numbers of the entries that would go in ten years."""
-    (table,) = TABLES[DataClass.AUDIT]
-    with tenant(company.tenant_id):
-        due = table.due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)
-        return sorted(due.values_list("sequence", flat=True))
-
-
-def test_of_a_chain_only_the_beginning_goes(company: Company) -> None:
-    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
-    before = audit_due(company)
-    place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
-
-    held = audit_due(company, Hold(uuid.UUID(owner(company).user_id), None, None))
-
-    assert before == list(range(1, len(before) + 1))
-    assert held == before[:-1]
-
-
-def test_a_clock_that_jumped_makes_no_hole_in_a_chain(company: Company) -> None:
-    future = timezone.now() + timedelta(days=10_000)
-    before = audit_due(company)
-    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=future)
-    set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW)
-
-    assert audit_due(company) == before
 
 
 def test_a_longer_rule_holds_for_a_purge_that_is_under_way(company: Company) -> None:

@@ -1,0 +1,55 @@
+"""Of the audit trail only the beginning is purged, whatever clocks and holds say."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.retention.classes import DataClass
+from tenants.retention.operations import NewHold, place_hold, set_rule
+from tenants.retention.stores import TABLES, Hold
+from tests.cast import ACME, Company, make_company
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+USAGE = DataClass.USAGE
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("umbrella", ACME)
+
+
+def owner(company: Company) -> Actor:
+    return company.people[Role.OWNER].actor
+
+
+def audit_due(company: Company, *holds: Hold) -> list[int]:
+    """The sequence numbers of the entries that would go in ten years."""
+    (table,) = TABLES[DataClass.AUDIT]
+    with tenant(company.tenant_id):
+        due = table.due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)
+        return sorted(due.values_list("sequence", flat=True))
+
+
+def test_of_a_chain_only_the_beginning_goes(company: Company) -> None:
+    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
+    before = audit_due(company)
+    place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
+
+    held = audit_due(company, Hold(uuid.UUID(owner(company).user_id), None, None))
+
+    assert before == list(range(1, len(before) + 1))
+    assert held == before[:-1]
+
+
+def test_a_clock_that_jumped_makes_no_hole_in_a_chain(company: Company) -> None:
+    future = timezone.now() + timedelta(days=10_000)
+    before = audit_due(company)
+    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=future)
+    set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW)
+
+    assert audit_due(company) == before
