@@ -17,14 +17,8 @@ APPEND_ONLY: Final = ("SELECT", "INSERT")
 _LOOKUP: Final = "nullif(current_setting('caret.lookup', true), '')"
 
 
-class _TableRule(BaseConstraint):
-    """A constraint that is no part of CREATE TABLE but statements after it."""
-
-    privileges: tuple[str, ...]
-
-    def __init__(self, *, name: str, privileges: tuple[str, ...]) -> None:
-        super().__init__(name=name)
-        self.privileges = tuple(privileges)
+class _AfterTable(BaseConstraint):
+    """A constraint that is no part of CREATE TABLE but statements after it; equal by value."""
 
     def constraint_sql(
         self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
@@ -32,6 +26,24 @@ class _TableRule(BaseConstraint):
         assert schema_editor is not None
         schema_editor.deferred_sql.append(self.create_sql(model, schema_editor))
         return ""
+
+    def validate(self, *args: object, **kwargs: object) -> None:
+        """The database alone decides: it knows the scope."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _AfterTable) and self.deconstruct() == other.deconstruct()
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value, never a key
+
+
+class _TableRule(_AfterTable):
+    """Row security, or the lack of it, and exactly these grants."""
+
+    privileges: tuple[str, ...]
+
+    def __init__(self, *, name: str, privileges: tuple[str, ...]) -> None:
+        super().__init__(name=name)
+        self.privileges = tuple(privileges)
 
     def create_sql(
         self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
@@ -47,17 +59,9 @@ class _TableRule(BaseConstraint):
     def rule_sql(self, table: str) -> list[str]:
         raise NotImplementedError
 
-    def validate(self, *args: object, **kwargs: object) -> None:
-        """The database alone decides: it knows the scope."""
-
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         return path, tuple(args), {**kwargs, "privileges": self.privileges}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _TableRule) and self.deconstruct() == other.deconstruct()
-
-    __hash__ = None  # type: ignore[assignment]  # compared by value, never a key
 
 
 class RowSecurity(_TableRule):
@@ -127,7 +131,7 @@ class RowSecurity(_TableRule):
         return path, args, kwargs
 
 
-class DeletableAfter(BaseConstraint):
+class DeletableAfter(_AfterTable):
     """Of a tenant's table: rows may be deleted, but only once `column` is so many days past.
 
     An append-only table stays one for as long as evidence needs it, whatever the application does.
@@ -137,13 +141,6 @@ class DeletableAfter(BaseConstraint):
         super().__init__(name=name)
         self.column = column
         self.days = days
-
-    def constraint_sql(
-        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> str:
-        assert schema_editor is not None
-        schema_editor.deferred_sql.append(self.create_sql(model, schema_editor))
-        return ""
 
     def create_sql(
         self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
@@ -161,17 +158,9 @@ class DeletableAfter(BaseConstraint):
         table = _quoted_table(model, schema_editor)
         return f'REVOKE DELETE ON {table} FROM {APP_ROLE}; DROP POLICY "{self.name}" ON {table}'
 
-    def validate(self, *args: object, **kwargs: object) -> None:
-        """The database alone decides: it knows the scope."""
-
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         return path, tuple(args), {**kwargs, "column": self.column, "days": self.days}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DeletableAfter) and self.deconstruct() == other.deconstruct()
-
-    __hash__ = None  # type: ignore[assignment]  # compared by value, never a key
 
 
 class Grants(_TableRule):
