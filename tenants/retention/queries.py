@@ -3,7 +3,9 @@
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
+
+from django.db.models import Model
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
@@ -99,37 +101,17 @@ def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) ->
 
 def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
     """Newest first. Raises Forbidden, Invalid."""
-    actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
-        rows = first_of(
-            PurgeRun.objects.filter(tenant_id=actor.tenant_id), limit=limit, after=after
-        )
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, _run_view)
+    return mapped(_newest(PurgeRun, actor, limit, cursor), _run_view)
 
 
 def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
     """Newest first, released ones as well. Raises Forbidden, Invalid."""
-    actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
-        rows = first_of(
-            LegalHold.objects.filter(tenant_id=actor.tenant_id), limit=limit, after=after
-        )
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, _hold_view)
+    return mapped(_newest(LegalHold, actor, limit, cursor), _hold_view)
 
 
 def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
     """Newest first. Raises Forbidden, Invalid."""
-    actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
-    with tenant(actor.tenant_id):
-        found = DeletionCertificate.objects.filter(tenant_id=actor.tenant_id)
-        rows = first_of(found, limit=limit, after=after)
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, _certificate_view)
+    return mapped(_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
 
 
 def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
@@ -144,6 +126,15 @@ def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateV
     if row is None:
         raise NotFound("There is no such certificate.")
     return _certificate_view(row)
+
+
+def _newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = model._default_manager.filter(tenant_id=actor.tenant_id)
+        rows: list[Any] = first_of(found, limit=limit, after=after)
+    return page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
 
 
 def _class_report(actor: Actor, data_class: DataClass, rule: Rule, now: datetime) -> ClassReport:
