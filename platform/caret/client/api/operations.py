@@ -144,7 +144,7 @@ def _not_null(document: Json, schema: Json) -> Json:
     """What it is when it is there: the first shape of several that is not null. What has a default
     comes as a list of one shape."""
     schema = _resolved(document, schema)
-    shapes: list[Json] = schema.get("anyOf", schema.get("allOf", []))
+    shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []
     for shape in shapes:
         found = _resolved(document, shape)
         if found.get("type") != "null":
