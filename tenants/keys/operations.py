@@ -23,6 +23,7 @@ from tenants.keys.wish import (
     check_lifetime,
     check_wish,
     require_no_longer,
+    require_present_text,
     require_within,
 )
 from tenants.members.actor import Actor
@@ -58,6 +59,7 @@ class Rotation:
 def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
     """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.CREATE_KEYS)
+    require_present_text(actor)
     new = check_wish(new, now)
     require_within(actor, scopes=new.scopes, networks=new.networks)
     require_no_longer(actor, new.expires_at)
@@ -89,6 +91,7 @@ def rotate_key(
     Raises Forbidden, Invalid, NotFound, and Conflict for a key that is not in force.
     """
     actor.require(Permission.CREATE_KEYS)
+    require_present_text(actor)
     reason = read_reason(rotation.reason)
     _check_rotation(actor, lookup_id, rotation, now)
     with tenant(actor.tenant_id):

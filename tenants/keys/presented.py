@@ -39,7 +39,7 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     _check_in_force(row, presented, now)
     with tenant(TenantId(str(row.tenant_id))):
         note_use([(row.id, now)])
-    return _actor(row, address)
+    return _actor(row, presented, address)
 
 
 def _check_in_force(row: ApiKey, text: KeyText, now: datetime) -> None:
@@ -53,7 +53,7 @@ def _check_in_force(row: ApiKey, text: KeyText, now: datetime) -> None:
         raise Unauthenticated("tenant_suspended", "This tenant is not active.")
 
 
-def _actor(row: ApiKey, address: str | None) -> Actor:
+def _actor(row: ApiKey, presented: KeyText, address: str | None) -> Actor:
     scopes = read_scopes(row.scopes)
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
@@ -67,6 +67,7 @@ def _actor(row: ApiKey, address: str | None) -> Actor:
             modes=modes_of(scopes),
             networks=tuple(row.networks),
             expires_at=row.expires_at,
+            is_superseded=presented.is_superseded,
         ),
     )
 

@@ -18,6 +18,7 @@ class KeyText:
     digest: bytes
     pepper_version: int
     expires_at: datetime | None  # None: never
+    is_superseded: bool = False  # the one before, good only until its time is over
 
 
 def texts_of(row: ApiKey) -> list[KeyText]:
@@ -28,7 +29,7 @@ def texts_of(row: ApiKey) -> list[KeyText]:
         assert row.previous_ends_at is not None
         ends = [end for end in (row.previous_ends_at, row.expires_at) if end is not None]
         digest = bytes(row.previous_digest)
-        texts.append(KeyText(digest, row.previous_pepper_version, min(ends)))
+        texts.append(KeyText(digest, row.previous_pepper_version, min(ends), is_superseded=True))
     return texts
 
 

@@ -93,6 +93,14 @@ def require_within(actor: Actor, *, scopes: frozenset[Scope], networks: tuple[st
         raise Forbidden("A key cannot be good where the key which makes it is not.")
 
 
+def require_present_text(actor: Actor) -> None:
+    """Raises Forbidden: whoever found the text that a rotation is to end would else outlive it."""
+    if actor.grant is not None and actor.grant.is_superseded:
+        raise Forbidden(
+            "The old text of a rotated key makes and rotates no keys. Take the new one."
+        )
+
+
 def require_no_longer(actor: Actor, expires_at: datetime | None) -> None:
     """Raises Forbidden for a key that would outlive the key that makes it."""
     end = None if actor.grant is None else actor.grant.expires_at

@@ -29,6 +29,7 @@ class Grant:
     modes: frozenset[Mode]  # that it may ask for at the gateways
     networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
     expires_at: datetime | None  # None: never
+    is_superseded: bool = False  # by the old text of a rotated key: good for a while, no longer
 
 
 @dataclass(frozen=True, slots=True)

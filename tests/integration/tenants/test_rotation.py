@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import PresentedKey, parse_key
+from caret.contracts.credential import KeyKind, PresentedKey, parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenancy import tenant
@@ -202,6 +202,28 @@ def test_a_key_cannot_rotate_itself(company: Company) -> None:
 
     with pytest.raises(Forbidden, match="itself"):
         rotate_key(actor=actor, lookup_id=made.key.lookup_id, rotation=OVERLAP, now=now)
+
+
+def test_an_old_text_makes_and_rotates_no_keys(company: Company) -> None:
+    old, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
+    weak = make_service_key(company, Scope.KEYS_READ).key
+    rotate_key(actor=company.platform, lookup_id=old.key.lookup_id, rotation=OVERLAP, now=now)
+    actor = authenticate_key(text=old.text, address=None, now=now)
+    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.KEYS_READ}))
+
+    with pytest.raises(Forbidden, match="old text"):
+        create_key(actor=actor, new=wish, now=now)
+    with pytest.raises(Forbidden, match="old text"):
+        rotate_key(actor=actor, lookup_id=weak.lookup_id, rotation=OVERLAP, now=now)
+
+
+def test_the_new_text_makes_keys_during_the_overlap(company: Company) -> None:
+    old, now = make_service_key(company, Scope.KEYS_WRITE), timezone.now()
+    new = rotate_key(actor=company.platform, lookup_id=old.key.lookup_id, rotation=OVERLAP, now=now)
+    actor = authenticate_key(text=new.text, address=None, now=now)
+    wish = NewKey(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({Scope.KEYS_READ}))
+
+    assert create_key(actor=actor, new=wish, now=now).key.name == "CI"
 
 
 def test_a_key_cannot_get_the_text_of_one_that_may_do_more(company: Company) -> None:
