@@ -16,6 +16,7 @@ from tenants.errors import Invalid
 from tenants.keys.operations import MAX_OVERLAP, Rotation, create_key, revoke_key, rotate_key
 from tenants.keys.queries import MAX_IDLE_DAYS, KeyState, KeyView, list_idle_keys, list_keys
 from tenants.keys.scopes import DEFAULT_SCOPES, Scope, stored
+from tenants.keys.unattended import list_unattended_keys
 from tenants.keys.wish import MAX_NETWORKS, NewKey
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
@@ -42,6 +43,8 @@ class Key(Answer):
     kind: KeyKind
     name: str
     owner_email: str | None  # null: a service key
+    created_by_email: str | None  # of a key that a key made, whose that one was; null: not known
+    issued_by_email: str | None  # who was shown its present text; null: not known
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # null: never
@@ -115,6 +118,18 @@ def idle(request: ApiRequest, asked: Query[IdleFor]) -> Page[KeyView]:
         limit=asked.limit,
         cursor=asked.cursor,
         now=timezone.now(),
+    )
+
+
+@router.get(
+    "/unattended",
+    response=KeyList,
+    summary="List keys in force that somebody was shown who may make none any more.",
+    openapi_extra=open_to(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
+)
+def unattended(request: ApiRequest, page: Query[Paged]) -> Page[KeyView]:
+    return list_unattended_keys(
+        actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
 
 

@@ -1,19 +1,22 @@
 """Members, and the tenant that they belong to, over REST."""
 
 import uuid
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.utils import timezone
-from ninja import Query, Router, Status
+from ninja import Query, Router
 from pydantic import Field
 
+from caret.contracts.credential import KeyKind
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
+from tenants.keys.queries import FirstKeys
 from tenants.members.changes import change_role, remove_member
 from tenants.members.permissions import Permission, Role
 from tenants.members.queries import (
@@ -47,6 +50,27 @@ class Member(Answer):
     name: str
     role: Role
     created_at: datetime  # member since
+
+
+class LeftKey(Answer):
+    """A key that goes on, though somebody who may make none any more was shown its text."""
+
+    lookup_id: str
+    kind: KeyKind
+    name: str
+
+
+class LeftKeys(Answer):
+    keys: list[LeftKey]  # newest first, 200 at most
+    total: int
+
+
+class ChangedMember(Member):
+    left_keys: LeftKeys  # that the new role may not make
+
+
+class RemovedMember(Answer):
+    left_keys: LeftKeys  # a member's own are revoked, and not among them
 
 
 class MemberPage(PageAnswer):
@@ -100,33 +124,34 @@ def find(request: ApiRequest, user_id: uuid.UUID) -> MemberRow:
 
 @router.patch(
     "/{user_id}",
-    response=Member,
+    response=ChangedMember,
     summary="Give a member another role. Only an owner makes owners.",
     openapi_extra=open_to(Permission.WRITE_MEMBERS),
 )
-def change(request: ApiRequest, user_id: uuid.UUID, asked: ChangeMember) -> MemberRow:
-    return change_role(
+def change(request: ApiRequest, user_id: uuid.UUID, asked: ChangeMember) -> dict[str, Any]:
+    changed = change_role(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),
         role=asked.role,
         reason=asked.reason,
         now=timezone.now(),
     )
+    return asdict(changed.member) | {"left_keys": changed.left_keys}
 
 
 @router.post(
     "/{user_id}/remove",
-    response={204: None},
+    response=RemovedMember,
     summary="End a membership; its keys are refused within a second. Anybody may leave.",
     openapi_extra=open_to(Permission.WRITE_MEMBERS),
 )
 def remove(
     request: ApiRequest, user_id: uuid.UUID, asked: RemoveMember | None = None
-) -> Status[None]:
-    remove_member(
+) -> dict[str, FirstKeys]:
+    left_keys = remove_member(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),
         reason=asked.reason if asked else "",
         now=timezone.now(),
     )
-    return Status(204, None)
+    return {"left_keys": left_keys}

@@ -102,6 +102,7 @@ def rotate_key(
         require_no_longer(actor, expires_at)
         _check_policy(actor, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
+        row.issued_by_id = None if actor.answerable is None else uuid.UUID(actor.answerable)
         change = _put_text(row, generated, rotation.overlap, expires_at, now)
         record_change(
             actor=actor,
@@ -223,7 +224,7 @@ def _put_text(
     row.save(
         update_fields=[
             *("previous_digest", "previous_pepper_version", "previous_ends_at"),
-            *("digest", "pepper_version", "issued_at", "expires_at"),
+            *("digest", "pepper_version", "issued_at", "issued_by", "expires_at"),
         ]
     )
     after: Facts = {
@@ -269,6 +270,8 @@ def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -
                 pepper_version=PEPPER_VERSION,
                 kind=new.kind,
                 owner_id=new.owner_id,
+                created_by_id=actor.answerable,
+                issued_by_id=actor.answerable,
                 name=new.name,
                 scopes=stored(new.scopes),
                 networks=list(new.networks),

@@ -7,7 +7,7 @@ from uuid import uuid4
 from caret.contracts.credential import KeyKind, parse_key
 from caret.contracts.networks import is_within
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.ids import LookupId, TenantId
+from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenancy import looking_up, tenant
 from tenants.errors import Unauthenticated
 from tenants.keys.operations import note_use
@@ -67,6 +67,7 @@ def _actor(row: ApiKey, presented: KeyText, address: str | None) -> Actor:
             modes=modes_of(scopes),
             networks=tuple(row.networks),
             expires_at=row.expires_at,
+            issued_by=None if row.issued_by_id is None else UserId(str(row.issued_by_id)),
             is_superseded=presented.is_superseded,
         ),
     )

@@ -17,11 +17,12 @@ from tenants.keys.scopes import Scope, read_scopes
 from tenants.keys.texts import text_found
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import ApiKey
+from tenants.models import ApiKey, User
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.texts import is_storable
 
 MAX_IDLE_DAYS: Final = 3_660
+_PEOPLE: Final = ("owner", "created_by", "issued_by")
 
 
 class KeyState(StrEnum):
@@ -37,6 +38,8 @@ class KeyView:
     name: str
     owner_id: UserId | None  # None: a service key
     owner_email: str | None
+    created_by_email: str | None  # whose key made it, where a key did; None: not known
+    issued_by_email: str | None  # who was shown the present text; None: not known
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # None: never
@@ -56,34 +59,35 @@ class FirstKeys:
 
 def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) -> Page[KeyView]:
     """Newest first. Raises Forbidden, and Invalid for a bad cursor. One query."""
-    with tenant(actor.tenant_id):
-        return _page(_visible_to(actor), limit=limit, cursor=cursor, now=now)
+    return page_of_keys(actor, visible_to(actor), limit=limit, cursor=cursor, now=now)
 
 
 def list_idle_keys(
     *, actor: Actor, unused_for: timedelta, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Keys in force that nobody has used, made or rotated for so long. Raises as list_keys."""
-    with tenant(actor.tenant_id):
-        idle = idle_among(_visible_to(actor), unused_for=unused_for, now=now)
-        return _page(idle, limit=limit, cursor=cursor, now=now)
+    idle = idle_among(visible_to(actor), unused_for=unused_for, now=now)
+    return page_of_keys(actor, idle, limit=limit, cursor=cursor, now=now)
 
 
 def first_keys(*, actor: Actor, limit: int, now: datetime) -> FirstKeys:
     """For a page that shows some and says how many there are. Raises Forbidden. Two queries."""
     with tenant(actor.tenant_id):
-        visible = _visible_to(actor)
-        rows = first_of(visible, limit=limit, after=None)[:limit]
-        return FirstKeys(keys=[_view(row, now) for row in rows], total=visible.count())
+        return first_views(visible_to(actor), limit=limit, now=now)
 
 
 def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
     # Postgres' GREATEST passes over nulls.
     touched = Greatest("created_at", "issued_at", "last_used_at")
-    in_force = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
     return (
-        keys.filter(in_force).annotate(touched_at=touched).filter(touched_at__lt=now - unused_for)
+        keys.filter(in_force(now))
+        .annotate(touched_at=touched)
+        .filter(touched_at__lt=now - unused_for)
     )
+
+
+def in_force(now: datetime) -> Q:
+    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
 
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
@@ -91,7 +95,7 @@ def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
     require_lookup_id(lookup_id)
     with tenant(actor.tenant_id):
         try:
-            return _view(_visible_to(actor).get(lookup_id=lookup_id), now)
+            return _view(visible_to(actor).get(lookup_id=lookup_id), now)
         except ApiKey.DoesNotExist as error:
             raise NotFound("There is no such key.") from error
 
@@ -111,16 +115,26 @@ def holds(*, tenant_id: TenantId, key: PresentedKey, now: datetime) -> bool:
     return found[1].expires_at is None or found[1].expires_at > now
 
 
-def _page(
-    found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
+def page_of_keys(
+    actor: Actor, found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    rows = first_of(found, limit=limit, after=read_cursor(cursor))
+    """Newest first; `found` with the people of each row. Raises Invalid. One query."""
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        rows = first_of(found, limit=limit, after=after)
     page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
     return mapped(page, lambda row: _view(row, now))
 
 
-def _visible_to(actor: Actor) -> QuerySet[ApiKey]:
-    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).select_related("owner")
+def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> FirstKeys:
+    """Inside the tenant's scope. Two queries."""
+    rows = first_of(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
+    return FirstKeys(keys=[_view(row, now) for row in rows], total=found.count())
+
+
+def visible_to(actor: Actor) -> QuerySet[ApiKey]:
+    """With the people of each row. Raises Forbidden."""
+    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).select_related(*_PEOPLE)
     if actor.may(Permission.READ_KEYS):
         return keys
     actor.require(Permission.READ_OWN_KEYS)
@@ -133,7 +147,9 @@ def _view(key: ApiKey, now: datetime) -> KeyView:
         kind=KeyKind(key.kind),
         name=key.name,
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        owner_email=None if key.owner is None else key.owner.email,
+        owner_email=_email(key.owner),
+        created_by_email=_email(key.created_by),
+        issued_by_email=_email(key.issued_by),
         state=_state(key, now),
         created_at=key.created_at,
         expires_at=key.expires_at,
@@ -144,6 +160,10 @@ def _view(key: ApiKey, now: datetime) -> KeyView:
         issued_at=key.issued_at or key.created_at,
         previous_ends_at=key.previous_ends_at,
     )
+
+
+def _email(user: User | None) -> str | None:
+    return None if user is None else user.email
 
 
 def _state(key: ApiKey, now: datetime) -> KeyState:

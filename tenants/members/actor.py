@@ -29,6 +29,7 @@ class Grant:
     modes: frozenset[Mode]  # that it may ask for at the gateways
     networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
     expires_at: datetime | None  # None: never
+    issued_by: UserId | None = None  # who was shown its text; None: not known
     is_superseded: bool = False  # by the old text of a rotated key: good for a while, no longer
 
 
@@ -48,6 +49,11 @@ class Actor:
         if self.key is not None:
             return ActorKind.KEY
         return ActorKind.PLATFORM if self.user_id is None else ActorKind.USER
+
+    @property
+    def answerable(self) -> UserId | None:
+        """The person who answers for what is done; None: the platform, or a key of nobody known."""
+        return self.user_id if self.grant is None else self.grant.issued_by
 
     @property
     def caller(self) -> str:

@@ -1,6 +1,7 @@
 """Changes who is a member and as what. A tenant that has an owner keeps one."""
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import UserId
@@ -9,6 +10,8 @@ from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict
 from tenants.invitations.operations import revoke_invitations_by
 from tenants.keys.operations import revoke_keys_of
+from tenants.keys.queries import FirstKeys
+from tenants.keys.unattended import keys_left_by
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, Role
 from tenants.members.queries import MemberRow, find_member, find_membership
@@ -19,9 +22,15 @@ from tenants.telemetry.operations import end_consent
 from tenants.texts import read_reason
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    member: MemberRow
+    left_keys: FirstKeys  # that he was shown and may make no more; they go on
+
+
 def change_role(
     *, actor: Actor, user_id: UserId, role: Role, reason: str, now: datetime
-) -> MemberRow:
+) -> Changed:
     """Raises Forbidden, Invalid, NotFound, and Conflict for the last owner."""
     actor.require(Permission.WRITE_MEMBERS)
     reason = read_reason(reason)
@@ -32,11 +41,13 @@ def change_role(
             # What he invited others to, he may have no right to any more.
             revoke_invitations_by(actor=actor, user_id=user_id, now=now)
             _record(actor, "member.role_changed", user_id, (held, role), reason, now)
-        return find_member(actor=actor, user_id=user_id)
+        member = find_member(actor=actor, user_id=user_id)
+        return Changed(member, keys_left_by(actor=actor, user_id=user_id, now=now))
 
 
-def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> None:
-    """His keys are revoked with it: gateways refuse them within a second. Anybody may leave.
+def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> FirstKeys:
+    """His keys are revoked with it: gateways refuse them within a second. Anybody may leave. The
+    keys that he was shown and that are not his own go on, and are in the answer.
 
     Raises Forbidden, Invalid, NotFound, and Conflict for the last owner.
     """
@@ -46,7 +57,9 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     with tenant(actor.tenant_id):
         held = _hold(actor, user_id, wanted=None)
         end_membership(actor=actor, user_id=user_id, now=now)
+        left_keys = keys_left_by(actor=actor, user_id=user_id, now=now)
         _record(actor, "member.removed", user_id, (held, None), reason, now)
+    return left_keys
 
 
 def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:

@@ -111,5 +111,9 @@ PERMISSIONS: Final = MappingProxyType(
 )
 
 
+def roles_with(permission: Permission) -> list[Role]:
+    return [role for role in Role if allows(role, permission)]
+
+
 def allows(role: Role, permission: Permission) -> bool:
     return permission in PERMISSIONS[role]

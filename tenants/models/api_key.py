@@ -28,6 +28,14 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
+    # Who made it, and who was shown its present text: by a key, who was shown that key's. None: the
+    # platform, or nobody noted it yet. The migration binds both to memberships.
+    created_by = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    issued_by = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
     name = models.CharField(max_length=120)
     scopes = ArrayField(models.CharField(max_length=40), default=inference)  # in order
     # From which it may be used; empty: from anywhere.

@@ -8,12 +8,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.contracts.credential import parse_key
+from caret.contracts.credential import KeyKind, parse_key
+from tenants.keys.operations import create_key
 from tenants.keys.queries import holds
+from tenants.keys.wish import NewKey
+from tenants.members.permissions import Role
 from tenants.models import User
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
+from tests.people import make_colleague
 
 
 @pytest.fixture
@@ -233,3 +237,23 @@ def test_a_name_that_cannot_be_kept_is_refused_as_such(
 @pytest.mark.parametrize("path", ["/api/v1/keys/a%00b/revoke", "/keys/a%00b/revoke"])
 def test_a_key_whose_id_has_a_nul_is_not_found(administrator: Client, path: str) -> None:
     assert administrator.post(path, content_type="application/json").status_code == 404
+
+
+def test_who_removes_a_member_is_told_which_keys_go_on(company: Company, sign_in: SignIn) -> None:
+    boss, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
+    wish = NewKey(KeyKind.SERVICE, None, "Night build", None)
+    made = create_key(actor=alice.actor, new=wish, now=timezone.now()).key
+    client = sign_in(boss)
+
+    changed = client.patch(
+        f"/api/v1/members/{alice.user_id}", {"role": "auditor"}, content_type="application/json"
+    ).json()
+    removed = post(client, f"members/{alice.user_id}/remove", {}).json()
+    listed = client.get("/api/v1/keys/unattended").json()["rows"]
+
+    left = {"keys": [{"lookup_id": made.lookup_id, "kind": "svc", "name": "Night build"}]}
+    assert changed["role"] == "auditor"
+    assert changed["left_keys"] == removed["left_keys"] == left | {"total": 1}
+    assert [(row["lookup_id"], row["created_by_email"]) for row in listed] == [
+        (made.lookup_id, alice.email)
+    ]

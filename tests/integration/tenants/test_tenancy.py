@@ -121,9 +121,13 @@ def test_switching_row_security_off_is_refused(neighbours: Cast) -> None:
         _execute(neighbours, "SET LOCAL row_security = off", "SELECT * FROM tenants_apikey")
 
 
-def test_a_key_cannot_belong_to_a_neighbours_member(neighbours: Cast) -> None:
-    with pytest.raises(IntegrityError, match="owner_id_member"), tenant(neighbours.acme.tenant_id):
-        ApiKey.objects.update(owner_id=neighbours.globex.developer.user_id)
+@pytest.mark.parametrize("column", ["owner_id", "created_by_id", "issued_by_id"])
+def test_a_key_names_no_member_of_a_neighbours(neighbours: Cast, column: str) -> None:
+    gus = neighbours.globex.developer.user_id
+    refused = pytest.raises(IntegrityError, match=f"{column}_member")
+
+    with refused, tenant(neighbours.acme.tenant_id):
+        ApiKey.objects.update(**{column: gus})
 
 
 def test_two_tenants_may_have_keys_of_the_same_lookup_id() -> None:
