@@ -1,24 +1,30 @@
-"""`manage.py verify_certificate FILE [--public-key KEYS]`: works where nothing else of us does."""
+"""`manage.py verify_certificate FILE --public-key KEYS`: works where nothing else of us does."""
 
 import argparse
 import sys
 from pathlib import Path
-from typing import Final
 
-from caret.foundation.signing import BadPublicKeys, BadSignature, read_public_keys
+from caret.foundation.signing import BadSignature
 from tenants.retention.verification import verify_certificate
-
-KEYS_FILE: Final = "caret-signing-keys.json"  # as the console serves it
-OK, BROKEN, UNUSABLE = 0, 1, 2
+from tenants.verifying import (
+    BROKEN,
+    EXIT_CODES,
+    OK,
+    UNUSABLE,
+    Unusable,
+    add_public_key,
+    open_file,
+    read_keys,
+)
 
 
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    keys_file = options.public_key or options.certificate.with_name(KEYS_FILE)
     try:
-        keys = read_public_keys(keys_file.read_bytes())
-        document = verify_certificate(options.certificate.read_bytes(), keys)
-    except (OSError, BadPublicKeys) as error:
+        keys = read_keys(options.public_key)
+        with open_file(options.certificate) as certificate:
+            document = verify_certificate(certificate.read(), keys)
+    except Unusable as error:
         sys.stderr.write(f"verify_certificate: {error}\n")
         return UNUSABLE
     except BadSignature as error:
@@ -35,14 +41,8 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py verify_certificate",
-        description="Says whether a deletion certificate is as it was signed. Exit codes: 0 sound,"
-        " 1 broken, 2 not to be read.",
+        description=f"Says whether a deletion certificate is as it was signed. {EXIT_CODES}",
     )
     parser.add_argument("certificate", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--public-key",
-        type=Path,
-        metavar="FILE",
-        help=f"what `manage.py signing_keys` printed; {KEYS_FILE} beside it when left out",
-    )
+    add_public_key(parser)
     return parser

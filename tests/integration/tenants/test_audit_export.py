@@ -196,7 +196,7 @@ def test_the_command_writes_what_the_other_command_verifies(
 
     call_command("export_audit", company.slug, out=file, reason="yearly", stdout=StringIO())
 
-    assert verify_audit([str(file)]) == 0
+    assert verify_audit([str(file), "--public-key", str(keys)]) == 0
     assert "8 entries, 1 to 8" in capsys.readouterr().out
     assert file.stat().st_mode & 0o077 == 0
     last = lines(file.read_bytes(), "entry")[-1]

@@ -243,10 +243,13 @@ def test_the_command_needs_the_export_and_the_keys_alone(folder: Path) -> None:
     assert done.stdout.startswith("OK: 20 entries, 1 to 20, of the tenant acme")
 
 
-def test_the_command_finds_the_keys_beside_the_export(folder: Path) -> None:
+def test_the_command_takes_no_keys_from_beside_the_export(folder: Path) -> None:
     (folder / "keys.json").rename(folder / "caret-signing-keys.json")
 
-    assert run("export.ndjson", cwd=folder).returncode == 0
+    done = run("export.ndjson", cwd=folder)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--public-key" in done.stderr
 
 
 def test_the_command_names_the_first_bad_entry(folder: Path) -> None:
@@ -261,8 +264,8 @@ def test_the_command_names_the_first_bad_entry(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("export.ndjson",), "public keys cannot be read"),
-        (("nothing", "--public-key", "keys.json"), "export cannot be read"),
+        (("export.ndjson", "--public-key", "none.json"), "public keys cannot be read"),
+        (("nothing", "--public-key", "keys.json"), "nothing cannot be read"),
         (("export.ndjson", "--public-key", "export.ndjson"), "no file of public keys"),
     ],
 )

@@ -1,0 +1,46 @@
+"""What the verifiers of the command line share: exit codes, and whose keys they trust.
+
+The keys are always named: those that lie beside a file came from wherever the file came from.
+"""
+
+import argparse
+from pathlib import Path
+from typing import IO, Final
+
+from caret.foundation.signing import BadPublicKeys, PublicKeys, read_public_keys
+
+OK, BROKEN, UNUSABLE = 0, 1, 2
+EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 not to be read."
+
+
+class Unusable(Exception):
+    """The text says what cannot be read, and why."""
+
+
+def add_public_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--public-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what `manage.py signing_keys` printed, got from the installation and not with the"
+        " file that is to be verified",
+    )
+
+
+def read_keys(path: Path) -> PublicKeys:
+    """Raises Unusable."""
+    try:
+        return read_public_keys(path.read_bytes())
+    except OSError as error:
+        raise Unusable(f"the public keys cannot be read: {error.strerror}: {path}") from None
+    except BadPublicKeys as error:
+        raise Unusable(f"{path}: {error}") from None
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Raises Unusable."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
