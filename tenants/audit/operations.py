@@ -1,4 +1,5 @@
-"""Writes the audit trail. Entries hold no secrets: no key texts, digests or passwords.
+"""Writes the audit trail. Entries hold no secrets: no key texts, digests or passwords. They name
+people by ids only, as they outlive an erasure (ADR 0070).
 
 An entry is the last thing that a change writes: it holds the tenant's chain until the commit, so
 that entries are numbered in the order of commits.

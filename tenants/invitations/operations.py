@@ -144,7 +144,8 @@ def _store(  # one row's facts
         actor=actor,
         action="invitation.created",
         target=f"invitation:{row.id}",
-        change=(None, {"email": email, "role": role.value}),
+        # Whom it invites is in the row: an entry outlives an erasure.
+        change=(None, {"role": role.value}),
         now=now,
     )
     return row.id

@@ -283,10 +283,10 @@ def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -
 
 
 def _facts(new: NewKey) -> Facts:
+    """Without the name, which people choose: an entry outlives an erasure."""
     return {
         "kind": new.kind.value,
         "owner_id": new.owner_id,
-        "name": new.name,
         "expires_at": _text(new.expires_at),
         "scopes": " ".join(stored(new.scopes)),
         "networks": " ".join(new.networks),

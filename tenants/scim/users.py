@@ -132,12 +132,8 @@ def _texts(part: object) -> Iterator[str]:
 
 
 def _facts(row: ScimUser) -> Facts:
-    return {
-        "user_name": row.user_name,
-        "email": row.email,
-        "active": "yes" if row.active else "no",
-        "external_id": row.external_id,
-    }
+    """Without who it is: an entry outlives an erasure, the row that it names does not."""
+    return {"active": "yes" if row.active else "no"}
 
 
 def _record(
