@@ -68,6 +68,12 @@ def _verify_certificate(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _verify_export(argv: list[str]) -> int:
+    from tenants.exports.command_line import main
+
+    return main(argv[2:])
+
+
 def _gateway(_argv: list[str]) -> int:
     from caret.gateway_process import main
 
@@ -89,6 +95,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "index_public_code": _index_public_code,
     "verify_audit": _verify_audit,
     "verify_certificate": _verify_certificate,
+    "verify_export": _verify_export,
     "gateway": _gateway,
 }
 

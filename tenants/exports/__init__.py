@@ -1,6 +1,9 @@
-"""What a tenant can carry away: each export is one query, of which every format is written.
+"""What a tenant can carry away: each export is one definition, of which every format is written.
 
-definitions.py   which columns of which rows, in which order
-stream.py        the rows, one batch after the other, within the tenant's wall
-formats.py       the same rows as CSV, NDJSON and Parquet
+rows.py           columns, values, and where rows come from: the words that all of these share
+definitions.py    every export there is; a new one is registered there
+stream.py         an export's rows, batch after batch, within the tenant's wall
+formats.py        the same rows as CSV, NDJSON, Parquet and XLSX
+proof.py          the signed document beside each file
+verification.py   verifies both, by public keys alone
 """

@@ -1,25 +1,23 @@
-"""Rows as files. Each writer takes the same batches; what a value is, is the same in all of them.
-
-time       2026-11-20T12:30:00.000000Z, always with six digits, so that texts sort as times do
-empty      CSV: nothing between the commas; NDJSON: null
-"""
+"""Rows as files. Each writer takes the same batches; what a value is, is the same in all of them
+(cells.py)."""
 
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import IO, Final
 
 import msgspec
 
-from tenants.exports.definitions import Column, Export, Kind
+from tenants.exports.cells import guarded, spell_time
+from tenants.exports.export import Export
 from tenants.exports.parquet import write_parquet
-from tenants.exports.stream import Row, Value
+from tenants.exports.rows import Column, Row, Value
 from tenants.exports.written import Written
+from tenants.exports.xlsx import write_xlsx
 
-# What a spreadsheet takes for a formula when a cell begins with it; a leading ' says it is text.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_TRUTHS: Final = {True: "true", False: "false"}
 
 
 def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
@@ -47,7 +45,7 @@ def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes
 
 
 FORMATS: Final = MappingProxyType(
-    {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet}
+    {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet, "xlsx": write_xlsx}
 )
 Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], Written]
 
@@ -60,21 +58,15 @@ def _taken(text: io.StringIO) -> bytes:
 
 
 def _cells(columns: Sequence[Column], row: Row) -> list[Value]:
-    return [_cell(column.kind, value) for column, value in zip(columns, row, strict=True)]
+    return [_cell(column, value) for column, value in zip(columns, row, strict=True)]
 
 
-def _cell(kind: Kind, value: Value) -> Value:
-    if isinstance(value, str) and kind is Kind.TEXT and value.startswith(_FORMULA):
-        return f"'{value}"
-    return _time(value) if isinstance(value, datetime) else value
+def _cell(column: Column, value: Value) -> Value:
+    return _TRUTHS[value] if isinstance(value, bool) else guarded(column.kind, value)
 
 
 def _object(columns: Sequence[Column], row: Row) -> dict[str, Value]:
     return {
-        column.name: _time(value) if isinstance(value, datetime) else value
+        column.name: spell_time(value) if isinstance(value, datetime) else value
         for column, value in zip(columns, row, strict=True)
     }
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

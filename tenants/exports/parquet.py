@@ -4,13 +4,12 @@ Rows are gathered to groups of 10,000 in Arrow's own memory, a column each: a fi
 read, and memory does not grow with it.
 """
 
-import io
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, Final
 
-from tenants.exports.definitions import Column, Export, Kind
-from tenants.exports.stream import Row
-from tenants.exports.written import Written
+from tenants.exports.export import Export
+from tenants.exports.rows import Column, Kind, Row
+from tenants.exports.written import Noted, Written
 
 # 14 MB less than with 50,000.
 GROUP_ROWS: Final = 10_000
@@ -26,7 +25,7 @@ def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[byte
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     written = Written()
     schema = _schema(export)
-    with parquet.ParquetWriter(_Noted(out, written), schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(Noted(out, written), schema, compression="zstd") as writer:
         group: list[Any] = []
         for rows in batches:
             group.append(_batch(export.columns, rows, schema))
@@ -39,23 +38,6 @@ def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[byte
     return written
 
 
-class _Noted(io.RawIOBase):
-    """Passes on what is written, and notes it. Left open: it is its opener's."""
-
-    def __init__(self, out: IO[bytes], written: Written) -> None:
-        self._out = out
-        self._written = written
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return self._out.write(self._written.note(bytes(data)))
-
-    def tell(self) -> int:
-        return self._written.num_bytes
-
-
 def _schema(export: Export) -> Any:
     import pyarrow
 
@@ -66,6 +48,7 @@ def _schema(export: Export) -> Any:
         Kind.DAY: pyarrow.date32(),
         Kind.INTEGER: pyarrow.int64(),
         Kind.NUMBER: pyarrow.float64(),
+        Kind.TRUTH: pyarrow.bool_(),
     }
     about = {"export": export.name, "version": str(export.version)}
     fields = [pyarrow.field(column.name, types[column.kind]) for column in export.columns]

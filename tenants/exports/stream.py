@@ -1,79 +1,54 @@
-"""The rows of an export, in batches: a cursor of the server's, inside the tenant's wall.
+"""The rows of an export, one batch after the other, each inside the tenant's wall."""
 
-All rows are of one moment, however long the reading takes. The cursor lives in its transaction, so
-a pooler that hands out connections by the transaction may stand between.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any, Final
-from uuid import UUID
-
-from django.db import connection
+from collections.abc import Iterator, Sequence
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_read
 from tenants.errors import Invalid
-from tenants.exports.definitions import Export
-from tenants.members.actor import Actor
-
-BATCH_ROWS: Final = 2_000
-Value = str | int | float | bool | datetime | date | UUID | None
-Row = tuple[Value, ...]
+from tenants.exports.export import Export
+from tenants.exports.rows import Asked, Period, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """Half-open, UTC."""
-
-    start: datetime
-    end: datetime
-
-
-@contextmanager
-def open_rows(
-    *, actor: Actor, export: Export, period: Period, now: datetime
-) -> Iterator[Iterator[list[Row]]]:
-    """Batches in the export's order, as long as the context is open. Raises Forbidden, Invalid."""
-    actor.require(export.permission)
+def require_period(period: Period) -> None:
+    """Raises Invalid."""
     if period.start >= period.end:
         raise Invalid("end", "A period ends after its start.")
-    _record(actor, export, period, now)
-    with tenant(actor.tenant_id), connection.cursor() as cursor:
-        parameters: dict[str, Any] = {
-            "tenant": actor.tenant_id,
-            "start": period.start,
-            "end": period.end,
-        }
-        # Planned for all of its rows: without it Postgres hurries to the first tenth of them.
-        cursor.execute("SET LOCAL cursor_tuple_fraction = 1")
-        cursor.execute(f"DECLARE export NO SCROLL CURSOR FOR {export.query}", parameters)
-        yield _batches(cursor)
 
 
-def _batches(cursor: Any) -> Iterator[list[Row]]:
-    while True:
-        cursor.execute(f"FETCH FORWARD {BATCH_ROWS} FROM export")
-        rows: list[Row] = cursor.fetchall()
-        if not rows:
-            return
-        yield rows
+def read_rows(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
+    """Batches in the export's order; that they are read is in the audit trail before the first is.
+
+    Raises Forbidden, Invalid, at once.
+    """
+    asked.actor.require(export.permission)
+    require_period(asked.period)
+    record_export(export, asked)
+    return _batches(export, asked)
 
 
-def _record(actor: Actor, export: Export, period: Period, now: datetime) -> None:
+def record_export(export: Export, asked: Asked) -> None:
     """In a transaction of its own, before anything is read: the entry holds the tenant's audit
     trail until its commit, and an export may take minutes."""
-    with tenant(actor.tenant_id):
+    with tenant(asked.tenant_id):
         record_read(
-            actor=actor,
+            actor=asked.actor,
             action="export.read",
             target=f"export:{export.name}",
             asked={
                 "version": export.version,
-                "start": period.start.isoformat(),
-                "end": period.end.isoformat(),
+                "start": asked.period.start.isoformat(),
+                "end": asked.period.end.isoformat(),
             },
-            now=now,
+            now=asked.now,
         )
+
+
+def _batches(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
+    after: str | None = None
+    while True:
+        batch = export.source.read(asked, after=after)
+        if batch.rows:
+            yield batch.rows
+        if batch.next is None:
+            return
+        after = batch.next

@@ -1,7 +1,9 @@
 """What was written, for an export's proof."""
 
 import hashlib
+import io
 from dataclasses import dataclass, field
+from typing import IO, Any
 
 
 @dataclass(slots=True)
@@ -20,3 +22,20 @@ class Written:
         self.num_bytes += len(data)
         self._digest.update(data)
         return data
+
+
+class Noted(io.RawIOBase):
+    """Passes on what is written, and notes it. Left open: it is its opener's."""
+
+    def __init__(self, out: IO[bytes], written: Written) -> None:
+        self._out = out
+        self._written = written
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._out.write(self._written.note(bytes(data)))
+
+    def tell(self) -> int:
+        return self._written.num_bytes

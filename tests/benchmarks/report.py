@@ -29,6 +29,7 @@ from pyarrow import parquet
 
 from caret.embedded.paths import REPOSITORY
 from caret.embedded.programs import manage
+from tenants.exports.verification import PROOF_SUFFIX
 from tests.benchmarks.control_plane import ControlPlane, control_plane
 from tests.benchmarks.figures import Report, percentile, say, spread
 
@@ -182,6 +183,7 @@ def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -
     found = _num_rows(out, kind)
     report.judged(f"export.{kind}.rows", found, "rows", passed=found == rows, target=f"{rows}")
     out.unlink()
+    out.with_name(out.name + PROOF_SUFFIX).unlink()
 
 
 def _num_rows(path: Path, kind: str) -> int:

@@ -1,21 +1,32 @@
-"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: usage as CSV, NDJSON or Parquet."""
+"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: usage in any format, and its proof.
+
+The proof is FILE.proof.json; `manage.py verify_export FILE` compares both.
+"""
 
 import argparse
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from tenants.errors import Refused
-from tenants.exports.definitions import EXPORTS, USAGE_RECORDS, Export
-from tenants.exports.formats import FORMATS, Write
-from tenants.exports.stream import Period, open_rows
+from tenants.exports.export import Export
+from tenants.exports.formats import FORMATS
+from tenants.exports.proof import File, begin, prove
+from tenants.exports.reports.usage import EXPORTS, USAGE_RECORDS
+from tenants.exports.rows import Asked, Period
+from tenants.exports.stream import read_rows
+from tenants.exports.verification import PROOF_SUFFIX
 from tenants.exports.written import Written
-from tenants.members.actor import Actor, platform_actor
+from tenants.members.actor import platform_actor
 from tenants.members.queries import find_tenant
+
+_EXPORTS = {export.name: export for export in EXPORTS}
 
 
 class Command(BaseCommand):
@@ -27,7 +38,7 @@ class Command(BaseCommand):
         parser.add_argument("slug")
         parser.add_argument("--from", dest="start", type=_day, required=True, help="a day, in UTC")
         parser.add_argument("--to", dest="end", type=_day, required=True, help="the day after it")
-        parser.add_argument("--what", choices=sorted(EXPORTS), default=USAGE_RECORDS.name)
+        parser.add_argument("--what", choices=sorted(_EXPORTS), default=USAGE_RECORDS.name)
         parser.add_argument("--format", choices=sorted(FORMATS), default="csv")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
 
@@ -36,9 +47,9 @@ class Command(BaseCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['slug']}.")
         period = Period(options["start"], options["end"])
-        export, write = EXPORTS[options["what"]], FORMATS[options["format"]]
+        asked = Asked(platform_actor(tenant_id), period, timezone.now())
         try:
-            written = _write(platform_actor(tenant_id), export, period, write, options["out"])
+            written = _export(asked, _EXPORTS[options["what"]], options["format"], options["out"])
         except Refused as error:
             raise CommandError(error.message) from error
         except OSError as error:
@@ -46,19 +57,33 @@ class Command(BaseCommand):
         self.stdout.write(f"{written.rows} rows, SHA-256 {written.sha256}")
 
 
-def _write(actor: Actor, export: Export, period: Period, write: Write, path: Path) -> Written:
+def _export(asked: Asked, export: Export, media: str, path: Path) -> Written:
+    beginning = begin(export, asked)
+    with _whole(path) as out:
+        written = FORMATS[media](export, read_rows(export, asked), out)
+        with _whole(path.with_name(path.name + PROOF_SUFFIX)) as proof:
+            proof.write(
+                prove(
+                    tenant_id=asked.tenant_id,
+                    file=File(None, export.name, export.version, media, path.name, asked.period),
+                    beginning=beginning,
+                    written=written,
+                    now=timezone.now(),
+                )
+            )
+    return written
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
     """Under its name only once it is whole; readable by who wrote it alone."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
-            with open_rows(
-                actor=actor, export=export, period=period, now=timezone.now()
-            ) as batches:
-                written = write(export, batches, out.file)
+            yield out.file
         except BaseException:
             Path(out.name).unlink()
             raise
     Path(out.name).replace(path)
-    return written
 
 
 def _day(text: str) -> datetime:

@@ -4,6 +4,8 @@ import csv
 import hashlib
 import io
 import json
+import tempfile
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,17 +17,26 @@ from pyarrow import parquet
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Forbidden, Invalid
-from tenants.exports import stream
-from tenants.exports.definitions import EXPORTS, USAGE_DAYS, USAGE_RECORDS, Export
+from tenants.exports import sql, xlsx
+from tenants.exports.definitions import EXPORTS
+from tenants.exports.export import Export
 from tenants.exports.formats import FORMATS, write_csv, write_ndjson
 from tenants.exports.parquet import write_parquet
-from tenants.exports.stream import Period, open_rows
+from tenants.exports.proof import begin
+from tenants.exports.reports.usage import USAGE_DAYS, USAGE_RECORDS
+from tenants.exports.rows import Asked, Period, Row
+from tenants.exports.scratch import remove_abandoned, scratch_folder
+from tenants.exports.stream import read_rows
+from tenants.exports.verification import verify_export
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role
-from tenants.metrics.reports import Asked, Kind, report
-from tenants.metrics.roll_up import roll_up
+from tenants.metrics.reports import Asked as AskedReport
+from tenants.metrics.reports import Kind, report
+from tenants.metrics.roll_up import UNDER_WAY, roll_up
 from tenants.models import AuditEntry
+from tenants.signing_keys import signing_keys
 from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fakes.workbook import read_workbook
 from tests.integration.tenants.records import NOON, add_completion
 
 DAY = Period(NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + timedelta(days=1))
@@ -36,13 +47,16 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
+def rows_of(company: Company, export: Export) -> Iterator[Sequence[Row]]:
+    return read_rows(export, Asked(company.administrator.actor, DAY, NOON))
+
+
 def exported(
     company: Company, export: Export = USAGE_RECORDS, *, period: Period = DAY, **given: Any
 ) -> list[dict[str, Any]]:
     out = io.BytesIO()
     actor: Actor = given.get("actor", company.administrator.actor)
-    with open_rows(actor=actor, export=export, period=period, now=NOON) as batches:
-        write_ndjson(export, batches, out)
+    write_ndjson(export, read_rows(export, Asked(actor, period, NOON)), out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -61,10 +75,7 @@ def test_csv_and_ndjson_say_the_same(company: Company) -> None:
         add_completion(company, at=NOON + timedelta(minutes=minutes))
     out = io.BytesIO()
 
-    with open_rows(
-        actor=company.administrator.actor, export=USAGE_RECORDS, period=DAY, now=NOON
-    ) as batches:
-        written = write_csv(USAGE_RECORDS, batches, out)
+    written = write_csv(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
     rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
     as_text = [
@@ -81,10 +92,7 @@ def test_parquet_says_the_same_with_types(company: Company) -> None:
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
     out = io.BytesIO()
 
-    with open_rows(
-        actor=company.administrator.actor, export=USAGE_RECORDS, period=DAY, now=NOON
-    ) as batches:
-        written = write_parquet(USAGE_RECORDS, batches, out)
+    written = write_parquet(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
     table = parquet.read_table(io.BytesIO(out.getvalue()))
     rows = [
@@ -101,10 +109,7 @@ def test_parquet_says_the_same_with_types(company: Company) -> None:
 def test_parquet_without_rows_has_its_columns(company: Company, export: Export) -> None:
     out = io.BytesIO()
 
-    with open_rows(
-        actor=company.administrator.actor, export=export, period=DAY, now=NOON
-    ) as batches:
-        write_parquet(export, batches, out)
+    write_parquet(export, rows_of(company, export), out)
 
     table = parquet.read_table(io.BytesIO(out.getvalue()))
     assert table.column_names == [column.name for column in export.columns]
@@ -114,7 +119,7 @@ def test_parquet_without_rows_has_its_columns(company: Company, export: Export) 
 def test_rows_of_several_batches_come_in_order(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "BATCH_ROWS", 2)
+    monkeypatch.setattr(sql, "BATCH_ROWS", 2)
     for minutes in (4, 0, 3, 1, 2):
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 
@@ -131,7 +136,7 @@ def test_days_agree_with_the_report_to_the_unit(company: Company) -> None:
 
     rows = exported(company, USAGE_DAYS)
 
-    asked = Asked(DAY.start.date(), DAY.end.date())
+    asked = AskedReport(DAY.start.date(), DAY.end.date())
     counts = report(actor=company.administrator.actor, kind=Kind.USAGE, asked=asked).total.counts
     assert counts is not None
     assert {row["day"] for row in rows} == {"2026-11-20"}
@@ -179,10 +184,7 @@ def test_an_export_is_in_the_audit_trail(company: Company) -> None:
 def test_an_export_without_rows_has_its_header(company: Company) -> None:
     out = io.BytesIO()
 
-    with open_rows(
-        actor=company.administrator.actor, export=USAGE_RECORDS, period=DAY, now=NOON
-    ) as batches:
-        write_csv(USAGE_RECORDS, batches, out)
+    write_csv(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
     assert out.getvalue().startswith(b"occurred_at,request_id,")
     assert out.getvalue().count(b"\r\n") == 1
@@ -193,10 +195,7 @@ def test_no_spreadsheet_runs_a_cell(company: Company, text: str) -> None:
     add_completion(company, model=text)
     out = io.BytesIO()
 
-    with open_rows(
-        actor=company.administrator.actor, export=USAGE_RECORDS, period=DAY, now=NOON
-    ) as batches:
-        write_csv(USAGE_RECORDS, batches, out)
+    write_csv(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
     (row,) = csv.DictReader(io.StringIO(out.getvalue().decode(), newline=""))
     assert row["model"].removeprefix("'") == text
@@ -218,7 +217,7 @@ def test_an_operator_writes_a_file(company: Company, tmp_path: Path, name: str) 
     digest = hashlib.sha256(out.read_bytes()).hexdigest()
     assert told.getvalue().strip() == f"1 rows, SHA-256 {digest}"
     assert out.stat().st_mode & 0o077 == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["usage"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["usage", "usage.proof.json"]
 
 
 def test_what_fails_leaves_no_half_a_file(company: Company, tmp_path: Path) -> None:
@@ -235,3 +234,101 @@ def test_times_are_utc_whatever_the_server_says(company: Company) -> None:
     add_completion(company, at=datetime.fromisoformat("2026-11-20T13:30:00+01:00"))
 
     assert exported(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
+
+
+def written(company: Company, name: str, export: Export = USAGE_RECORDS) -> bytes:
+    out = io.BytesIO()
+    FORMATS[name](export, rows_of(company, export), out)
+    return out.getvalue()
+
+
+def test_a_workbook_says_the_same(company: Company) -> None:
+    for minutes in range(3):
+        add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
+
+    assert read_workbook(written(company, "xlsx")) == exported(company)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])
+def test_no_workbook_computes_a_cell_or_leads_away(company: Company, text: str) -> None:
+    add_completion(company, model=text)
+
+    (row,) = read_workbook(written(company, "xlsx"))
+
+    guarded = text if text.startswith("http") else f"'{text}"
+    assert row["model"] == guarded
+
+
+def test_the_same_rows_are_the_same_workbook(company: Company) -> None:
+    add_completion(company)
+
+    assert written(company, "xlsx") == written(company, "xlsx")
+
+
+def test_what_a_sheet_does_not_hold_is_refused(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xlsx, "MAX_ROWS", 1)
+    for minutes in range(2):
+        add_completion(company, at=NOON + timedelta(minutes=minutes))
+
+    with pytest.raises(Invalid, match="at most 1 rows"):
+        written(company, "xlsx")
+
+
+def test_what_a_cell_does_not_hold_is_refused(company: Company) -> None:
+    add_completion(company, model="x" * 32_768)
+
+    with pytest.raises(Invalid, match="32,767 characters"):
+        written(company, "xlsx")
+
+
+def test_a_writer_that_was_killed_leaves_nothing_for_long(
+    company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "caret-export-left"
+    left.mkdir()
+    (left / "lock").touch()
+
+    with scratch_folder() as held:
+        remove_abandoned()
+        assert list(tmp_path.iterdir()) == [held]
+        assert held.stat().st_mode & 0o077 == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_and_its_proof_verify(company: Company, tmp_path: Path) -> None:
+    add_completion(company)
+    out = tmp_path / "usage.csv"
+
+    call_command(
+        "export_usage",
+        *(company.slug, "--from=2026-11-20", "--to=2026-11-21", f"--out={out}"),
+        stdout=io.StringIO(),
+    )
+
+    proof = (tmp_path / "usage.csv.proof.json").read_bytes()
+    with out.open("rb") as data:
+        document = verify_export(data, proof, signing_keys().public_keys())
+    assert (document["tenant"], document["file"]) == (company.slug, "usage.csv")
+    assert (document["definition"], document["version"], document["rows"]) == (
+        "usage_records",
+        1,
+        1,
+    )
+    assert document["since"] == "2026-11-20T00:00:00.000000Z"
+    before, after = document["audit"]["before"], document["audit"]["after"]
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="export.read")
+    assert (before["sequence"] + 1, after["sequence"]) == (entry.sequence, entry.sequence)
+    assert after["hash"] == bytes(entry.hash).hex()
+
+
+def test_a_proof_says_up_to_when_its_rows_are_complete(company: Company) -> None:
+    asked = Asked(company.administrator.actor, DAY, NOON)
+
+    assert begin(USAGE_DAYS, asked).complete_until is None
+    assert begin(USAGE_RECORDS, asked).complete_until == NOON - UNDER_WAY
+    roll_up(tenant_id=company.tenant_id, arrived_until=NOON)
+    assert begin(USAGE_DAYS, asked).complete_until == NOON - UNDER_WAY

@@ -1,0 +1,1 @@
+"""The definitions of exports, by what they are about."""

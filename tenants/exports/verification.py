@@ -1,0 +1,80 @@
+"""Verifies exports with public keys alone: no database, settings or network.
+
+A proof is a line of canonical JSON, so that no byte of it can be another; what it says of a file is
+compared with the file's every byte. Nothing that stands in either is trusted before its signature.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import IO, Any, Final
+
+from caret.foundation.canonical import canonical
+from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+
+KIND: Final = "caret-export-proof"
+FORMAT: Final = 1
+PURPOSE: Final = "export-proof/1"
+PROOF_SUFFIX: Final = ".proof.json"  # after the name of what it proves
+_MAX_PROOF_BYTES: Final = 64 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
+
+Document = dict[str, Any]
+
+
+class Broken(Exception):
+    """The text says what is wrong, with the proof or with the data."""
+
+
+def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:
+    """The proof's document. Raises Broken."""
+    document = verify_proof(proof, keys)
+    digest, num_bytes = hashlib.sha256(), 0
+    for piece in _pieces(data):
+        digest.update(piece)
+        num_bytes += len(piece)
+    require_same(document, num_bytes=num_bytes, sha256=digest.hexdigest())
+    return document
+
+
+def verify_proof(proof: bytes, keys: PublicKeys) -> Document:
+    """Of whatever it is the proof. Raises Broken."""
+    document = _parse(proof)
+    try:
+        verify_document(keys, document, purpose=PURPOSE)
+    except BadSignature as error:
+        raise Broken(f"the proof: {error}") from None
+    if document.get("format") != FORMAT:
+        raise Broken("the proof: this verifier does not know its format")
+    return document
+
+
+def require_same(document: Document, *, num_bytes: int, sha256: str) -> None:
+    """That a file is the one of a verified proof. Raises Broken."""
+    if num_bytes != document["bytes"]:
+        raise Broken(f"the data: it has {num_bytes} bytes, its proof says {document['bytes']}")
+    if sha256 != document["sha256"]:
+        raise Broken("the data: it was changed; its SHA-256 is not the one that its proof says")
+
+
+def _parse(proof: bytes) -> Document:
+    if len(proof) > _MAX_PROOF_BYTES:
+        raise Broken("the proof: it is too long to be one")
+    try:
+        document = json.loads(proof)
+        if isinstance(document, dict) and canonical(document) + b"\n" == proof:
+            return _of_kind(document)
+    except (ValueError, RecursionError):
+        pass
+    raise Broken("the proof: it is not spelt as proofs are; it was changed or cut off")
+
+
+def _of_kind(document: Document) -> Document:
+    if document.get("kind") != KIND:
+        raise Broken("the proof: it is none of an export")
+    return document
+
+
+def _pieces(data: IO[bytes]) -> Iterable[bytes]:
+    while piece := data.read(_PIECE_BYTES):
+        yield piece
