@@ -6,8 +6,10 @@ Slugs and addresses carry a random tail: tests commit, and nothing is emptied be
 import secrets
 import uuid
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
+from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind
@@ -18,9 +20,9 @@ from tenants.keys.operations import CreatedKey, create_key
 from tenants.keys.scopes import Scope
 from tenants.keys.wish import NewKey
 from tenants.members.actor import Actor, platform_actor
-from tenants.members.operations import add_member, create_tenant, create_user
+from tenants.members.operations import add_member, create_tenant
 from tenants.members.permissions import Role
-from tenants.models import UsageRecord
+from tenants.models import UsageRecord, User
 
 PASSWORD: Final = "correct horse battery"
 
@@ -137,7 +139,15 @@ _COMPLETION: Final[dict[str, Any]] = {
 def _make_person(tenant_id: TenantId, slug: str, role: Role, name: str) -> Person:
     now = timezone.now()
     email = f"{name}@{slug}.example"
-    user_id = create_user(email=email, name=name.title(), password=PASSWORD, now=now)
+    user = User(email=email, name=name.title(), created_at=now, password=_hashed())
+    user.save(force_insert=True)
+    user_id = UserId(str(user.id))
     add_member(actor=platform_actor(tenant_id), user_id=user_id, role=role, now=now)
     actor = Actor(tenant_id, user_id, role, address="192.0.2.7", request_id="")
     return Person(user_id=user_id, email=email, actor=actor)
+
+
+@cache
+def _hashed() -> str:
+    """One hash for all: making it is meant to be slow, and there are thousands of people here."""
+    return make_password(PASSWORD)
