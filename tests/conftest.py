@@ -44,6 +44,8 @@ settings.load_profile("caret")
 def pytest_configure() -> None:
     # Earlier than pytest-django would: it looks for the settings before this file is imported.
     django.setup()
+    # The processes that share the work would read the settings of this home, not of their own.
+    del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_unconfigure() -> None:

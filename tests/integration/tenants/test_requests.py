@@ -88,7 +88,9 @@ def test_the_command_explains_it(cast: Cast) -> None:
     assert told["explanation"]["is_slow"] is True
 
 
-@pytest.mark.parametrize("request_id", [str(uuid.uuid4()), "hunter2", ""])
+@pytest.mark.parametrize(
+    "request_id", [str(uuid.uuid4()), "hunter2", ""], ids=["unknown", "no id", "empty"]
+)
 def test_the_command_refuses_what_it_does_not_find_in_one_sentence(request_id: str) -> None:
     with pytest.raises(CommandError):
         call_command("explain_request", request_id)

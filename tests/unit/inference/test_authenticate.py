@@ -75,7 +75,11 @@ def test_no_key_is_missing(key_text: str | None) -> None:
     assert (error.code, error.http_status) == ("missing_key", 401)
 
 
-@pytest.mark.parametrize("key_text", ["secret", KEY.text[:-1], KEY.text + "\n", " " + KEY.text])
+@pytest.mark.parametrize(
+    "key_text",
+    ["secret", KEY.text[:-1], KEY.text + "\n", " " + KEY.text],
+    ids=["no key", "cut", "and a line's end", "after a space"],
+)
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))
 

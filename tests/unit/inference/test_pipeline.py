@@ -139,7 +139,11 @@ async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
     assert gateway.seats.num_taken == 0
 
 
-@pytest.mark.parametrize("key_text", [None, "nonsense", generate_key(KeyKind.DEVELOPER).text])
+@pytest.mark.parametrize(
+    "key_text",
+    [None, "nonsense", generate_key(KeyKind.DEVELOPER).text],
+    ids=["none", "no key", "unknown"],
+)
 async def test_a_stranger_leaves_no_record_and_no_work(key_text: str | None) -> None:
     gateway, client = Gateway(), FakeClient()
 

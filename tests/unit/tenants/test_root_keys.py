@@ -156,7 +156,9 @@ def test_no_root_key_at_all_is_refused() -> None:
         read_root_keys((), ROOT_SECRET)
 
 
-@pytest.mark.parametrize("text", ["", "ab", "x" * 64, secrets.token_hex(31)])
+@pytest.mark.parametrize(
+    "text", ["", "ab", "x" * 64, secrets.token_hex(31)], ids=["empty", "short", "no hex", "cut"]
+)
 def test_a_file_without_a_root_key_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
     file = tmp_path / "root"
     file.write_text(text)
