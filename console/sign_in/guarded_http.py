@@ -1,65 +1,69 @@
-"""HTTP to addresses that tenants have named: never into our own network.
+"""What `requests` sends to identity providers goes through caret.foundation.outward."""
 
-Whom a connection has reached is looked at when it stands and before anything is sent, so that no
-name can lead elsewhere between a look and its use.
-"""
-
-import ipaddress
-import socket
+from collections.abc import Mapping
 from typing import Any, Final
 
 import requests
 from django.conf import settings
-from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import NewConnectionError
+from requests.adapters import BaseAdapter
+from requests.structures import CaseInsensitiveDict
+from requests.utils import get_encoding_from_headers
 
-TIMEOUT_S: Final = 5.0
+from caret.foundation.outward import Answer, Bounds, NotAnswered, Outgoing, exchange
+
+# A sign-in asks three times; Entra ID's keys, the largest known, are 20 KB.
+BOUNDS: Final = Bounds(total_s=5.0, max_bytes=256 * 1024)
 
 
 def guarded_session() -> requests.Session:
     session = requests.Session()
     session.trust_env = False  # no proxy, which would go anywhere
-    adapter = _GuardedAdapter()
-    session.mount("https://", adapter)
-    session.mount("http://", adapter)
+    session.max_redirects = 0
+    session.adapters.clear()
+    session.mount("https://", _Guarded())
+    session.mount("http://", _Guarded())
     return session
 
 
-class _GuardedAdapter(HTTPAdapter):
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        manager: PoolManager = self.poolmanager
-        manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
+class _Guarded(BaseAdapter):
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # the arguments that we leave are bounds of its own
+        """Raises requests.ConnectionError."""
+        asked = Outgoing(
+            method=str(request.method),
+            url=str(request.url),
+            headers=_texts(request.headers),
+            body=_bytes(request.body),
+        )
+        try:
+            answer = exchange(asked, settings.PRIVATE_TARGETS, BOUNDS)
+        except NotAnswered as error:
+            raise requests.ConnectionError(str(error), request=request) from error
+        return _response(request, answer)
 
-    def send(self, request: Any, **kwargs: Any) -> requests.Response:  # type: ignore[override]
-        kwargs["timeout"] = TIMEOUT_S
-        return super().send(request, **kwargs)
-
-
-class _HttpConnection(HTTPConnection):
-    def _new_conn(self) -> socket.socket:
-        return _looked_at(self, super()._new_conn())
-
-
-class _HttpsConnection(HTTPSConnection):
-    def _new_conn(self) -> socket.socket:
-        return _looked_at(self, super()._new_conn())
+    def close(self) -> None:
+        """Nothing is kept open."""
 
 
-class _HttpPool(HTTPConnectionPool):
-    ConnectionCls = _HttpConnection
+def _response(request: requests.PreparedRequest, answer: Answer) -> requests.Response:
+    response = requests.Response()
+    response.status_code = answer.status
+    response.headers = CaseInsensitiveDict(answer.headers)
+    response.encoding = get_encoding_from_headers(response.headers)
+    response.url = str(request.url)
+    response.request = request
+    response._content = answer.body  # requests has no other way to say what was read already
+    response._content_consumed = True
+    return response
 
 
-class _HttpsPool(HTTPSConnectionPool):
-    ConnectionCls = _HttpsConnection
+def _bytes(body: object) -> bytes | None:
+    """allauth sends forms and nothing else: no files, no streams."""
+    assert isinstance(body, str | bytes | None)
+    return body.encode() if isinstance(body, str) else body
 
 
-def _looked_at(connection: HTTPConnection, reached: socket.socket) -> socket.socket:
-    address = ipaddress.ip_address(reached.getpeername()[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    if (mapped or address).is_global or settings.WEBHOOKS_TO_PRIVATE:
-        return reached
-    reached.close()
-    raise NewConnectionError(connection, "This address is of a private network.")
+def _texts(headers: Mapping[str, str | bytes]) -> dict[str, str]:
+    return {
+        name: text.decode("latin-1") if isinstance(text, bytes) else text
+        for name, text in headers.items()
+    }

@@ -6,14 +6,18 @@ token, no account of the provider's.
 """
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+import requests
 import structlog
 from allauth.account.utils import perform_login
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
 from allauth.socialaccount.internal import jwtkit
 from allauth.socialaccount.models import SocialApp, SocialLogin
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
@@ -21,9 +25,10 @@ from django.contrib.auth import get_user_model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from requests import Session
 
 from caret.foundation.ids import TenantId
+from caret.foundation.places import NoPlace
+from console.outward import OUTWARD
 from console.sign_in.guarded_http import guarded_session
 from console.sign_in.second_factor import BY_PROVIDER
 from tenants.errors import Forbidden
@@ -32,6 +37,12 @@ from tenants.identity.queries import find_provider
 
 logger = structlog.get_logger(__name__)
 
+# What allauth raises for a provider that does not answer, or not as it should.
+_UNSOUND: Final = (
+    *(requests.RequestException, LookupError, TypeError, ValueError),
+    *(AttributeError, RecursionError),
+)
+BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 FAILED: Final = "Your identity provider did not let you in. Try again, or ask your administrator."
 
 
@@ -70,12 +81,24 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         logger.warning("sign_in.provider_failed", tenant_id=provider.app.provider_id, reason=reason)
         raise ImmediateHttpResponse(_refusal(request, FAILED))
 
-    def get_requests_session(self) -> Session:
+    def get_requests_session(self) -> requests.Session:
         return guarded_session()
 
 
 class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
     """As allauth has it, and the ID token's signature is looked at even where TLS may do."""
+
+    def get_client(self, request: HttpRequest, app: SocialApp) -> Any:
+        with _sound():
+            return super().get_client(request, app)
+
+    def get_access_token_data(self, *args: Any, **kwargs: Any) -> Any:
+        with _sound():
+            return super().get_access_token_data(*args, **kwargs)
+
+    def complete_login(self, *args: Any, **kwargs: Any) -> SocialLogin:
+        with _sound():
+            return super().complete_login(*args, **kwargs)
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> Any:
         return jwtkit.verify_and_decode(
@@ -92,18 +115,34 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Where identity providers send people back to."""
     try:
         view = OAuth2CallbackView.adapter_view(StrictOpenIDConnect(request, provider_id))
-        response: HttpResponse = view(request)
+        with OUTWARD.taken(provider_id):
+            response: HttpResponse = view(request)
     except SocialApp.DoesNotExist as error:
         raise Http404 from error
+    except NoPlace:
+        return _refusal(request, BUSY, 503)
+    except OAuth2Error:  # before allauth has begun to catch it
+        logger.warning("sign_in.provider_failed", tenant_id=provider_id, reason="OAuth2Error")
+        return _refusal(request, FAILED)
     return response
 
 
 def authorization_url(request: HttpRequest, tenant_id: TenantId, target: str) -> str:
     """Where the tenant's people sign in; the session remembers what was asked, so that no answer
-    to somebody else's question is taken. Raises what requests raises."""
+    to somebody else's question is taken. Raises OAuth2Error."""
     provider = get_adapter().get_provider(request, tenant_id)
-    response: HttpResponse = provider.redirect(request, "login", next_url=target)
+    with _sound():
+        response: HttpResponse = provider.redirect(request, "login", next_url=target)
     return response["Location"]
+
+
+@contextmanager
+def _sound() -> Iterator[None]:
+    """Raises OAuth2Error for whatever a provider's answers make allauth raise."""
+    try:
+        yield
+    except _UNSOUND as error:
+        raise OAuth2Error("The provider's answer is none.") from error
 
 
 def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
@@ -132,9 +171,9 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     return response
 
 
-def _refusal(request: HttpRequest, message: str) -> HttpResponse:
+def _refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
     context = {"message": message, "next": "/", "email": ""}
-    return render(request, "console/sign_in.html", context, status=403)
+    return render(request, "console/sign_in.html", context, status=status)
 
 
 def _tenant_id(text: str) -> TenantId | None:

@@ -3,10 +3,10 @@
 from typing import Final
 
 import redis
-import requests
 import structlog
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,7 +14,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from caret.foundation.ids import TenantId
+from caret.foundation.places import NoPlace
 from console.member import Member, choose_tenant, client_address, for_members
+from console.outward import OUTWARD
 from console.password_checks import Busy, check_password
 from console.sign_in.identity_provider import authorization_url
 from console.throttle import WINDOW_S, forget_tries, take_try
@@ -83,8 +85,11 @@ def switch_tenant(request: HttpRequest, member: Member) -> HttpResponse:
 def _to_provider(request: HttpRequest, provider: Provider, target: str) -> HttpResponse:
     """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy)."""
     try:
-        url = authorization_url(request, provider.tenant_id, target)
-    except (requests.RequestException, KeyError, ValueError):
+        with OUTWARD.taken(provider.tenant_id):
+            url = authorization_url(request, provider.tenant_id, target)
+    except NoPlace:
+        return _page(request, target, BUSY, 503)
+    except OAuth2Error:
         return _page(request, target, PROVIDER_SILENT, 503)
     return render(request, "console/to_provider.html", {"url": url, "issuer": provider.issuer})
 

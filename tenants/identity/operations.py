@@ -7,6 +7,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
@@ -19,9 +21,11 @@ from tenants.identity.queries import SignInRules, bound_to, get_rules, secret_ke
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import IdentityProvider, Tenant, User
-from tenants.texts import require_storable
+from tenants.texts import is_storable, require_storable
 
 _MAX_CHARS: Final = 200
+_MAX_EMAIL_CHARS: Final = 254
+_MAX_NAME_CHARS: Final = 120
 _MAX_ISSUER_CHARS: Final = 500
 
 
@@ -99,20 +103,33 @@ def admit(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserI
     Raises Forbidden for an address that is not the tenant's to speak of.
     """
     email = email.strip().lower()
-    if holder_of(email) != tenant_id:
+    if holder_of(email) != tenant_id or not _is_address(email):
         raise Forbidden("Your identity provider may not speak for this address.")
     if Tenant.objects.get(id=tenant_id).status == TenantStatus.CLOSED:
         raise Forbidden("This tenant is closed.")
     user, _ = User.objects.get_or_create(
         email=email,
-        defaults={"name": name.strip()[:120], "created_at": now, "password": "!"},  # none opens it
+        # No password opens it.
+        defaults={"name": _readable(name), "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
 
 
+def _is_address(text: str) -> bool:
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return len(text) <= _MAX_EMAIL_CHARS
+
+
+def _readable(name: str) -> str:
+    return name.strip()[:_MAX_NAME_CHARS] if is_storable(name) else ""
+
+
 def _check(new: NewProvider) -> None:
     """Raises Invalid."""
-    schemes = ("https", "http") if settings.WEBHOOKS_TO_PRIVATE else ("https",)
+    schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
     try:
         parts = urlsplit(new.issuer)
         is_sound = parts.scheme in schemes and bool(parts.hostname) and not parts.username

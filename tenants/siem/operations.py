@@ -56,7 +56,7 @@ class Tried:
 def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
     """Raises Forbidden, Invalid, Conflict."""
     actor.require(Permission.PUSH_AUDIT)
-    address = parse_address(new.address, settings.SINK_NETWORKS)
+    address = parse_address(new.address, settings.PRIVATE_TARGETS)
     name = _read_name(new.name)
     secret = new_secret(address.kind)
     with tenant(actor.tenant_id):

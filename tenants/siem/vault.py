@@ -51,7 +51,7 @@ def open_sink(tenant_id: TenantId, sink: AuditSink) -> Destination:
     except (EncryptionFailed, SealBroken) as error:
         raise NotOpened from error
     kept = msgspec.json.decode(data, type=_Kept)
-    networks = settings.SINK_NETWORKS
+    networks = settings.PRIVATE_TARGETS
     return Destination(parse_address(kept.address, networks), kept.secret, networks)
 
 

@@ -175,8 +175,6 @@ INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
 # Without a key nothing is reported to Stripe.
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
-# Webhooks that tenants name may lead into our own network: for who runs Caret for himself alone.
-WEBHOOKS_TO_PRIVATE = env_bool("CARET_WEBHOOKS_TO_PRIVATE", False)
 
 # Who may report leaked keys (see console.api.reporters); neither set: nobody.
 LEAK_REPORT_SECRET = env_optional_secret(
@@ -191,9 +189,10 @@ EMBEDDINGS_URL = env_text(
 )
 EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 
-# Networks of the operator's own to which tenants may have audit entries pushed, without encryption
-# too. Else only public addresses are connected to, encrypted.
-SINK_NETWORKS = env_networks("CARET_SINK_NETWORKS")
+# Networks of the operator's own to which addresses that tenants name may lead (SIEMs, webhooks,
+# identity providers), without encryption too. Else only public addresses are connected to,
+# encrypted.
+PRIVATE_TARGETS = env_networks("CARET_PRIVATE_TARGETS")
 
 # Counts tries of second factors; shared by all processes.
 CACHES = {

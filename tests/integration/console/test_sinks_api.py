@@ -20,7 +20,7 @@ ADDRESS = "/api/v1/audit/sinks"
 
 @pytest.fixture(autouse=True)
 def _loopback_is_ours(settings: Any) -> None:
-    settings.SINK_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def _database(database: None) -> None:
 
 @pytest.fixture(autouse=True)
 def _loopback_is_the_operators(settings: Any) -> None:
-    settings.SINK_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
 
 
 @pytest.fixture

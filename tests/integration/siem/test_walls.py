@@ -44,7 +44,7 @@ def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
     """`localhost` stands for whatever name an attacker has in his own DNS."""
     address = hook.url.replace("http://127.0.0.1", "https://localhost")
     new = NewSink(name="x", address=address, from_sequence=1)
-    settings.SINK_NETWORKS = []
+    settings.PRIVATE_TARGETS = []
     create_sink(actor=company.administrator.actor, new=new, now=clock())
 
     push_due(clock=clock)
@@ -57,7 +57,7 @@ def test_networks_that_the_operator_takes_back_are_connected_to_no_more(
     company: Company, hook: Hook, syslog: Syslog, clock: Clock, settings: Any
 ) -> None:
     attach(company, hook)
-    settings.SINK_NETWORKS = [ip_network("10.20.0.0/16")]
+    settings.PRIVATE_TARGETS = [ip_network("10.20.0.0/16")]
 
     push_due(clock=clock)
 

@@ -1,16 +1,19 @@
+"""A company whose people sign in by an identity provider of their own."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
 
 import pytest
-from django.test import Client
+from django.test import override_settings
+
+from tests.integration.sign_in.openid_provider import OpenIdProvider, running_provider
 
 if TYPE_CHECKING:
-    from tests.cast import Person
+    from collections.abc import Iterator
 
-
-class SignIn(Protocol):
-    def __call__(self, person: Person) -> Client: ...
+    from tests.cast import Company, Person
 
 
 @pytest.fixture(autouse=True)
@@ -18,15 +21,41 @@ def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
 
 
+@pytest.fixture(autouse=True)
+def _loopback_is_the_operators() -> Iterator[None]:
+    with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
+        yield
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[OpenIdProvider]:
+    with running_provider() as provider:
+        yield provider
+
+
 @pytest.fixture
-def sign_in() -> SignIn:
-    """A browser in which somebody is signed in; the sign-in page has tests of its own."""
+def provider(server: OpenIdProvider) -> OpenIdProvider:
+    server.claims, server.signs_with, server.raw = {}, None, {}
+    return server
 
-    def signed_in(person: Person) -> Client:
-        from tenants.models import User
 
-        client = Client()
-        client.force_login(User.objects.get(id=person.user_id))
-        return client
+@pytest.fixture
+def company(provider: OpenIdProvider) -> Company:
+    """Its people's domain is verified, and its identity provider is ours."""
+    # Imported here: plugins are loaded before Django is set up, models after.
+    from tenants.members.permissions import Role
+    from tests.cast import make_company
+    from tests.integration.sign_in.by_provider import use
+    from tests.people import make_domain
 
-    return signed_in
+    made = make_company("initech", {Role.OWNER: "olga"})
+    make_domain(made, f"{made.slug}.example", verified=True)
+    use(made, provider)
+    return made
+
+
+@pytest.fixture
+def owner(company: Company) -> Person:
+    from tenants.members.permissions import Role
+
+    return company.people[Role.OWNER]

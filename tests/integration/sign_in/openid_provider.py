@@ -7,8 +7,8 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -31,6 +31,8 @@ class OpenIdProvider:
     signs_with: rsa.RSAPrivateKey | None = None  # None: with the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    # Writes in place of what the path would be answered with, for as long as it has something.
+    raw: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
 
     def authorize(self, url: str) -> str:
         """What a browser is redirected to once its user has signed in at the provider."""
@@ -90,6 +92,10 @@ def running_provider() -> Iterator[OpenIdProvider]:
             self._answer(provider.token(form) if self.path == "/token" else None)
 
         def _answer(self, document: dict[str, Any] | None) -> None:
+            if (pieces := provider.raw.get(self.path)) is not None:
+                with suppress(OSError):  # who asked has left
+                    self.wfile.writelines(pieces())
+                return
             body = json.dumps(document or {"error": "invalid_grant"}).encode()
             self.send_response(400 if document is None else 200)
             self.send_header("Content-Type", "application/json")

@@ -1,13 +1,9 @@
 """Signing in by a tenant's identity provider, and what it may not do."""
 
-import html
-import re
 import secrets
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
@@ -18,75 +14,20 @@ from tenants.members.permissions import Role
 from tenants.members.queries import find_user
 from tenants.models import AuditEntry, IdentityProvider
 from tests.cast import PASSWORD, Cast, Company, Person, make_company
+from tests.integration.sign_in.by_provider import (
+    come_back,
+    fresh_client,
+    is_signed_in,
+    sent_to,
+    use,
+)
 from tests.integration.sign_in.openid_provider import (
     CLIENT_ID,
     CLIENT_SECRET,
     OpenIdProvider,
     new_key,
-    running_provider,
 )
 from tests.people import Mailbox, make_colleague, make_domain, send_invitation
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[OpenIdProvider]:
-    with running_provider() as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(server: OpenIdProvider) -> OpenIdProvider:
-    server.claims, server.signs_with = {}, None
-    return server
-
-
-@pytest.fixture(autouse=True)
-def _loopback() -> Iterator[None]:
-    with override_settings(WEBHOOKS_TO_PRIVATE=True):
-        yield
-
-
-@pytest.fixture
-def company(provider: OpenIdProvider) -> Company:
-    """Its people's domain is verified, and its identity provider is ours."""
-    made = make_company("initech", {Role.OWNER: "olga"})
-    make_domain(made, f"{made.slug}.example", verified=True)
-    use(made, provider)
-    return made
-
-
-@pytest.fixture
-def owner(company: Company) -> Person:
-    return company.people[Role.OWNER]
-
-
-def use(company: Company, provider: OpenIdProvider) -> None:
-    new = NewProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET)
-    set_provider(actor=company.platform, new=new, now=timezone.now())
-
-
-def fresh_client() -> Client:
-    """From an address of its own, as tries are counted."""
-    octets = [str(secrets.randbelow(250) + 1) for _ in range(3)]
-    return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
-
-
-def sent_to(client: Client, email: str, **more: str) -> str:
-    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
-    assert page.status_code == 200, page.content
-    found = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
-    assert found is not None
-    return html.unescape(found[1])
-
-
-def come_back(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
-    back = provider.authorize(sent_to(client, email))
-    provider.claims = {"email": email, **claims}
-    return client.get(back)
-
-
-def is_signed_in(client: Client) -> bool:
-    return client.get("/").status_code != 302
 
 
 def test_a_member_comes_in_by_his_provider(
@@ -267,7 +208,7 @@ def test_who_is_invited_signs_in_by_the_provider_and_joins(
 
 
 def test_an_issuer_in_our_own_network_is_not_asked(owner: Person, company: Company) -> None:
-    with override_settings(WEBHOOKS_TO_PRIVATE=False):
+    with override_settings(PRIVATE_TARGETS=[]):
         response = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
     assert response.status_code == 503
@@ -300,7 +241,7 @@ def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdPro
     [("http://x.example", "issuer"), ("https://", "issuer"), ("https://u:p@x.example", "issuer")],
 )
 def test_an_issuer_begins_with_https(company: Company, issuer: str, field: str) -> None:
-    with override_settings(WEBHOOKS_TO_PRIVATE=False), pytest.raises(Invalid) as caught:
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(Invalid) as caught:
         set_provider(actor=company.platform, new=NewProvider(issuer, "a", "b"), now=timezone.now())
 
     assert caught.value.field == field

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
 from threading import Thread
 from typing import Any
 from uuid import UUID, uuid4
@@ -307,7 +308,7 @@ def receiver() -> Iterator[Receiver]:
 def test_a_webhook_is_signed_for_its_receiver(
     company: Company, receiver: Receiver, settings: LazySettings
 ) -> None:
-    settings.WEBHOOKS_TO_PRIVATE = True
+    settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
     budget = make_budget(company, limit_micros=COST, webhook_url=receiver.url)
     spend(company)
 
@@ -327,7 +328,7 @@ def test_a_webhook_is_signed_for_its_receiver(
 def test_a_webhook_that_fails_is_sent_again_under_the_same_id(
     company: Company, receiver: Receiver, settings: LazySettings, answer: int
 ) -> None:
-    settings.WEBHOOKS_TO_PRIVATE = True
+    settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
     receiver.answers = [answer]
     make_budget(company, limit_micros=COST, webhook_url=receiver.url)
     spend(company)
@@ -352,7 +353,7 @@ def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
 
     with tenant(company.tenant_id):
         hook = AlertDelivery.objects.get(channel="webhook")
-    assert hook.last_error == "The receiver's address is not a public one."
+    assert hook.last_error == "Its address is not a public one."
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,8 @@
+"""Requests that wait for what a tenant has named (an identity provider, a sink, a domain's DNS)
+hold but a few of the console's places: see caret.asgi, which has 64."""
+
+from typing import Final
+
+from caret.foundation.places import Places
+
+OUTWARD: Final = Places(max_each=8, max_all=32)

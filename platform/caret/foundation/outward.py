@@ -1,0 +1,159 @@
+"""HTTP to addresses that tenants name, of which nothing is expected.
+
+where it leads    only where caret.foundation.egress lets it, looked at as it is connected to
+how long          one deadline for all of it: a byte now and then is no silence
+how much          a bound on the body; more is no answer
+what follows      nothing: no redirect, no proxy, no cookie, no unpacking
+"""
+
+import http.client
+import queue
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from caret.foundation.egress import AddressInfo, Egress, Network
+
+_PORTS: Final = {"http": 80, "https": 443}
+_OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # whatever the caller's say
+
+
+class NotAnswered(Exception):
+    """The text says why, and holds nothing that the other side has sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    total_s: float  # from the look-up of the name to the last byte
+    max_bytes: int  # of the answer's body
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    method: str
+    url: str = field(repr=False)  # its path may be a secret
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+
+def exchange(asked: Outgoing, networks: Sequence[Network], bounds: Bounds) -> Answer:
+    """Holds its thread for `total_s` at most. Raises NotAnswered."""
+    deadline = time.monotonic() + bounds.total_s
+    try:
+        parts = urlsplit(asked.url)
+        with closing(_reach(parts, networks, deadline)) as plain, _hung_up_at(deadline, plain):
+            answer = _spoken(asked, parts, plain, bounds)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if time.monotonic() >= deadline:
+            raise NotAnswered("It took too long.") from error
+        raise NotAnswered(f"It did not answer ({type(error).__name__}).") from error
+    if time.monotonic() >= deadline:  # what was hung up on looks like the end of an answer
+        raise NotAnswered("It took too long.")
+    if len(answer.body) > bounds.max_bytes:
+        raise NotAnswered("It answered too much.")
+    return answer
+
+
+def _spoken(asked: Outgoing, parts: SplitResult, plain: socket.socket, bounds: Bounds) -> Answer:
+    """Raises OSError, HTTPException, ValueError."""
+    host = parts.hostname or ""
+    plain.settimeout(bounds.total_s)
+    connection = http.client.HTTPConnection(host)
+    with closing(connection):
+        connection.sock = _encrypted(plain, host) if parts.scheme == "https" else plain
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        ours = {"Host": parts.netloc.rpartition("@")[2], **_OURS}
+        connection.request(asked.method, target, asked.body, {**asked.headers, **ours})
+        with closing(connection.getresponse()) as response:
+            body = response.read(bounds.max_bytes + 1)
+            return Answer(response.status, dict(response.getheaders()), body)
+
+
+def _encrypted(plain: socket.socket, host: str) -> ssl.SSLSocket:
+    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+
+
+def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> socket.socket:
+    """To the very address that was looked at; the certificate is the name's. Raises NotAnswered,
+    OSError, ValueError."""
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise NotAnswered("Its address is none.")
+    egress = Egress(networks, is_encrypted=parts.scheme == "https")
+    failure: OSError | None = None
+    for info in _resolved(parts.hostname, parts.port or _PORTS[parts.scheme], deadline):
+        try:
+            return _connected(egress, info, deadline)
+        except OSError as error:
+            failure = error
+    if egress.has_refused:
+        raise NotAnswered("Its address is not a public one.") from failure
+    raise failure or OSError("the name has no addresses")
+
+
+def _connected(egress: Egress, info: AddressInfo, deadline: float) -> socket.socket:
+    """Raises OSError."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    opened = egress.open_socket(info)
+    try:
+        opened.settimeout(left_s)
+        opened.connect(info[4])
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
+    """getaddrinfo takes no deadline: it is asked in a thread that may be left behind, for as long
+    as the system's resolver tries (some 30 s). Raises NotAnswered."""
+    answers: queue.SimpleQueue[list[AddressInfo]] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            answers.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        except (OSError, UnicodeError):
+            answers.put([])
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        found = answers.get(timeout=max(0.0, deadline - time.monotonic()))
+    except queue.Empty as error:
+        raise NotAnswered("Its name is not told in time.") from error
+    if not found:
+        raise NotAnswered("Its name leads nowhere.")
+    return found
+
+
+@contextmanager
+def _hung_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
+    """Whoever waits for the socket then is woken. Timeouts of a socket count from its last byte."""
+    handle = plain.dup()  # TLS takes the other one away
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), _hang_up, [handle])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # else it could hang up on whoever has the descriptor next
+        handle.close()
+
+
+def _hang_up(handle: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
+        handle.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,33 @@
+"""So many at one time, for each holder and in all, within this process. Nobody waits for a place:
+who waited would hold what the places are there to save."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class NoPlace(Exception):
+    """All are taken."""
+
+
+class Places:
+    def __init__(self, *, max_each: int, max_all: int) -> None:
+        self._max_each = max_each
+        self._max_all = max_all
+        self._taken: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, holder: str) -> Iterator[None]:
+        """Raises NoPlace."""
+        with self._lock:
+            if self._taken[holder] >= self._max_each or self._taken.total() >= self._max_all:
+                raise NoPlace
+            self._taken[holder] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[holder] -= 1
+                self._taken += Counter()  # forgets who holds none

@@ -1,0 +1,39 @@
+"""A server that writes whatever bytes a test has it write, as slowly as that makes them."""
+
+import socketserver
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+
+@dataclass
+class RawServer:
+    url: str = ""
+    asked: list[bytes] = field(default_factory=list)
+
+
+@contextmanager
+def raw_server(pieces: Callable[[], Iterable[bytes]]) -> Iterator[RawServer]:
+    """`pieces` are what it writes once it has read something."""
+    made = RawServer()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            made.asked.append(self.request.recv(65_536))
+            with suppress(OSError):  # the client has left
+                for piece in pieces():
+                    self.request.sendall(piece)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        made.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield made
+        finally:
+            server.shutdown()
+            thread.join()

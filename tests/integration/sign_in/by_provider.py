@@ -1,0 +1,42 @@
+"""Browsers that sign in by a tenant's identity provider."""
+
+import html
+import re
+import secrets
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from tenants.identity.operations import NewProvider, set_provider
+from tests.cast import Company
+from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
+
+
+def use(company: Company, provider: OpenIdProvider) -> None:
+    new = NewProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET)
+    set_provider(actor=company.platform, new=new, now=timezone.now())
+
+
+def fresh_client() -> Client:
+    """From an address of its own, as tries are counted."""
+    octets = [str(secrets.randbelow(250) + 1) for _ in range(3)]
+    return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
+
+
+def sent_to(client: Client, email: str, **more: str) -> str:
+    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
+    assert page.status_code == 200, page.content
+    found = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def come_back(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
+    back = provider.authorize(sent_to(client, email))
+    provider.claims = {"email": email, **claims}
+    return client.get(back)
+
+
+def is_signed_in(client: Client) -> bool:
+    return client.get("/").status_code != 302

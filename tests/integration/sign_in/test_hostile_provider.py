@@ -1,0 +1,115 @@
+"""An identity provider that is no friend of ours: what it can do, and to whom."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from console.outward import OUTWARD
+from console.sign_in.guarded_http import BOUNDS
+from tenants.members.permissions import Role
+from tests.cast import Company, Person, make_company
+from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, sent_to, use
+from tests.integration.sign_in.openid_provider import OpenIdProvider
+from tests.people import make_domain
+
+CONFIGURATION = "/.well-known/openid-configuration"
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+
+def dripping() -> Iterator[bytes]:
+    yield OK
+    while True:
+        time.sleep(0.05)
+        yield b" "
+
+
+def endless() -> Iterator[bytes]:
+    yield OK
+    while True:
+        yield b" " * 65_536
+
+
+def ask_for_sign_in(owner: Person) -> Any:
+    return fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
+
+
+def test_a_provider_that_drips_is_given_up(owner: Person, provider: OpenIdProvider) -> None:
+    provider.raw = {CONFIGURATION: dripping}
+    begun = time.monotonic()
+
+    response = ask_for_sign_in(owner)
+
+    assert response.status_code == 503
+    assert time.monotonic() - begun < 3 * BOUNDS.total_s
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        endless,
+        lambda: [b"HTTP/1.1 200 OK\r\n\r\n[]"],
+        lambda: [b"HTTP/1.1 200 OK\r\n\r\n", b"[" * 100_000],
+        lambda: [b"HTTP/1.1 200 OK\r\n\r\n{}"],
+        lambda: [b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"],
+    ],
+    ids=["endless", "a list", "a deep one", "an empty one", "a redirect"],
+)
+@pytest.mark.parametrize("path", [CONFIGURATION, "/token", "/keys"])
+def test_an_answer_that_is_none_lets_nobody_in(
+    owner: Person, provider: OpenIdProvider, path: str, answer: Callable[[], Iterable[bytes]]
+) -> None:
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims, provider.raw = {"email": owner.email}, {path: answer}
+
+    response = client.get(back)
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+
+
+def test_a_redirect_of_the_providers_is_not_followed(
+    owner: Person, provider: OpenIdProvider
+) -> None:
+    def elsewhere() -> list[bytes]:
+        followed.append(1)
+        return [OK, b"{}"]
+
+    followed: list[int] = []
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
+    provider.raw = {CONFIGURATION: lambda: [moved], "/elsewhere": elsewhere}
+
+    response = ask_for_sign_in(owner)
+
+    assert (response.status_code, followed) == (503, [])
+
+
+def test_a_tenants_slow_provider_holds_few_places(
+    company: Company, owner: Person, provider: OpenIdProvider
+) -> None:
+    with ExitStack() as held:
+        for _ in range(8):
+            held.enter_context(OUTWARD.taken(company.tenant_id))
+        refused = ask_for_sign_in(owner)
+        neighbour = make_company("hooli", {Role.OWNER: "hank"})
+        make_domain(neighbour, f"{neighbour.slug}.example", verified=True)
+        use(neighbour, provider)
+        taken = ask_for_sign_in(neighbour.people[Role.OWNER])
+
+    assert (refused.status_code, refused["Retry-After"]) == (503, "5")
+    assert taken.status_code == 200
+    assert ask_for_sign_in(owner).status_code == 200
+
+
+@pytest.mark.parametrize("local_part", ["a\0b", "a b", "a" * 300, "", "a\nb"])
+def test_a_provider_makes_no_account_of_what_is_no_address(
+    company: Company, owner: Person, provider: OpenIdProvider, local_part: str
+) -> None:
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims = {"email": f"{local_part}@{company.slug}.example", "name": "a\0"}
+
+    assert client.get(back).status_code == 403
