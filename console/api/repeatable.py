@@ -2,7 +2,8 @@
 
 A POST with an Idempotency-Key (1 to 255 visible characters) is done once: sent again within a day
 it gets the answer of the first time, and `Idempotent-Replayed: true`. What was refused is not kept,
-so that a mended request may take the same key. Source: draft-ietf-httpapi-idempotency-key-header.
+so that a mended request may take the same key; nor is a file, which is made anew. Source:
+draft-ietf-httpapi-idempotency-key-header.
 """
 
 import re
@@ -25,6 +26,7 @@ from tenants.members.actor import Actor
 _HEADER: Final = "Idempotency-Key"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _FIRST_REFUSAL: Final = 400
+_FILES: Final = ("application/zip",)
 Run = Callable[..., HttpResponse]
 
 
@@ -75,7 +77,7 @@ def _once(named: Repeatable, run: Callable[[], HttpResponse]) -> HttpResponse:
         response = run()
         if response.status_code >= _FIRST_REFUSAL:
             transaction.set_rollback(True)
-        else:
+        elif response.headers.get("Content-Type") not in _FILES:
             keep_answer(named, Answer(response.status_code, response.content), now=timezone.now())
         return response
 

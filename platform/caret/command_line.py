@@ -74,6 +74,12 @@ def _verify_export(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _verify_bundle(argv: list[str]) -> int:
+    from tenants.data_subjects.command_line import main
+
+    return main(argv[2:])
+
+
 def _gateway(_argv: list[str]) -> int:
     from caret.gateway_process import main
 
@@ -96,6 +102,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "verify_audit": _verify_audit,
     "verify_certificate": _verify_certificate,
     "verify_export": _verify_export,
+    "verify_bundle": _verify_bundle,
     "gateway": _gateway,
 }
 

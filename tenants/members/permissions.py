@@ -43,6 +43,8 @@ class Permission(StrEnum):
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
     WRITE_HOLDS = "holds.write"
+    OWN_SUBJECT = "subjects.own"  # all that is held about oneself
+    EXPORT_SUBJECTS = "subjects.export"  # ... about a member, opened content included
 
 
 _P = Permission
@@ -67,10 +69,11 @@ READING: Final = frozenset(
         _P.READ_BILLING,
         _P.READ_ACCESS,
         _P.READ_RETENTION,
+        _P.OWN_SUBJECT,
     }
 )
 # Withdrawing consent erases.
-WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT}
+WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS}
 
 PERMISSIONS: Final = MappingProxyType(
     {
@@ -78,7 +81,14 @@ PERMISSIONS: Final = MappingProxyType(
         # Else an administrator could make himself an owner, and the owner nothing.
         Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS, _P.WRITE_ACCESS},
         Role.BILLING: frozenset(
-            {_P.READ_TENANT, _P.READ_USAGE, _P.READ_TEAMS, _P.READ_BILLING, _P.WRITE_BUDGETS}
+            {
+                _P.READ_TENANT,
+                _P.READ_USAGE,
+                _P.READ_TEAMS,
+                _P.READ_BILLING,
+                _P.WRITE_BUDGETS,
+                _P.OWN_SUBJECT,
+            }
         ),
         Role.AUDITOR: frozenset(
             {
@@ -95,6 +105,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_BILLING,
                 _P.READ_ACCESS,
                 _P.READ_RETENTION,
+                _P.OWN_SUBJECT,
             }
         ),
         Role.DEVELOPER: frozenset(
@@ -105,6 +116,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_OWN_USAGE,
                 _P.OWN_CONSENT,
                 _P.READ_OWN_QUALITY,
+                _P.OWN_SUBJECT,
             }
         ),
     }

@@ -44,6 +44,8 @@ EXPECTED = {
     "retention.read":   "yes   yes   no   yes   no",
     "retention.write":  "yes   yes   no   no    no",
     "holds.write":      "yes   yes   no   no    no",
+    "subjects.own":     "yes   yes   yes  yes   yes",
+    "subjects.export":  "yes   yes   no   no    no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)
 

@@ -47,6 +47,8 @@ FOR_PEOPLE = {
     "quality.read_own",
     "consent.own",
     "holds.write",
+    "subjects.own",
+    "subjects.export",  # what a person has typed, opened
     "retention.write",  # it deletes
     "members.write",
     "members.write_owners",

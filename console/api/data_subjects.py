@@ -1,0 +1,54 @@
+"""What is held about one person, over REST."""
+
+import io
+import uuid
+from typing import Annotated
+
+from django.http import HttpResponse
+from django.utils import timezone
+from ninja import Router
+from pydantic import Field
+
+from caret.foundation.ids import UserId
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.schema import Body
+from tenants.data_subjects.bundle import Asked, own_id, write_bundle
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+
+router = Router(tags=["data subjects"])
+# Some seconds of work and 10 MB; who has left more behind is the operator's command's.
+MAX_ROWS = 100_000
+
+
+class Why(Body, json_schema_extra={"example": {"reason": "Request under article 15, 3 May."}}):
+    reason: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+@router.post(
+    "/me/bundle",
+    summary="All that is held about you here: NDJSON in a ZIP, with a signed manifest.",
+    openapi_extra=open_to(Permission.OWN_SUBJECT),
+)
+def own_bundle(request: ApiRequest) -> HttpResponse:
+    actor = actor_of(request)
+    return _bundle(actor, Asked(own_id(actor), "", MAX_ROWS))
+
+
+@router.post(
+    "/{user_id}/bundle",
+    summary="All that is held about a member, past or present: a ZIP, with a reason.",
+    openapi_extra=open_to(Permission.EXPORT_SUBJECTS),
+)
+def bundle(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> HttpResponse:
+    return _bundle(actor_of(request), Asked(UserId(str(user_id)), asked.reason, MAX_ROWS))
+
+
+def _bundle(actor: Actor, asked: Asked) -> HttpResponse:
+    out = io.BytesIO()
+    write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
+    response = HttpResponse(out.getvalue(), content_type="application/zip")
+    name = f"caret-data-subject-{asked.user_id}.zip"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,67 @@
+"""Verifies a bundle by public keys alone. Knows neither database nor settings.
+
+{"kind": "caret-data-subject-bundle", "format": 1, "tenant", "tenant_id", "user_id",
+ "generated_at", "chain_head", "files": [{"name", "rows", "bytes", "sha256"}],
+ "key_id", "signature"}
+"""
+
+import hashlib
+import json
+import zlib
+from typing import IO, Any, Final
+from zipfile import BadZipFile, ZipFile
+
+from caret.foundation.canonical import canonical
+from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+
+PURPOSE: Final = "data-subject-bundle/1"
+KIND: Final = "caret-data-subject-bundle"
+MANIFEST: Final = "manifest.json"
+_MAX_MANIFEST_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
+# zipfile's for a damaged or an encrypted file, and json's.
+_UNREADABLE: Final = (
+    *(BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
+    *(KeyError, ValueError, RecursionError),
+)
+
+
+def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
+    """The manifest. Raises BadSignature for what is no bundle, or not as it was made: a file that
+    was changed, added or left out. Holds a piece of a file at a time."""
+    try:
+        with ZipFile(file) as archive:
+            manifest = _read_manifest(archive, keys)
+            for said in manifest["files"]:
+                _verify_file(archive, said)
+    except _UNREADABLE as error:
+        raise BadSignature(f"it is no bundle that can be read ({type(error).__name__})") from None
+    return manifest
+
+
+def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
+    with archive.open(MANIFEST) as file:
+        text = file.read(_MAX_MANIFEST_BYTES)
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+        raise BadSignature("it is no bundle about a person")
+    verify_document(keys, manifest, purpose=PURPOSE)
+    if canonical(manifest) != text:
+        raise BadSignature("its manifest is not spelt as it was signed")
+    said = [each["name"] for each in manifest["files"]] + [MANIFEST]
+    if sorted(archive.namelist()) != sorted(said):
+        raise BadSignature("it has other files than its manifest names")
+    return manifest
+
+
+def _verify_file(archive: ZipFile, said: dict[str, Any]) -> None:
+    digest, left = hashlib.sha256(), said["bytes"]
+    with archive.open(said["name"]) as file:
+        # One more than is said: what is longer differs, and is not unpacked to its end.
+        while piece := file.read(min(_CHUNK_BYTES, left + 1)):
+            digest.update(piece)
+            left -= len(piece)
+            if left < 0:
+                break
+    if left or digest.hexdigest() != said["sha256"]:
+        raise BadSignature(f"{said['name']} is not as it was signed")

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django import Settings
+
+    from tests.integration.data_subjects.traces import Traced
+
+
+@pytest.fixture(autouse=True)
+def _database(database: None) -> None:
+    """All of these tests reach Postgres and Valkey."""
+    # Imported here: this file may be read before Django is set up, models after.
+    from caret.contracts.telemetry import CONTENT
+    from tenants.keyvalue import connect
+
+    connect().delete(CONTENT)  # what earlier tests left
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, settings: Settings) -> Path:
+    """The object store of one test."""
+    from caret.settings.stores import storage_from
+
+    stored = storage_from("CARET_TELEMETRY_STORE", str(tmp_path / "telemetry"))
+    settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
+    return tmp_path / "telemetry"
+
+
+@pytest.fixture
+def acme() -> Traced:
+    from tests.integration.data_subjects.traces import make_traced
+
+    return make_traced("acme")
+
+
+@pytest.fixture
+def globex() -> Traced:
+    """The neighbour, whose people have left as much."""
+    from tests.integration.data_subjects.traces import make_traced
+
+    return make_traced("globex")

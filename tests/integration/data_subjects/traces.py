@@ -1,0 +1,181 @@
+"""A company whose developer has left something in every table that can be about a person."""
+
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from io import BytesIO
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils import timezone
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.data_subjects.bundle import Asked, write_bundle
+from tenants.idempotency.operations import Answer, Repeatable, keep_answer
+from tenants.members.actor import Actor
+from tenants.metrics.roll_up import mark_again, roll_up
+from tenants.models import (
+    AlertDelivery,
+    Budget,
+    BudgetAlert,
+    MonthSpend,
+    Outcome,
+    RetrievalChunk,
+    ScimUser,
+    Typed,
+    User,
+)
+from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
+from tenants.retrieval.vault import Vault
+from tests.cast import Company, Person, make_completion, make_key
+from tests.integration.telemetry.willing import Willing, make_willing
+from tests.people import send_invitation
+
+REPOSITORY: Final = "planted-repository"
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    willing: Willing
+    # In all that is hers and that somebody wrote, so that a search finds it wherever it is.
+    mark: str
+
+    @property
+    def company(self) -> Company:
+        return self.willing.company
+
+    @property
+    def ada(self) -> Person:
+        return self.company.developer
+
+    @property
+    def olga(self) -> Actor:
+        return next(iter(self.company.people.values())).actor
+
+    def bundle(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
+        out = BytesIO()
+        asked = Asked(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
+        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
+        return out
+
+
+def make_traced(name: str) -> Traced:
+    made = Traced(make_willing(name), f"planted{secrets.token_hex(4)}")
+    _rename(made)
+    made.willing.agree(made.ada)
+    made.willing.keep(made.ada, f"def {made.mark}(): ...")
+    make_key(made.company, made.ada, name=f"{made.mark}'s laptop")
+    _use(made)
+    _spend(made)
+    _provision(made)
+    _index(made)
+    _ask_again(made)
+    return made
+
+
+def _rename(made: Traced) -> None:
+    """Before she is invited again: all that follows has the new name and address."""
+    email = f"{made.mark}@{made.company.slug}.example"
+    send_invitation(made.company, email)
+    User.objects.filter(id=made.ada.user_id).update(name=made.mark.title(), email=email)
+
+
+def _use(made: Traced) -> None:
+    request_id = make_completion(made.company, made.ada)
+    now, common = timezone.now(), {"tenant_id": made.company.tenant_id, "user_id": made.ada.user_id}
+    with tenant(made.company.tenant_id):
+        Outcome.objects.create(
+            **common,
+            occurred_at=now,
+            outcome_id=uuid7(),
+            request_id=request_id,
+            event="shown",
+            chars=4,
+            after_ms=0,
+        )
+        Typed.objects.create(
+            **common, occurred_at=now, typed_id=uuid7(), language="python", editor="vim", chars=9
+        )
+    mark_again(
+        tenant_id=made.company.tenant_id,
+        start=now - timedelta(hours=1),
+        end=now + timedelta(hours=1),
+    )
+    roll_up(tenant_id=made.company.tenant_id, arrived_until=now)
+
+
+def _spend(made: Traced) -> None:
+    now, tenant_id = timezone.now(), made.company.tenant_id
+    with tenant(tenant_id):
+        budget = Budget.objects.create(
+            tenant_id=tenant_id,
+            scope="user",
+            holder_id=made.ada.user_id,
+            limit_micros=5,
+            webhook_url="",
+            created_at=now,
+        )
+        MonthSpend.objects.create(
+            tenant_id=tenant_id, month=now.date().replace(day=1), holder=made.ada.user_id, micros=3
+        )
+        alert = BudgetAlert.objects.create(
+            tenant_id=tenant_id,
+            budget_id=budget.id,
+            month=now.date().replace(day=1),
+            percent=50,
+            spent_micros=3,
+            limit_micros=5,
+            created_at=now,
+        )
+        AlertDelivery.objects.create(
+            tenant_id=tenant_id,
+            alert_id=alert.id,
+            channel="mail",
+            address=User.objects.get(id=made.ada.user_id).email,
+            last_error="",
+        )
+
+
+def _provision(made: Traced) -> None:
+    now = timezone.now()
+    with tenant(made.company.tenant_id):
+        ScimUser.objects.create(
+            tenant_id=made.company.tenant_id,
+            user_id=made.ada.user_id,
+            user_name=made.mark,
+            external_id=made.mark,
+            email=f"{made.mark}@{made.company.slug}.example",
+            active=True,
+            document={"displayName": made.mark},
+            created_at=now,
+            changed_at=now,
+        )
+
+
+def _index(made: Traced) -> None:
+    """As strict isolation keeps it: for her alone."""
+    holder, row_id, now = made.ada.user_id, uuid.uuid4(), timezone.now()
+    vault = Vault(settings.ROOT_SECRET, tenant_id=made.company.tenant_id, holder=holder)
+    with tenant(made.company.tenant_id):
+        RetrievalChunk.objects.create(
+            tenant_id=made.company.tenant_id,
+            id=row_id,
+            holder=holder,
+            scope_digest=b"s" * 16,
+            file_digest=b"f" * 16,
+            chunk_digest=b"c" * 16,
+            sealed_name=vault.seal_name(row_id, repository=REPOSITORY, path=f"{made.mark}.py"),
+            sealed_text=vault.seal_text(row_id, f"class {made.mark}: ..."),
+            embedding=[0.0] * EMBEDDING_DIMENSIONS,
+            created_at=now,
+            used_at=now,
+        )
+
+
+def _ask_again(made: Traced) -> None:
+    caller = made.ada.actor.caller
+    named = Repeatable(made.company.tenant_id, caller, "once", "POST", "/api/v1/keys", b"{}")
+    with tenant(made.company.tenant_id):
+        keep_answer(named, Answer(201, made.mark.encode()), now=timezone.now())

@@ -1,0 +1,51 @@
+"""No table that names people is forgotten when one asks what is held about him."""
+
+from django.apps import apps
+
+from tenants.data_subjects.sources import NOT_HANDED_OUT, OWN_SOURCES, SOURCES
+
+# What columns are called that say whose a row is, or who did it.
+NAMING = {
+    *("user_id", "owner_id", "actor_id", "author_id", "holder", "holder_id", "subject_id"),
+    *(
+        "invited_by_id",
+        "requested_by_id",
+        "created_by_id",
+        "issued_by_id",
+        "email",
+        "address",
+        "caller",
+        "scim_user_id",
+    ),
+}
+
+
+def test_every_table_that_names_people_is_a_source_or_says_why_not() -> None:
+    named = {
+        model
+        for model in apps.get_app_config("tenants").get_models()
+        if any(field.attname in NAMING for field in model._meta.concrete_fields)
+    }
+    # A domain's holder is a tenant.
+    named = {model for model in named if model.__name__ != "CapturedDomain"}
+
+    handed_out = {source.model for source in (*SOURCES, *OWN_SOURCES)}
+    assert named - handed_out == set(NOT_HANDED_OUT)
+
+
+def test_every_foreign_key_to_a_person_is_looked_at() -> None:
+    """Whatever it is called."""
+    columns = {
+        field.attname
+        for model in apps.get_app_config("tenants").get_models()
+        for field in model._meta.concrete_fields
+        if field.related_model is apps.get_model("tenants", "User")
+    }
+
+    assert columns <= NAMING
+
+
+def test_files_have_names_of_their_own() -> None:
+    names = [source.name for source in (*SOURCES, *OWN_SOURCES)]
+
+    assert len(names) == len(set(names))
