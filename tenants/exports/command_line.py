@@ -78,10 +78,12 @@ def _read_keys(options: argparse.Namespace) -> PublicKeys:
 
 
 def _say(document: dict[str, Any]) -> str:
+    since, until = document["since"], document["until"]
+    period = "as it was then" if since is None else f"from {since} to {until}"
     return (
         f"OK: {document['definition']} version {document['version']}, {document['rows']} rows, of"
-        f" the tenant {document['tenant']} ({document['tenant_id']}), from {document['since']} to"
-        f" {document['until']}; complete until {document['complete_until'] or 'no time yet'}.\n"
+        f" the tenant {document['tenant']} ({document['tenant_id']}), {period};"
+        f" complete until {document['complete_until'] or 'no time yet'}.\n"
         f"Made {document['generated_at']}, signed by the key {document['key_id']}.\n"
     )
 

@@ -26,3 +26,4 @@ class Export:
     columns: tuple[Column, ...]
     source: Source
     complete_until: CompleteUntil = as_it_is
+    is_of_period: bool = True  # else it says what there is when it is read

@@ -44,7 +44,7 @@ class File:
     version: int
     media: str  # csv, ndjson, parquet, xlsx, zip
     name: str  # of the file
-    period: Period
+    period: Period | None  # None: what there was when it was read
 
 
 def begin(export: Export, asked: Asked) -> Beginning:
@@ -84,8 +84,8 @@ def _about(file: File) -> dict[str, Any]:
         "version": file.version,
         "media": file.media,
         "file": file.name,
-        "since": timestamp(file.period.start),
-        "until": timestamp(file.period.end),
+        "since": None if file.period is None else timestamp(file.period.start),
+        "until": None if file.period is None else timestamp(file.period.end),
     }
 
 

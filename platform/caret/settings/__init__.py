@@ -172,6 +172,10 @@ INVOICE_TAX_ID = env_text("CARET_INVOICE_TAX_ID", "")
 INVOICE_EMAIL = env_text("CARET_INVOICE_EMAIL", "")
 INVOICE_PAYMENT = env_list("CARET_INVOICE_PAYMENT", separator="|")
 INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
+# For the record of processing that each tenant can export; several are divided by "|".
+DATA_PROTECTION_CONTACT = env_list("CARET_DATA_PROTECTION_CONTACT", separator="|")
+SUBPROCESSORS = env_list("CARET_SUBPROCESSORS", separator="|")  # "NAME, what it does and where"
+TRANSFERS = env_list("CARET_TRANSFERS", separator="|")  # "COUNTRY, by which safeguards"
 # Without a key nothing is reported to Stripe.
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")

@@ -1,0 +1,99 @@
+"""What was allowed, by whom and why: policies, and who has agreed to what."""
+
+from typing import Any, Final
+
+from tenants.exports.export import Export
+from tenants.exports.pages import BY_CREATION, PagedRows, fields, spell
+from tenants.exports.rows import Column, Kind, Row
+from tenants.members.permissions import Permission
+from tenants.policies.document import write_policy
+from tenants.policies.layers.document import write_layer
+from tenants.policies.layers.queries import LayerInForce, page_of_layers
+from tenants.policies.queries import PolicyInForce, page_of_versions
+from tenants.telemetry.queries import list_receipts
+
+_WHO: Final = (
+    Column("version", Kind.INTEGER),
+    Column("created_at", Kind.TIME),
+    Column("author_email", Kind.TEXT),
+    Column("author_key", Kind.TEXT),
+    Column("reason", Kind.TEXT),
+)
+_who = fields(*(column.name for column in _WHO))
+
+
+def _policy_row(found: PolicyInForce) -> Row:
+    return (*_who(found), spell(write_policy(found.policy)))
+
+
+POLICIES: Final = Export(
+    name="policies",
+    version=1,
+    title="Versions of the policy, who made them and why",
+    permission=Permission.READ_POLICY,
+    columns=(*_WHO, Column("policy", Kind.TEXT)),
+    source=PagedRows(
+        page=lambda asked, limit, cursor: page_of_versions(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=_policy_row,
+        made_at=BY_CREATION,
+    ),
+)
+
+
+def _layer_row(found: LayerInForce) -> Row:
+    subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
+    return (*subject, *_who(found), spell(write_layer(found.layer)))
+
+
+POLICY_LAYERS: Final = Export(
+    name="policy_layers",
+    version=1,
+    title="What is said of teams and users beyond the policy",
+    permission=Permission.READ_LAYERS,
+    columns=(
+        Column("kind", Kind.TEXT),
+        Column("id", Kind.ID),
+        Column("name", Kind.TEXT),
+        *_WHO,
+        Column("layer", Kind.TEXT),
+    ),
+    source=PagedRows(
+        page=lambda asked, limit, cursor: page_of_layers(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=_layer_row,
+    ),
+    is_of_period=False,
+)
+
+_RECEIPT: Final = (
+    Column("id", Kind.ID),
+    Column("created_at", Kind.TIME),
+    Column("user_id", Kind.ID),
+    Column("user_email", Kind.TEXT),
+    Column("kind", Kind.TEXT),
+    Column("is_given", Kind.TRUTH),
+    Column("wording", Kind.TEXT),
+    Column("wording_sha256", Kind.TEXT),
+    Column("actor_email", Kind.TEXT),
+    Column("policy_version", Kind.INTEGER),
+    Column("address", Kind.TEXT),
+)
+CONSENT: Final = Export(
+    name="consent",
+    version=1,
+    title="Receipts of consent given and withdrawn",
+    permission=Permission.READ_CONSENT,
+    columns=_RECEIPT,
+    source=PagedRows(
+        page=lambda asked, limit, cursor: list_receipts(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=fields(*(column.name for column in _RECEIPT)),
+        made_at=BY_CREATION,
+    ),
+)
+
+EXPORTS: Final = (POLICIES, POLICY_LAYERS, CONSENT)

@@ -1,0 +1,293 @@
+"""What the API lists and what is exported are the same, to the unit, in every format."""
+
+import csv
+import io
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+from django.utils import timezone
+from pyarrow import parquet
+from pytest_django.plugin import DjangoDbBlocker
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import Facts, record_change
+from tenants.errors import Forbidden
+from tenants.exports import pages
+from tenants.exports.cells import spell_time
+from tenants.exports.definitions import EXPORTS
+from tenants.exports.export import Export
+from tenants.exports.formats import FORMATS
+from tenants.exports.pages import spell
+from tenants.exports.rows import Asked, Kind, Period, Row
+from tenants.exports.stream import read_rows
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.models import ApiKey, ConsentReceipt
+from tenants.policies.layers.operations import set_layer
+from tenants.policies.layers.queries import Subject, SubjectKind
+from tenants.retention.classes import DataClass
+from tenants.retention.purge import purge
+from tenants.teams.operations import put_into_team
+from tenants.telemetry.wordings import Kind as Wording
+from tests.cast import Cast, Company, make_key
+from tests.fakes.billing import ensure_invoice
+from tests.fakes.retention import make_certificate, make_hold
+from tests.fakes.workbook import read_workbook
+from tests.integration.console.conftest import SignIn
+from tests.people import make_team
+
+NOW: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+ALWAYS: Final = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+# Export -> the list of the API, and where its rows are.
+LISTS: Final = {
+    "audit": "audit",
+    "members": "members",
+    "keys": "keys",
+    "policies": "policy/versions",
+    "policy_layers": "policy/layers",
+    "consent": "consent/receipts",
+    "invoices": "invoices",
+    "retention": "retention",
+    "purges": "retention/runs",
+    "legal_holds": "retention/holds",
+    "deletion_certificates": "retention/certificates",
+}
+
+
+@pytest.fixture(scope="module")
+def company(cast: Cast, django_db_blocker: DjangoDbBlocker) -> Company:
+    """With something of everything."""
+    with django_db_blocker.unblock():
+        fill(cast.acme)
+    return cast.acme
+
+
+def fill(acme: Company) -> None:
+    with tenant(acme.tenant_id):
+        change: Facts = {"text": "=cmd()", "limits": {"user": None}}
+        record_change(
+            actor=acme.administrator.actor,
+            action="test.done",
+            target="t",
+            change=(None, change),
+            now=timezone.now(),
+        )
+    make_key(acme, acme.developer, name="=HYPERLINK(1)")
+    ensure_invoice(acme)
+    make_hold(acme)
+    make_certificate(acme)
+    add_receipt(acme)
+    purge(tenant_id=acme.tenant_id, data_class=DataClass.REPLAYS, now=timezone.now())
+    set_layer(
+        actor=acme.platform,
+        subject=Subject(SubjectKind.TEAM, uuid.UUID(make_team(acme))),
+        document={"withholds_secrets": True},
+        reason="-1",
+        now=timezone.now(),
+    )
+
+
+def add_receipt(company: Company) -> None:
+    with tenant(company.tenant_id):
+        ConsentReceipt.objects.create(
+            tenant_id=company.tenant_id,
+            number=ConsentReceipt.objects.filter(tenant_id=company.tenant_id).count() + 1,
+            user_id=company.developer.user_id,
+            kind=Wording.TELEMETRY,
+            is_given=False,
+            wording="user-1",
+            wording_sha256="00",
+            request_id="",
+            created_at=timezone.now(),
+        )
+
+
+def asked_by(actor: Actor, period: Period = ALWAYS) -> Asked:
+    return Asked(actor, period, timezone.now() + timedelta(seconds=1))
+
+
+def written(export: Export, name: str, asked: Asked) -> bytes:
+    out = io.BytesIO()
+    FORMATS[name](export, read_rows(export, asked), out)
+    return out.getvalue()
+
+
+def exported(export: Export, asked: Asked) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written(export, "ndjson", asked).splitlines()]
+
+
+def spelt(kind: Kind, value: Any) -> Any:
+    """As an export spells what the API has answered."""
+    if isinstance(value, list):
+        return ", ".join(sorted(value))
+    if isinstance(value, dict):
+        return spell(value)
+    if kind is Kind.TIME and value is not None:
+        return to_milliseconds(spell_time(datetime.fromisoformat(value)))
+    return value
+
+
+def to_milliseconds(value: Any) -> Any:
+    """As the API answers."""
+    return value and f"{value[:-4]}000Z"
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_an_export_has_what_the_list_of_the_api_has(
+    company: Company, sign_in: SignIn, name: str
+) -> None:
+    export, auditor = EXPORTS[name], company.people[Role.AUDITOR]
+
+    found = exported(export, asked_by(auditor.actor))
+
+    answer = sign_in(auditor).get(f"/api/v1/{LISTS[name]}?limit=200").json()
+    listed = answer.get("rows", answer.get("classes"))
+    if name == "audit":  # that they were exported, and listed, came after
+        found = [row for row in found if row["action"] not in ("export.read", "audit.read")]
+        listed = [row for row in listed if row["action"] not in ("export.read", "audit.read")]
+    shared = [column for column in export.columns if column.name in listed[0]]
+    assert len(shared) >= 4
+    for row in found:
+        row |= {
+            column.name: to_milliseconds(row[column.name])
+            for column in shared
+            if column.kind is Kind.TIME
+        }
+    assert [[row[column.name] for column in shared] for row in found] == [
+        [spelt(column.kind, row[column.name]) for column in shared] for row in listed
+    ]
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
+def test_all_formats_say_the_same(company: Company, export: Export) -> None:
+    asked = asked_by(company.people[Role.AUDITOR].actor)
+    batches = list(read_rows(export, asked))
+    texts = {column.name for column in export.columns if column.kind is Kind.TEXT}
+
+    in_ndjson = [json.loads(line) for line in formatted(export, "ndjson", batches).splitlines()]
+    in_csv = csv.DictReader(io.StringIO(formatted(export, "csv", batches).decode(), newline=""))
+    in_sheet = read_workbook(formatted(export, "xlsx", batches))
+    in_parquet = parquet.read_table(io.BytesIO(formatted(export, "parquet", batches)))
+
+    guarded = [
+        {name: _guarded(value) if name in texts else value for name, value in row.items()}
+        for row in in_ndjson
+    ]
+    assert list(in_csv) == [{name: _in_csv(row[name]) for name in row} for row in guarded]
+    assert _falsy(in_sheet) == _falsy(guarded)
+    assert [_in_json(row) for row in in_parquet.to_pylist()] == in_ndjson
+
+
+def formatted(export: Export, name: str, batches: list[Sequence[Row]]) -> bytes:
+    out = io.BytesIO()
+    FORMATS[name](export, batches, out)
+    return out.getvalue()
+
+
+def _guarded(value: Any) -> Any:
+    return f"'{value}" if str(value or "").startswith(("=", "-")) else value
+
+
+def _in_json(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: spell_time(value)
+        if isinstance(value, datetime)
+        else str(value)
+        if isinstance(value, date)
+        else value
+        for name, value in row.items()
+    }
+
+
+def _in_csv(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _falsy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value or None for name, value in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
+def test_a_neighbours_export_has_nothing_of_ours(
+    company: Company, cast: Cast, export: Export
+) -> None:
+    text = written(export, "ndjson", asked_by(cast.globex.administrator.actor)).decode()
+
+    assert company.tenant_id not in text
+    assert company.slug not in text
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
+def test_a_developer_exports_nothing_but_what_he_may_list(cast: Cast, export: Export) -> None:
+    if cast.acme.developer.actor.may(export.permission):
+        return
+
+    with pytest.raises(Forbidden):
+        read_rows(export, asked_by(cast.acme.developer.actor))
+
+
+def test_pages_go_on_where_they_ended(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asked_by(company.administrator.actor)
+    at_once = exported(EXPORTS["keys"], asked)
+    monkeypatch.setattr(pages, "MAX_PAGE", 1)
+    monkeypatch.setattr(pages, "BATCH_ROWS", 1)
+
+    assert exported(EXPORTS["keys"], asked) == at_once
+
+
+def test_a_period_bounds_what_has_a_time(company: Company) -> None:
+    long_ago = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2, tzinfo=UTC))
+    for name in ("policies", "consent", "invoices", "purges", "deletion_certificates", "audit"):
+        assert exported(EXPORTS[name], asked_by(company.administrator.actor, long_ago)) == []
+
+
+def test_members_have_teams_and_ways_of_signing_in_and_no_other_tenants_traces(
+    company: Company,
+) -> None:
+    ada = company.developer
+    key = make_key(company, ada)
+    team = make_team(company, "Shop")
+    put_into_team(actor=company.platform, team_id=uuid.UUID(team), user_id=ada.user_id, now=NOW)
+    with tenant(company.tenant_id):
+        ApiKey.objects.filter(lookup_id=key.key.lookup_id).update(last_used_at=NOW)
+
+    rows = exported(EXPORTS["members"], asked_by(company.administrator.actor))
+
+    (row,) = (row for row in rows if row["user_id"] == ada.user_id)
+    assert (row["role"], row["signs_in_by"]) == ("developer", "password")
+    assert "Shop" in row["teams"]
+    assert row["last_seen_at"] == spell_time(NOW)
+
+
+def test_no_export_of_keys_holds_a_secret(company: Company) -> None:
+    key = make_key(company, company.developer)
+
+    text = written(EXPORTS["keys"], "ndjson", asked_by(company.administrator.actor)).decode()
+
+    assert key.key.lookup_id in text
+    assert key.text not in text
+    assert not {"digest", "pepper"} & set(json.loads(text.splitlines()[0]))
+
+
+def test_the_record_of_processing_names_what_the_article_asks_for(
+    company: Company, settings: Any
+) -> None:
+    settings.SUBPROCESSORS = ["Example Cloud, hosts it in Frankfurt"]
+    settings.TRANSFERS = ["none"]
+    settings.DATA_PROTECTION_CONTACT = ["privacy@caret.example"]
+
+    rows = exported(EXPORTS["processing"], asked_by(company.people[Role.AUDITOR].actor))
+
+    subjects = {row["subject"]: row for row in rows}
+    assert {row["article"] for row in rows} >= {"30(2)(a)", "30(2)(b)", "30(2)(c)", "30(2)(d)"}
+    assert subjects["controller"]["name"] == company.name
+    assert subjects["subprocessor"]["statement"] == "hosts it in Frankfurt"
+    days = {row["name"]: row["statement"] for row in rows if row["subject"].startswith("period")}
+    retention = exported(EXPORTS["retention"], asked_by(company.administrator.actor))
+    assert days == {row["title"]: f"{row['days']} days" for row in retention}
