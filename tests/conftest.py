@@ -27,6 +27,7 @@ def _make_home() -> EmbeddedPaths:
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-test-")))
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
+    os.environ["CARET_OPERATORS_PATH"] = "operators"  # else there are no such pages
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     return paths
 

@@ -1,6 +1,9 @@
 """All addresses of the console's process."""
 
+from django.conf import settings
 from django.urls import include, path
+
+from console.operators.urls import operators
 
 urlpatterns = [
     path("api/v1/", include("console.api.urls")),
@@ -8,6 +11,8 @@ urlpatterns = [
     path("", include("console.sign_in.urls")),
     path("", include("console.urls")),
 ]
+if settings.OPERATORS_PATH is not None:
+    urlpatterns.insert(0, path(settings.OPERATORS_PATH, operators))
 handler400 = "console.views.errors.bad_request"
 handler403 = "console.views.errors.forbidden"
 handler404 = "console.views.errors.not_found"

@@ -21,7 +21,7 @@ from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.texts import require_storable
 
 _BATCH: Final = 200
-# An API key's lookup id, or another kind of key's, such as scim:0f3a9c2b71de.
+# An API key's lookup id, or by what else something was done: scim:0f3a9c2b71de, operator:ola.
 _KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
 
 

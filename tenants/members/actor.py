@@ -18,6 +18,7 @@ class ActorKind(StrEnum):
 
     USER = "user"
     KEY = "key"
+    OPERATOR = "operator"  # of the platform, on his own pages
     PLATFORM = "platform"
 
 
@@ -34,18 +35,29 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class Operator:
+    """One of the platform's operators: no tenant's permission is ever his."""
+
+    handle: str
+    may_change: bool  # a tenant; else he only looks
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
     tenant_id: TenantId
-    user_id: UserId | None  # None: the platform itself, or a key that is nobody's
+    user_id: UserId | None  # None: the platform, one of its operators, or a key that is nobody's
     role: Role  # of a key: what its permissions are bounded by
     address: str | None  # None: not over the network
     request_id: str  # "" when not over HTTP
     key: LookupId | None = None  # the API key that was presented; None: none was
     is_closing: bool = False  # the tenant: then little else than export and erasure is left
     grant: Grant | None = None  # of that key; None for who is no key
+    operator: Operator | None = None
 
     @property
     def kind(self) -> ActorKind:
+        if self.operator is not None:
+            return ActorKind.OPERATOR
         if self.key is not None:
             return ActorKind.KEY
         return ActorKind.PLATFORM if self.user_id is None else ActorKind.USER
@@ -56,13 +68,24 @@ class Actor:
         return self.user_id if self.grant is None else self.grant.issued_by
 
     @property
+    def signature(self) -> str:
+        """By what he did it, as audit entries name it; "": as himself."""
+        if self.operator is not None:
+            return f"operator:{self.operator.handle}"
+        return self.key or ""
+
+    @property
     def caller(self) -> str:
         """Whom limits count, and to whom kept answers belong."""
+        if self.operator is not None:
+            return self.signature
         if self.key is not None:
             return f"key:{self.key}"
         return "platform" if self.user_id is None else f"user:{self.user_id}"
 
     def may(self, permission: Permission) -> bool:
+        if self.operator is not None:
+            return False
         is_granted = self.grant is None or permission in self.grant.permissions
         return is_granted and allows(self.role, permission) and self._is_left(permission)
 
@@ -70,6 +93,8 @@ class Actor:
         """Raises Forbidden."""
         if self.may(permission):
             return
+        if self.operator is not None:
+            raise Forbidden("This is the tenant's own: platform operators may not.")
         if not self._is_left(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
@@ -88,6 +113,11 @@ class Actor:
         """Raises Forbidden for a tenant's own people and keys, whatever their role."""
         if self.kind is not ActorKind.PLATFORM:
             raise Forbidden("Only the platform's operator may do this.")
+
+    def require_operator(self) -> None:
+        """The platform itself, or one of its operators who may change tenants. Raises Forbidden."""
+        if self.operator is None or not self.operator.may_change:
+            self.require_platform()
 
 
 def platform_actor(tenant_id: TenantId) -> Actor:

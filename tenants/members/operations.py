@@ -30,12 +30,12 @@ _REGION: Final = re.compile(r"[a-z][a-z0-9-]{1,31}")
 def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = None) -> TenantId:
     """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict.
 
-    `region` is where its data is kept, for good; None: the installation's own.
+    `region` is where its data is kept; None: the installation's own.
     """
     if _SLUG.fullmatch(slug) is None:
         raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
     require_storable("name", name)
-    region = _read_region(region)
+    region = str(settings.REGION) if region is None else read_region(region)
     with transaction.atomic():
         try:
             with transaction.atomic():
@@ -118,10 +118,8 @@ def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> 
         raise Conflict(f"This user is a member already, as {row.role}.")
 
 
-def _read_region(region: str | None) -> str:
+def read_region(region: str) -> str:
     """Raises Invalid."""
-    if region is None:
-        return str(settings.REGION)
     if _REGION.fullmatch(region) is None:
         raise Invalid("region", "Write 2 to 32 lower-case letters, digits and hyphens.")
     return region

@@ -30,7 +30,7 @@ _LEADS_TO: Final = MappingProxyType(
 def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
     """Gateways act on it within a second. Raises Forbidden, Invalid, NotFound, and Conflict when
     the tenant's present status does not lead to this one."""
-    actor.require_platform()
+    actor.require_operator()
     reason = read_reason(reason)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it

@@ -19,6 +19,7 @@ from tenants.models.kept_answer import KeptAnswer
 from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
+from tenants.models.operator import Operator
 from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_layer import PolicyLayerVersion
 from tenants.models.policy_version import PolicyVersion
@@ -64,6 +65,7 @@ __all__ = [
     "LegalHold",
     "Membership",
     "MonthSpend",
+    "Operator",
     "Outcome",
     "Plan",
     "PolicyLayerVersion",

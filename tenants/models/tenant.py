@@ -16,13 +16,16 @@ class Tenant(models.Model):
     status = models.CharField(max_length=12, choices=[(s.value, s.name) for s in TenantStatus])
     region = models.CharField(
         max_length=32, default="local"
-    )  # where its data is kept; set once, at creation
+    )  # where its data is kept; corrected by the platform's operators alone
     requires_second_factor = models.BooleanField(default=False)  # of who signs in by a password
     cache_epoch = models.PositiveIntegerField(default=0)  # raising it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # grows with each change
     published_version = models.PositiveBigIntegerField(default=0)  # what Redis is known to hold
     # Reports suppress groups of fewer people; 1: they suppress none.
     min_group_users = models.PositiveSmallIntegerField(default=5)
+    # What the platform allows at most, whatever the tenant's policy says; None: no bound.
+    max_concurrent_completions = models.PositiveIntegerField(null=True)  # on one gateway
+    max_requests_per_minute = models.PositiveIntegerField(null=True)  # on all of them
     created_at = models.DateTimeField()
 
     class Meta:

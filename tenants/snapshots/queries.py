@@ -13,6 +13,7 @@ from tenants.keys.texts import KeyText, texts_of
 from tenants.models import ApiKey, Tenant
 from tenants.policies.layers.queries import SubjectKind, read_layers
 from tenants.policies.queries import find_policy
+from tenants.snapshots.ceiling import Ceiling, bounded
 from tenants.snapshots.compile import KeyRow, TenantRow, compile_snapshot
 from tenants.snapshots.layers import Placed, place_layers
 from tenants.telemetry.queries import find_consents
@@ -24,8 +25,8 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     with tenant(tenant_id):
         # The version is read before what it numbers: a commit in between gives newer contents under
         # an older number, which the next publication mends. The other way round it would not.
-        row = _tenant_row(tenant_id)
-        policy = find_policy(tenant_id=tenant_id).policy
+        row, ceiling = _tenant_row(tenant_id)
+        policy = bounded(find_policy(tenant_id=tenant_id).policy, ceiling)
         agreed = find_consents(tenant_id=tenant_id, policy=policy)
         keys = [
             _key_row(key, text, keeps_content=str(key.owner_id) in agreed)
@@ -47,18 +48,19 @@ def _placed(tenant_id: TenantId) -> Placed:
     return place_layers(said)
 
 
-def _tenant_row(tenant_id: TenantId) -> TenantRow:
+def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, Ceiling]:
     try:
         found = Tenant.objects.get(id=tenant_id)
     except Tenant.DoesNotExist as error:
         raise NotFound("There is no such tenant.") from error
-    return TenantRow(
+    row = TenantRow(
         tenant_id=tenant_id,
         slug=found.slug,
         version=found.snapshot_version,
         status=TenantStatus(found.status),
         cache_epoch=found.cache_epoch,
     )
+    return row, Ceiling(found.max_concurrent_completions, found.max_requests_per_minute)
 
 
 def _key_row(key: ApiKey, text: KeyText, *, keeps_content: bool) -> KeyRow:

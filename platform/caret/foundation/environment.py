@@ -1,8 +1,12 @@
 """Reads the process's environment once, and refuses nonsense by the setting's name."""
 
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Final
+
+_PATH: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 class BadSetting(Exception):
@@ -42,6 +46,14 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
         return [ip_network(text) for text in env_list(name)]
     except ValueError as error:
         raise BadSetting(f"{name}: {error}; write networks such as 10.20.0.0/16.") from None
+
+
+def env_path(name: str) -> str | None:
+    """A first part of addresses, as `operators/`; None when it is not set or empty."""
+    value = os.environ.get(name, "").strip("/")
+    if value and _PATH.fullmatch(value) is None:
+        raise BadSetting(f"{name} is {value!r}; write lower-case letters, digits and hyphens.")
+    return f"{value}/" if value else None
 
 
 def env_optional_secret(name: str, *, default_file: Path) -> str | None:

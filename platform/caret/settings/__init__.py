@@ -16,6 +16,7 @@ from caret.foundation.environment import (
     env_list,
     env_networks,
     env_optional_secret,
+    env_path,
     env_secret,
     env_text,
 )
@@ -36,6 +37,8 @@ ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "django.contrib.admin.apps.SimpleAdminConfig",  # for the operators' site; registers no model
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -54,6 +57,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
+    "console.operators.door.OperatorDoor",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -128,6 +132,9 @@ LOGIN_REDIRECT_URL = "console:overview"
 CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
+
+# Where the pages of the platform's operators are, as operators/; without it there are none.
+OPERATORS_PATH = env_path("CARET_OPERATORS_PATH")
 
 # Plain HTTP is for the embedded installation on the loopback address only.
 HTTPS = env_bool("CARET_HTTPS", False)

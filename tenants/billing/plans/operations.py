@@ -77,10 +77,10 @@ def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
             tenant_changed(tenant_id=tenant_id)
 
 
-def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime) -> None:
+def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = "") -> None:
     """The first subscription may begin on any day: what was used since then is rated. A change of
     plan begins tomorrow or later. Raises Forbidden, Invalid, NotFound, Conflict."""
-    actor.require_platform()
+    actor.require_operator()
     found = _plan(plan)
     with tenant(actor.tenant_id):
         # Locks the tenant: of two first subscriptions one is first.
@@ -98,6 +98,7 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime) -> Non
             action="billing.subscribed",
             target=f"plan:{plan}",
             change=(None, {"plan": plan, "starts_on": starts_on.isoformat()}),
+            reason=reason,
             now=now,
         )
 

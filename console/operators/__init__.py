@@ -1,0 +1,1 @@
+"""Pages of the platform's operators: on Django's admin site, behind a door of their own."""

@@ -1,0 +1,66 @@
+"""The operators' pages have cookies of their own: a session of theirs opens nothing of the console,
+and one of the console's opens nothing of theirs.
+
+Django's middleware knows one name for each cookie. Below the operators' path it is shown their
+cookies by those names, and what it sets is sent by theirs.
+"""
+
+from collections.abc import Callable
+from http.cookies import Morsel
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+_SESSION: Final = "caret-operator"
+_CSRF: Final = "caret-operator-csrf"
+
+
+def is_operators(request: HttpRequest) -> bool:
+    path: str | None = settings.OPERATORS_PATH
+    return path is not None and request.path_info.startswith(f"/{path}")
+
+
+def cookie_names() -> dict[str, str]:
+    """Django's name of a cookie -> the one that it has here."""
+    # Not __Host-, which wants the path /: these are not sent to the console at all.
+    prefix = "__Secure-" if settings.HTTPS else ""
+    return {
+        settings.SESSION_COOKIE_NAME: prefix + _SESSION,
+        settings.CSRF_COOKIE_NAME: prefix + _CSRF,
+    }
+
+
+class OperatorDoor:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not is_operators(request):
+            return self._get_response(request)
+        names = cookie_names()
+        for known, own in names.items():
+            request.COOKIES.pop(known, None)
+            if own in request.COOKIES:
+                request.COOKIES[known] = request.COOKIES[own]
+        response = self._get_response(request)
+        for known, own in names.items():
+            if known in response.cookies:
+                _rename(response, response.cookies.pop(known), own)
+        return response
+
+
+def _rename(response: HttpResponse, morsel: "Morsel[str]", own: str) -> None:
+    path = f"/{settings.OPERATORS_PATH}"
+    if morsel["max-age"] == 0:
+        response.delete_cookie(own, path=path, samesite="Strict")
+        return
+    response.set_cookie(
+        own,
+        morsel.value,
+        max_age=morsel["max-age"] or None,
+        path=path,
+        secure=settings.HTTPS,
+        httponly=True,
+        samesite="Strict",
+    )

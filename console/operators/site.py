@@ -1,0 +1,56 @@
+"""The operators' site: Django's admin in unfold's dress, with no model registered.
+
+Django's own pages of it are not mounted (see `urls`): whatever would read or write a table without
+a reason, an audit entry and a tenant's scope does not exist here.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, cast
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from unfold.sites import UnfoldAdminSite
+
+from console.operators.session import operator_of
+from tenants.operators.accounts import OperatorView
+
+P = ParamSpec("P")
+
+
+class OperatorSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+    def has_permission(self, request: HttpRequest) -> bool:
+        return operator_of(request) is not None
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            **super().each_context(request),
+            "site_title": "Caret operators",
+            "operator": operator_of(request),
+        }
+
+
+operator_site: Final = OperatorSite(name="operators")
+
+
+def page(
+    request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
+    everywhere = operator_site.each_context(request)
+    return render(request, f"operators/{template}", {**everywhere, **context}, status=status)
+
+
+def for_operators(
+    view: Callable[Concatenate[HttpRequest, OperatorView, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A page behind the site's own gate; it is given who asks."""
+
+    @wraps(view)
+    def inside(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        operator = operator_of(request)
+        assert operator is not None  # the gate has looked
+        return view(request, operator, *args, **kwargs)
+
+    return cast(
+        Callable[Concatenate[HttpRequest, P], HttpResponse], operator_site.admin_view(inside)
+    )

@@ -1,0 +1,46 @@
+"""What operators see of a tenant, as unfold's table component draws it."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from tenants.operators.queries import KeyLine, TenantLook
+
+_NEVER: Final = "never"
+
+
+def members(look: TenantLook) -> dict[str, Any]:
+    return {
+        "headers": ["Role", "Members"],
+        "rows": [[role.value, num] for role, num in look.members.items()],
+    }
+
+
+def keys(look: TenantLook) -> dict[str, Any]:
+    return {
+        "headers": ["Lookup id", "Kind", "Made", "Last used", "Ends"],
+        "rows": [
+            [key.lookup_id, key.kind.value, _moment(key.created_at), _used(key), _end(key)]
+            for key in look.keys
+        ],
+    }
+
+
+def versions(look: TenantLook) -> dict[str, Any]:
+    return {
+        "headers": ["Version", "In force since (UTC)"],
+        "rows": [[each.version, _moment(each.created_at)] for each in look.policy_versions],
+    }
+
+
+def _used(key: KeyLine) -> str:
+    return _NEVER if key.last_used_at is None else _moment(key.last_used_at)
+
+
+def _end(key: KeyLine) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {_moment(key.revoked_at)}"
+    return _NEVER if key.expires_at is None else _moment(key.expires_at)
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"

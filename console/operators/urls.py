@@ -1,0 +1,23 @@
+"""The addresses of the operators' pages, in place of all that Django's admin would have: its app
+namespace, for its gate, and our own instance's."""
+
+from typing import Final
+
+from django.urls import path
+
+from console.operators import assets, directory, sign_in, tenant
+from console.operators.site import operator_site
+
+operators: Final = (
+    [
+        path("", directory.directory, name="index"),
+        path("sign-in", sign_in.sign_in, name="login"),
+        path("sign-out", sign_in.sign_out, name="logout"),
+        path("tenants/<uuid:tenant_id>", tenant.tenant, name="tenant"),
+        path("tenants/<uuid:tenant_id>/reason", tenant.give_reason, name="reason"),
+        path("tenants/<uuid:tenant_id>/change/<what>", tenant.change, name="change"),
+        path("assets/<digest>/<path:name>", assets.serve, name="asset"),
+    ],
+    "admin",
+    operator_site.name,
+)

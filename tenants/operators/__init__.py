@@ -1,0 +1,1 @@
+"""The platform's operators: people of no tenant, who see of tenants no content."""

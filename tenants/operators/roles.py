@@ -1,0 +1,12 @@
+"""What operators of the platform may do: look, or look and change."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class OperatorRole(StrEnum):
+    SUPPORT = "support"  # looks, with a reason
+    MANAGER = "manager"  # also changes plan, status, region and limits
+
+
+MAY_CHANGE: Final = frozenset({OperatorRole.MANAGER})

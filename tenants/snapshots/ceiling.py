@@ -1,0 +1,35 @@
+"""What the platform allows a tenant at most: its policy as gateways read it stays below."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from caret.contracts.policy import RateLimit, TenantPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """None: no bound of this kind."""
+
+    max_concurrent_completions: int | None  # on one gateway; at least 1
+    max_requests_per_minute: int | None  # of the tenant, on all gateways; at least 1
+
+
+def bounded(policy: TenantPolicy, ceiling: Ceiling) -> TenantPolicy:
+    """Pure; never less restricted than `policy`."""
+    if (most := ceiling.max_concurrent_completions) is not None:
+        held = min(policy.max_concurrent_completions, most)
+        policy = msgspec.structs.replace(policy, max_concurrent_completions=held)
+    if (per_minute := ceiling.max_requests_per_minute) is not None:
+        limit = _meet(policy.limits.tenant, per_minute)
+        limits = msgspec.structs.replace(policy.limits, tenant=limit)
+        policy = msgspec.structs.replace(policy, limits=limits)
+    return policy
+
+
+def _meet(limit: RateLimit | None, per_minute: int) -> RateLimit:
+    if limit is None:
+        return RateLimit(per_minute=per_minute, burst=per_minute)
+    return RateLimit(
+        per_minute=min(limit.per_minute, per_minute), burst=min(limit.burst, per_minute)
+    )

@@ -1,0 +1,95 @@
+"""Operators and the browsers in which they sign in."""
+
+import base64
+import secrets
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from django.contrib.sessions.backends.db import SessionStore
+from django.http import HttpRequest
+from django.test import Client
+from django.utils import timezone
+
+from console.operators import session
+from tenants.operators import factor
+from tenants.operators.accounts import (
+    Credentials,
+    OperatorView,
+    create_operator,
+    list_operators,
+)
+from tenants.operators.roles import OperatorRole
+from tests.cast import Company
+
+SESSION: Final = "caret-operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    handle: str
+    credentials: Credentials
+
+    def code(self, *, later_by: int = 0) -> str:
+        query = parse_qs(urlsplit(self.credentials.factor_address).query)
+        secret = base64.b32decode(query["secret"][0])
+        return factor.code_at(secret, int(time.time()) // factor.STEP_S + later_by)
+
+    def form(self, **other: str) -> dict[str, str]:
+        password = self.credentials.password
+        return {"handle": self.handle, "password": password, "code": self.code()} | other
+
+
+def make_account(role: OperatorRole = OperatorRole.MANAGER) -> Account:
+    handle = f"ola{secrets.token_hex(6)}"
+    made = create_operator(handle=handle, name="Ola Nordmann", role=role, now=timezone.now())
+    return Account(handle, made)
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    client: Client
+
+    def sign_in(self, form: dict[str, str]) -> Any:
+        return self.client.post("/operators/sign-in", form)
+
+    def session(self) -> SessionStore:
+        """As it is kept."""
+        return SessionStore(self.client.cookies[SESSION].value)
+
+    def is_in(self) -> bool:
+        return self.client.get("/operators/").status_code == 200
+
+    def page(self, company: Company) -> Any:
+        return self.client.get(f"/operators/tenants/{company.tenant_id}")
+
+    def look(self, company: Company, reason: str = "Ticket 4711") -> Any:
+        address = f"/operators/tenants/{company.tenant_id}/reason"
+        return self.client.post(address, {"reason": reason}, follow=True)
+
+    def change(self, company: Company, what: str, **form: str) -> Any:
+        address = f"/operators/tenants/{company.tenant_id}/change/{what}"
+        return self.client.post(address, {"reason": "Ticket 4712"} | form)
+
+
+def new_browser() -> Browser:
+    octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
+    return Browser(Client(REMOTE_ADDR=f"10.{octets}"))
+
+
+def signed_in(role: OperatorRole = OperatorRole.MANAGER) -> Browser:
+    """Past the sign-in page, which has tests of its own and costs a second."""
+    browser, request = new_browser(), HttpRequest()
+    request.session = SessionStore()
+    session.begin(request, _known(role))
+    request.session.save()
+    browser.client.cookies[SESSION] = str(request.session.session_key)
+    return browser
+
+
+@cache
+def _known(role: OperatorRole) -> OperatorView:
+    handle = make_account(role).handle
+    return next(each for each in list_operators() if each.handle == handle)

@@ -1,0 +1,236 @@
+"""Operators come in by handle, password and code together; nobody else does."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from console.operators.door import cookie_names
+from tenants.members.permissions import Role
+from tenants.models import Operator, User
+from tenants.operators.accounts import disable_operator, renew_operator
+from tests.cast import PASSWORD, Cast
+from tests.integration.operators.browsers import SESSION, make_account, new_browser, signed_in
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_password_and_code_let_an_operator_in() -> None:
+    browser = new_browser()
+
+    response = browser.sign_in(make_account().form())
+
+    assert response["Location"] == "/operators/"
+    assert browser.is_in()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"code": ""},
+        {"code": "000000"},
+        {"code": "١٢٣٤٥٦"},
+        {"password": "wrong"},
+        {"password": "x" * 300},
+        {"handle": "nobody"},
+        {"handle": "no\0body"},
+    ],
+)
+def test_two_of_the_three_do_not(wrong: dict[str, str]) -> None:
+    browser = new_browser()
+
+    response = browser.sign_in(make_account().form(**wrong))
+
+    assert response.status_code == 400
+    assert "Handle, password and code do not belong together." in response.content.decode()
+    assert not browser.is_in()
+
+
+def test_a_code_is_good_once() -> None:
+    account = make_account()
+    form = account.form()
+    new_browser().sign_in(form)
+    thief = new_browser()
+
+    response = thief.sign_in(form)
+    later = thief.sign_in(form | {"code": account.code(later_by=1)})
+
+    assert response.status_code == 400
+    assert later.status_code == 302
+
+
+def test_guessing_is_slowed_down() -> None:
+    account, browser = make_account(), new_browser()
+    for _ in range(5):
+        browser.sign_in(account.form(code="000000"))
+
+    response = browser.sign_in(account.form())
+
+    assert response.status_code == 429
+    assert response["Retry-After"] == "60"
+
+
+def test_who_is_disabled_is_out_at_once() -> None:
+    account, browser = make_account(), new_browser()
+    browser.sign_in(account.form())
+
+    disable_operator(handle=account.handle, now=timezone.now())
+
+    assert not browser.is_in()
+    assert browser.sign_in(account.form(code=account.code(later_by=1))).status_code == 400
+
+
+def test_a_renewed_password_ends_sessions() -> None:
+    account, browser = make_account(), new_browser()
+    browser.sign_in(account.form())
+
+    renew_operator(handle=account.handle)
+
+    assert not browser.is_in()
+
+
+def test_a_session_ends_with_the_working_day() -> None:
+    browser = signed_in()
+    held = browser.session()
+
+    held["operator"] = held["operator"] | {"until": time.time() - 1}
+    held.save()
+
+    assert not browser.is_in()
+
+
+def test_signing_out_ends_the_session() -> None:
+    browser = signed_in()
+    held = browser.client.cookies[SESSION].value
+
+    browser.client.post("/operators/sign-out")
+    browser.client.cookies[SESSION] = held
+
+    assert not browser.is_in()
+
+
+def test_a_sign_in_begins_a_new_session() -> None:
+    browser = new_browser()
+    browser.client.cookies[SESSION] = "a" * 32
+
+    browser.sign_in(make_account().form())
+
+    assert browser.client.cookies[SESSION].value != "a" * 32
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_nobody_of_a_tenant_enters(cast: Cast, role: Role) -> None:
+    person = cast.acme.people[role]
+    client = Client()
+    client.force_login(User.objects.get(id=person.user_id))
+
+    as_operator = client.post(
+        "/operators/sign-in", {"handle": person.email, "password": PASSWORD, "code": "000000"}
+    )
+
+    assert as_operator.status_code == 400
+    for address in ("/operators/", f"/operators/tenants/{cast.acme.tenant_id}"):
+        response = client.get(address)
+        assert response.status_code == 302
+        assert response["Location"].startswith("/operators/sign-in")
+
+
+def test_a_session_of_the_console_opens_nothing_here(cast: Cast) -> None:
+    client = Client()
+    client.force_login(User.objects.get(id=cast.acme.administrator.user_id))
+    client.cookies[SESSION] = client.cookies[settings.SESSION_COOKIE_NAME].value
+
+    response = client.get("/operators/")
+
+    assert response.status_code == 302
+
+
+def test_an_operators_session_opens_nothing_of_the_console() -> None:
+    browser = signed_in()
+    held = browser.client.cookies[SESSION].value
+    assert settings.SESSION_COOKIE_NAME not in browser.client.cookies
+    browser.client.cookies[settings.SESSION_COOKIE_NAME] = held
+
+    pages = [browser.client.get(address) for address in ("/", "/keys/new")]
+    tenant = browser.client.get("/api/v1/tenant")
+
+    assert all(page["Location"].startswith("/sign-in") for page in pages)
+    assert tenant.status_code == 401
+    assert browser.is_in()
+
+
+def test_under_the_consoles_cookie_it_opens_nothing_here_either() -> None:
+    client = Client()
+    client.cookies[settings.SESSION_COOKIE_NAME] = signed_in().client.cookies[SESSION].value
+
+    assert client.get("/operators/").status_code == 302
+
+
+def test_its_cookies_stay_below_its_path() -> None:
+    client = Client()
+
+    response = new_browser().sign_in(make_account().form())
+    form = client.get("/operators/sign-in")
+
+    for cookie in (response.cookies[SESSION], form.cookies["caret-operator-csrf"]):
+        assert cookie["path"] == "/operators/"
+        assert cookie["httponly"]
+        assert cookie["samesite"] == "Strict"
+    assert set(cookie_names().values()) == {SESSION, "caret-operator-csrf"}
+
+
+def test_a_form_from_elsewhere_is_refused() -> None:
+    account = make_account()
+    client = Client(enforce_csrf_checks=True)
+
+    response = client.post("/operators/sign-in", account.form())
+
+    assert response.status_code == 403
+
+
+def test_the_command_shows_what_is_needed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    handle = make_account().handle[:14] + "x"
+
+    call_command("operator", "create", handle, "--name", "Ola", "--role", "support")
+    shown = capsys.readouterr().out
+    call_command("operator", "list")
+    listed = capsys.readouterr().out
+
+    password = shown.split("password")[2].split()[0]
+    assert "otpauth://totp/Caret%20operators" in shown
+    assert handle in listed
+    assert password not in listed
+    assert password not in Operator.objects.get(handle=handle).password
+
+
+def test_without_the_setting_there_are_no_such_pages() -> None:
+    code = (
+        "import django; django.setup()\n"
+        "from django.test import Client\n"
+        "from django.urls import resolve, Resolver404\n"
+        "from django.conf import settings\n"
+        "try:\n    resolve('/operators/')\nexcept Resolver404:\n    print('none')"
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if name != "CARET_OPERATORS_PATH"
+    }
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout == "none\n"

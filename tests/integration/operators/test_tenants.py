@@ -1,0 +1,373 @@
+"""What operators see of a tenant, what they may change, and that its auditors learn of it."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.policy import Limits, RateLimit
+from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from console.operators.session import LOOK_S
+from tenants import keyvalue
+from tenants.billing.money import Currency
+from tenants.billing.plans.operations import create_plan
+from tenants.errors import Forbidden
+from tenants.members.actor import Actor, Operator
+from tenants.members.permissions import Permission, Role
+from tenants.members.status import set_status
+from tenants.models import AuditEntry, Subscription, Tenant, User
+from tenants.operators.roles import OperatorRole
+from tests.cast import ACME, GLOBEX, Company, make_company, make_key
+from tests.integration.operators.browsers import Browser, signed_in
+
+NOT_SHOWN = "Laptop of Ada, secret project"
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def globex() -> Company:
+    return make_company("globex", GLOBEX)
+
+
+def entries(company: Company, action: str) -> list[AuditEntry]:
+    with tenant(company.tenant_id):
+        return list(AuditEntry.objects.filter(action=action).order_by("sequence"))
+
+
+def published(company: Company) -> TenantSnapshot:
+    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+def manager() -> Actor:
+    operator = Operator("ola", may_change=True)
+    return Actor(TenantId("t"), None, Role.OWNER, None, "", operator=operator)
+
+
+def test_without_a_reason_nothing_of_a_tenant_is_shown(acme: Company) -> None:
+    browser = signed_in()
+    key = make_key(acme, acme.developer)
+
+    page = browser.page(acme)
+    blank = browser.look(acme, "  ")
+
+    assert "Why do you look at this tenant?" in page.content.decode()
+    assert key.key.lookup_id not in page.content.decode()
+    assert blank.status_code == 400
+    assert entries(acme, "operator.looked") == []
+
+
+def test_each_look_is_in_the_tenants_audit_trail(acme: Company, globex: Company) -> None:
+    browser = signed_in()
+
+    browser.look(acme, "Ticket 4711")
+    browser.page(acme)
+
+    looks = entries(acme, "operator.looked")
+    assert [look.reason for look in looks] == ["Ticket 4711", "Ticket 4711"]
+    first = looks[0]
+    assert (first.actor_kind, first.actor_id) == ("operator", None)
+    assert first.actor_key.startswith("operator:ola")
+    assert first.address is not None
+    assert first.address.startswith("10.")
+    assert len(first.request_id) == 36
+    assert entries(globex, "operator.looked") == []
+
+
+def test_the_tenants_auditor_reads_who_looked(acme: Company) -> None:
+    signed_in().look(acme, "Ticket 4711")
+    client = Client()
+    client.force_login(User.objects.get(id=acme.people[Role.AUDITOR].user_id))
+
+    found = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["rows"]
+    by_actor = client.get("/api/v1/audit", {"actor": found[0]["actor_key"]}).json()["rows"]
+
+    assert [(row["actor_kind"], row["reason"]) for row in found] == [("operator", "Ticket 4711")]
+    assert by_actor == found
+
+
+def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    page = browser.page(globex)
+
+    assert "Why do you look at this tenant?" in page.content.decode()
+
+
+def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
+    browser = signed_in()
+    browser.look(acme)
+    held = browser.session()
+    reason, until = held["looks"][acme.tenant_id]
+
+    held["looks"] = {acme.tenant_id: [reason, until - LOOK_S]}
+    held.save()
+    page = browser.page(acme)
+    change = browser.change(acme, "status", status="suspended")
+
+    assert "Why do you look at this tenant?" in page.content.decode()
+    assert "Why do you look at this tenant?" in change.content.decode()
+    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
+
+
+def test_of_keys_only_what_identifies_them_is_shown(acme: Company, globex: Company) -> None:
+    key = make_key(acme, acme.developer, name=NOT_SHOWN)
+    theirs = make_key(globex, globex.developer)
+
+    text = signed_in().look(acme).content.decode()
+
+    assert key.key.lookup_id in text
+    for hidden in (NOT_SHOWN, key.text, acme.developer.email, theirs.key.lookup_id):
+        assert hidden not in text
+
+
+@pytest.mark.parametrize("permission", list(Permission))
+def test_no_permission_of_a_tenants_roles_is_an_operators(permission: Permission) -> None:
+    actor = manager()
+
+    assert not actor.may(permission)
+    with pytest.raises(Forbidden):
+        actor.require(permission)
+
+
+def test_what_only_the_command_line_may_an_operator_may_not() -> None:
+    actor = manager()
+
+    actor.require_operator()
+    with pytest.raises(Forbidden):
+        actor.require_platform()
+
+
+CHANGES: list[tuple[str, dict[str, str]]] = [
+    ("status", {"status": "suspended"}),
+    ("limits", {"max_concurrent_completions": "5", "max_requests_per_minute": "600"}),
+    ("region", {"region": "eu-north"}),
+    ("plan", {"plan": "none-such", "starts_on": "2099-01-01"}),
+]
+
+
+@pytest.mark.parametrize(("what", "form"), CHANGES)
+def test_support_looks_and_changes_nothing(acme: Company, what: str, form: dict[str, str]) -> None:
+    browser = signed_in(OperatorRole.SUPPORT)
+    page = browser.look(acme).content.decode()
+    before = Tenant.objects.values().get(id=acme.tenant_id)
+
+    response = browser.change(acme, what, **form)
+
+    assert f"change/{what}" not in page
+    assert response.status_code == 403
+    assert Tenant.objects.values().get(id=acme.tenant_id) == before
+
+
+@pytest.mark.parametrize(("what", "form"), CHANGES)
+def test_nobody_changes_without_signing_in(acme: Company, what: str, form: dict[str, str]) -> None:
+    client = Client()
+    client.force_login(User.objects.get(id=acme.people[Role.OWNER].user_id))
+
+    response = Browser(client).change(acme, what, **form)
+
+    assert response.status_code == 302
+    assert response["Location"].startswith("/operators/sign-in")
+    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
+
+
+@pytest.mark.parametrize(("what", "form"), CHANGES)
+def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str]) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    response = browser.change(acme, what, **form, reason=" ")
+
+    assert response.status_code == 400
+    assert "Say why" in response.content.decode()
+
+
+def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    response = browser.change(acme, "limits", **CHANGES[1][1])
+
+    assert response["Location"].endswith("?done=limits")
+    policy = published(acme).policy
+    assert policy.max_concurrent_completions == 5
+    assert policy.limits.tenant == RateLimit(per_minute=600, burst=600)
+    assert published(globex).policy.max_concurrent_completions > 5
+    (entry,) = entries(acme, "tenant.limits_changed")
+    assert entry.reason == "Ticket 4712"
+    assert entry.before == {"max_concurrent_completions": None, "max_requests_per_minute": None}
+    assert entry.after == {"max_concurrent_completions": 5, "max_requests_per_minute": 600}
+
+
+def test_a_bound_is_taken_away_by_nothing(acme: Company) -> None:
+    browser = signed_in()
+    browser.look(acme)
+    unbounded = published(acme).policy
+    browser.change(acme, "limits", **CHANGES[1][1])
+
+    browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
+
+    assert published(acme).policy == unbounded
+    assert published(acme).policy.limits.tenant == Limits().tenant
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "9" * 9, "9" * 40])
+def test_a_bound_that_is_none_is_refused(acme: Company, text: str) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    response = browser.change(acme, "limits", max_concurrent_completions=text)
+
+    assert response.status_code == 400
+    assert Tenant.objects.get(id=acme.tenant_id).max_concurrent_completions is None
+
+
+def test_a_manager_suspends_and_lets_in_again(acme: Company) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    browser.change(acme, "status", status="suspended")
+    suspended = published(acme).status
+    browser.change(acme, "status", status="active")
+
+    assert (suspended, published(acme).status) == (TenantStatus.SUSPENDED, TenantStatus.ACTIVE)
+    assert len(entries(acme, "tenant.status_changed")) == 2
+
+
+@pytest.mark.parametrize("status", ["closing", "closed", "gone"])
+def test_closing_is_not_done_here(acme: Company, status: str) -> None:
+    browser = signed_in()
+    browser.look(acme)
+    browser.change(acme, "status", status="suspended")
+
+    response = browser.change(acme, "status", status=status)
+
+    assert response.status_code in (400, 403)
+    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.SUSPENDED
+
+
+def test_a_manager_corrects_the_region(acme: Company) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    bad = browser.change(acme, "region", region="EU North")
+    good = browser.change(acme, "region", region="eu-north")
+
+    assert (bad.status_code, good.status_code) == (400, 302)
+    (entry,) = entries(acme, "tenant.region_changed")
+    assert (entry.before, entry.after) == ({"region": "local"}, {"region": "eu-north"})
+
+
+def test_a_manager_changes_the_plan(acme: Company) -> None:
+    plan, now = f"team-{acme.slug[-8:]}", timezone.now()
+    create_plan(slug=plan, name="Team", currency=Currency.EUR, now=now)
+    browser = signed_in()
+    browser.look(acme)
+    starts_on = (now + timedelta(days=2)).date()
+
+    response = browser.change(acme, "plan", plan=plan, starts_on=starts_on.isoformat())
+
+    assert response.status_code == 302
+    (entry,) = entries(acme, "billing.subscribed")
+    assert (entry.reason, entry.actor_kind) == ("Ticket 4712", "operator")
+    with tenant(acme.tenant_id):
+        assert Subscription.objects.get().starts_on == starts_on
+
+
+@pytest.mark.parametrize("form", [{"plan": "x", "starts_on": "soon"}, {}])
+def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
+    browser = signed_in()
+    browser.look(acme)
+
+    assert browser.change(acme, "plan", **form).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tenants/00000000-0000-0000-0000-000000000000",
+        "tenants/x",
+        "tenants/00000000-0000-0000-0000-000000000000/change/name",
+        "assets/0/css/styles.css",
+        "tenants/tenant/",
+        "jsi18n/",
+        "search/",
+        "password_change/",
+        "autocomplete/",
+    ],
+)
+def test_what_is_not_there_is_not_there(address: str) -> None:
+    client = signed_in().client
+
+    assert client.get(f"/operators/{address}").status_code in (404, 405)
+
+
+def test_the_operators_site_registers_no_model() -> None:
+    from django.contrib import admin
+
+    from console.operators.site import operator_site
+
+    assert operator_site._registry == {}
+    assert admin.site._registry == {}
+
+
+def test_the_console_is_as_strict_as_before_and_no_page_is_loose(acme: Company) -> None:
+    browser = signed_in()
+    ours, theirs = browser.look(acme), Client().get("/sign-in")
+
+    policies = [response["Content-Security-Policy"] for response in (ours, theirs)]
+    text = ours.content.decode()
+
+    assert "script-src 'self'" in policies[0]
+    assert "script-src" not in policies[1]
+    assert not any("unsafe" in policy for policy in policies)
+    for inline in ("<style", "style=", "<script>", "onclick", "x-data"):
+        assert inline not in text
+    assert ours["Cache-Control"].startswith("max-age=0")
+
+
+def test_style_and_fonts_are_there(acme: Company) -> None:
+    client = signed_in().client
+    text = client.get("/operators/").content.decode()
+
+    names = [part.split('"')[0] for part in text.split('="/operators/assets/')[1:]]
+    found = [client.get(f"/operators/assets/{name}") for name in names]
+
+    assert len(found) == 6
+    assert [response.status_code for response in found] == [200] * 6
+
+
+def test_the_directory_is_searched_and_holds_no_markup(acme: Company) -> None:
+    Tenant.objects.filter(id=acme.tenant_id).update(name="<script>alert(1)</script>")
+    browser = signed_in()
+
+    text = browser.client.get("/operators/", {"search": acme.slug}).content.decode()
+    none = browser.client.get("/operators/", {"search": "\0", "cursor": "x"})
+
+    assert acme.slug in text
+    assert "<script>alert" not in text
+    assert none.status_code == 200
+    assert acme.slug not in none.content.decode()
+
+
+def test_the_operations_themselves_refuse_support(acme: Company) -> None:
+    actor = Actor(
+        acme.tenant_id,
+        None,
+        Role.AUDITOR,
+        None,
+        "",
+        operator=Operator("ola", may_change=False),
+    )
+
+    with pytest.raises(Forbidden):
+        set_status(actor=actor, status=TenantStatus.SUSPENDED, reason="x", now=timezone.now())
