@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Router, Status
 
 from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.description import DONE_ANEW
 from console.api.schema import Answer, Body
 from tenants.domains.dns import txt_records
 from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
@@ -184,7 +185,7 @@ def claim(request: ApiRequest, asked: ClaimDomain) -> Status[object]:
     "/{domain_id}/verify",
     response=Domain,
     summary="Have the DNS asked for a domain's TXT record.",
-    openapi_extra=open_to(Permission.WRITE_ACCESS),
+    openapi_extra=open_to(Permission.WRITE_ACCESS) | DONE_ANEW,
 )
 def verify(request: ApiRequest, domain_id: uuid.UUID) -> DomainView:
     return verify_domain(

@@ -7,13 +7,12 @@ from typing import Any, Final
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
-from ninja.errors import HttpError
+from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
 from console.api.problems import Problem, ProblemRaised
 from console.api.rate_limit import take_request
 from console.member import Member, client_address, find_member
-from tenants.errors import Refused
 from tenants.keys.presented import authenticate_key
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
@@ -22,6 +21,7 @@ TOO_LARGE: Final = Problem(413, "too_large", "The body may have 1 MiB.")
 NO_SECOND_FACTOR: Final = Problem(
     403, "second_factor_required", "Your tenant wants a second factor. Set one up in the console."
 )
+_CALLER: Final = "_caret_caller"  # of a request: who was found to call, by require_caller
 NO_TENANT: Final = Problem(403, "no_tenant", "You belong to no tenant.")
 
 
@@ -43,6 +43,9 @@ class KeyAuth(HttpBearer):
     for."""
 
     def __call__(self, request: HttpRequest) -> Bearer | None:
+        known = vars(request).get(_CALLER)
+        if isinstance(known, Bearer):
+            return known
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, text.strip()) if scheme.lower() == "bearer" else None
 
@@ -58,6 +61,9 @@ class MemberAuth(SessionAuth):
     """django-ninja's, with the member in place of the user."""
 
     def __call__(self, request: HttpRequest) -> Any | None:
+        known = vars(request).get(_CALLER)
+        if isinstance(known, Member):
+            return known
         # Before the token is looked for in it: nothing this large is read.
         if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
             raise ProblemRaised(TOO_LARGE)
@@ -75,13 +81,16 @@ class MemberAuth(SessionAuth):
         return member
 
 
-def find_caller(request: HttpRequest) -> Actor | None:
-    """None for who is refused, which the endpoint itself will say."""
-    try:
-        found = KeyAuth()(request) or MemberAuth()(request)
-    except (Refused, ProblemRaised, HttpError):
-        return None
-    return None if found is None else found.actor
+def require_caller(request: HttpRequest) -> Actor:
+    """Before the endpoint asks who calls, which then finds it answered.
+
+    Raises what the endpoint would: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
+    """
+    found = KeyAuth()(request) or MemberAuth()(request)
+    if found is None:
+        raise AuthenticationError
+    vars(request)[_CALLER] = found
+    return found.actor
 
 
 def actor_of(request: ApiRequest) -> Actor:

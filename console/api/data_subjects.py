@@ -11,6 +11,7 @@ from pydantic import Field
 
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.description import DONE_ANEW
 from console.api.schema import Body
 from tenants.data_subjects.bundle import Asked, own_id, write_bundle
 from tenants.members.actor import Actor
@@ -28,7 +29,7 @@ class Why(Body, json_schema_extra={"example": {"reason": "Request under article 
 @router.post(
     "/me/bundle",
     summary="All that is held about you here: NDJSON in a ZIP, with a signed manifest.",
-    openapi_extra=open_to(Permission.OWN_SUBJECT),
+    openapi_extra=open_to(Permission.OWN_SUBJECT) | DONE_ANEW,
 )
 def own_bundle(request: ApiRequest) -> HttpResponse:
     actor = actor_of(request)
@@ -38,7 +39,7 @@ def own_bundle(request: ApiRequest) -> HttpResponse:
 @router.post(
     "/{user_id}/bundle",
     summary="All that is held about a member, past or present: a ZIP, with a reason.",
-    openapi_extra=open_to(Permission.EXPORT_SUBJECTS),
+    openapi_extra=open_to(Permission.EXPORT_SUBJECTS) | DONE_ANEW,
 )
 def bundle(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> HttpResponse:
     return _bundle(actor_of(request), Asked(UserId(str(user_id)), asked.reason, MAX_ROWS))

@@ -16,7 +16,8 @@ Everything that an administrator does in the console, for automation.
 
 Lists come in pages: give `next_cursor` back as `cursor`. What is refused is a problem document
 (RFC 9457) whose `code` does not change. A POST with an `Idempotency-Key` header is done once, and
-answered again for a day. Answers to GET have an `ETag`. 600 requests a minute and caller.
+answered again for a day to who may do the same; while the first is under way the second is refused
+(409, `idempotency_in_progress`). Answers to GET have an `ETag`. 600 requests a minute and caller.
 """
 
 
@@ -105,6 +106,16 @@ _IF_MATCH: Final = {
 }
 
 
+_DONE_ANEW: Final = "x-done-anew"
+# For `openapi_extra`: a POST that changes nothing, answers with a file, or asks somebody outside.
+# It takes no Idempotency-Key: done twice is as well.
+DONE_ANEW: Final = {_DONE_ANEW: True}
+
+
+def is_done_anew(operation: Operation) -> bool:
+    return _DONE_ANEW in (operation.openapi_extra or {})
+
+
 class Api(NinjaAPI):
     """django-ninja's, with short operation ids and a whole description."""
 
@@ -127,7 +138,7 @@ class Api(NinjaAPI):
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     """Adds what every operation may answer, and takes."""
-    if method == "post":
+    if method == "post" and _DONE_ANEW not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
     if "x-replaces-version" in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IF_MATCH]

@@ -31,7 +31,7 @@ class Invitation(Answer):
     invited_by_email: str | None  # null: the platform itself
     created_at: datetime
     expires_at: datetime
-    mailed_at: datetime | None  # null: the mail could not be sent; invite again
+    mailed_at: datetime | None  # null: not yet, or it could not be; then invite again
 
 
 class InvitationPage(PageAnswer):

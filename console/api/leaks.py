@@ -12,6 +12,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from console.api.authentication import ApiRequest
+from console.api.description import DONE_ANEW
 from console.api.problems import Problem, ProblemRaised
 from console.api.reporters import is_github, knows_secret
 from console.api.schema import Answer, Body
@@ -22,7 +23,7 @@ router = Router(tags=["leaks"])
 
 MAX_TEXTS: Final = 100
 MAX_CHARS: Final = 10_000
-_FOR_REPORTERS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "reporters"}
+_FOR_REPORTERS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "reporters"} | DONE_ANEW
 _UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry_after_s=60)
 _EXAMPLE: Final = {
     "texts": ["export CARET_KEY=cpk_live_..."],

@@ -61,7 +61,7 @@ class LeftKey(Answer):
 
 
 class LeftKeys(Answer):
-    keys: list[LeftKey]  # newest first, 200 at most
+    keys: list[LeftKey]  # newest first, 100 at most
     total: int
 
 

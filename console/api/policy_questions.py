@@ -10,6 +10,7 @@ from pydantic import Field
 
 from caret.contracts.policy import Feature, Mode
 from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.description import DONE_ANEW
 from console.api.schema import Answer, Body
 from tenants.members.permissions import Permission
 from tenants.policies.denials import MAX_DAYS, count_denials
@@ -96,7 +97,7 @@ class Span(Body):
     "/preview",
     response=Previewed,
     summary="What a new policy would change, and for whom; nothing is saved.",
-    openapi_extra=open_to(Permission.WRITE_POLICY),
+    openapi_extra=open_to(Permission.WRITE_POLICY) | DONE_ANEW,
 )
 def preview(request: ApiRequest, asked: PreviewPolicy) -> Previewed:
     found = preview_policy(actor=actor_of(request), document=asked.policy, now=timezone.now())
@@ -107,7 +108,7 @@ def preview(request: ApiRequest, asked: PreviewPolicy) -> Previewed:
     "/layers/{kind}/{subject_id}/preview",
     response=Previewed,
     summary="What saying something of a team or user would change; nothing is saved.",
-    openapi_extra=open_to(Permission.WRITE_POLICY),
+    openapi_extra=open_to(Permission.WRITE_POLICY) | DONE_ANEW,
 )
 def preview_of_layer(
     request: ApiRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewLayer

@@ -9,6 +9,7 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.description import DONE_ANEW
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
 from tenants.members.permissions import Permission
@@ -96,7 +97,7 @@ def create(request: ApiRequest, asked: CreateSink) -> Status[object]:
     "/{sink_id}/test",
     response=TriedSink,
     summary="Send a message that is no entry, and say what came of it.",
-    openapi_extra=open_to(Permission.PUSH_AUDIT),
+    openapi_extra=open_to(Permission.PUSH_AUDIT) | DONE_ANEW,
 )
 def test(request: ApiRequest, sink_id: uuid.UUID) -> Tried:
     return try_sink(actor=actor_of(request), sink_id=sink_id, clock=timezone.now)

@@ -9,6 +9,9 @@ what it changed and what is kept of it are there together, or neither is.
     user:1    "a"      POST /keys {...}   the same answer, nothing is done
     user:1    "a"      POST /keys {!!!}   Reused
     user:2    "a"      POST /keys {...}   done: words of one caller are nothing to another
+
+An answer may hold what is shown once. So it is for who may do what he might do then: with another
+role, or by the old text of a rotated key, the word is Reused.
 """
 
 import hashlib
@@ -33,6 +36,8 @@ from tenants.retention.rules import holds_of
 from tenants.retention.stores import TABLES
 
 KEPT_FOR: Final = timedelta(hours=24)
+MAX_ANSWERS: Final = 10_000  # of a tenant: seven a minute, all day
+MAX_ANSWER_BYTES: Final = 256 * 1_024  # most are below 2 KiB, a member's removal may name 100 keys
 _LOCK_BYTES: Final = 8
 
 
@@ -42,6 +47,7 @@ class Repeatable:
 
     tenant_id: TenantId
     caller: str
+    authority: str  # what he may do, see Actor.authority
     key: str
     method: str
     address: str
@@ -53,7 +59,7 @@ class Repeatable:
 
     @property
     def digest(self) -> bytes:
-        head = f"{self.method} {self.address}\0".encode()
+        head = f"{self.method} {self.address}\0{self.authority}\0".encode()
         return hashlib.sha256(head + self.body).digest()
 
 
@@ -69,10 +75,23 @@ class Reused(Conflict):
     code = "idempotency_key_reused"
 
 
+class InProgress(Conflict):
+    """The same is being done right now."""
+
+    code = "idempotency_in_progress"
+
+
+class NotKept(Conflict):
+    """What cannot be kept cannot be promised, and is not done."""
+
+    code = "idempotency_full"
+
+
 def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
     """What was answered before; None: nothing yet, and until the end of the transaction nobody else
-    does the same. Must run inside the tenant's scope. Raises Reused."""
-    _lock(request)
+    does the same. Must run inside the tenant's scope. Raises Reused, InProgress, NotKept."""
+    if not _is_locked(request):
+        raise InProgress("The same request is being done. Ask again in a moment.")
     row = (
         KeptAnswer.objects.filter(
             tenant_id=request.tenant_id, caller=request.caller, key_digest=request.key_digest
@@ -82,17 +101,24 @@ def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
     )
     if row is not None and row.created_at <= now - KEPT_FOR:
         KeptAnswer.objects.filter(tenant_id=request.tenant_id, id=row.id).delete()
-        return None
+        row = None
     if row is None:
+        _require_room(request)
         return None
     if bytes(row.request_digest) != request.digest:
-        raise Reused("This Idempotency-Key stands for another request. Take a new one.")
+        raise Reused(
+            "This Idempotency-Key stands for another request, or you may do other things than"
+            " then. Take a new one."
+        )
     body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
     return Answer(row.status, body)
 
 
 def keep_answer(request: Repeatable, answer: Answer, *, now: datetime) -> None:
-    """Must run in the transaction in which find_answer found nothing."""
+    """Must run in the transaction in which find_answer found nothing. Raises NotKept: then that
+    transaction must not commit."""
+    if len(answer.body) > MAX_ANSWER_BYTES:
+        raise NotKept("The answer is too large to be kept. Ask without an Idempotency-Key.")
     row_id = uuid.uuid4()
     KeptAnswer.objects.create(
         tenant_id=request.tenant_id,
@@ -118,12 +144,24 @@ def forget_answers(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
     return num_deleted
 
 
-def _lock(request: Repeatable) -> None:
-    """Two of the same at once: the second waits, and then finds the first one's answer."""
+def _require_room(request: Repeatable) -> None:
+    """Raises NotKept. Two at once may both be the last: the bound is about storage, not exact."""
+    if KeptAnswer.objects.filter(tenant_id=request.tenant_id).count() >= MAX_ANSWERS:
+        raise NotKept(
+            f"{MAX_ANSWERS} answers are kept already, each for a day. Ask without an"
+            " Idempotency-Key."
+        )
+
+
+def _is_locked(request: Repeatable) -> bool:
+    """False when somebody else holds it: who waited would hold a connection that all tenants
+    share."""
     name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
     number = int.from_bytes(hashlib.sha256(name).digest()[:_LOCK_BYTES], signed=True)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
+        (is_locked,) = cursor.fetchone()
+    return bool(is_locked)
 
 
 def _sealing_key() -> bytes:

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.db import transaction
 from django.db.models import QuerySet
 
 from caret.contracts.snapshot import TenantStatus
@@ -43,7 +44,11 @@ class Guest:
 def invite(
     *, actor: Actor, email: str, role: Role, mailer: Mailer, now: datetime
 ) -> InvitationView:
-    """Takes back an earlier invitation of the same address. Raises Forbidden, Invalid, Conflict."""
+    """Takes back an earlier invitation of the same address. Mailed once it is committed: inside a
+    transaction of the caller's the answer comes before the mail.
+
+    Raises Forbidden, Invalid, Conflict.
+    """
     actor.require(Permission.WRITE_MEMBERS)
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
@@ -51,10 +56,8 @@ def invite(
     token = new_token(TokenKind.INVITATION, actor.tenant_id)
     with tenant(actor.tenant_id):
         invitation_id = _store(actor, email, role, token, now)
-    # After the commit: a token that was mailed is one that works. Its mail may fail, it cannot lie.
-    if mailer(email, token):
-        with tenant(actor.tenant_id):
-            Invitation.objects.filter(id=invitation_id).update(mailed_at=now)
+        # A token that was mailed is one that works: its mail may fail, it cannot lie.
+        transaction.on_commit(lambda: _mail(invitation_id, email, token, mailer, now), robust=True)
     return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
 
 
@@ -149,6 +152,14 @@ def _store(  # one row's facts
         now=now,
     )
     return row.id
+
+
+def _mail(  # one mail's facts
+    invitation_id: uuid.UUID, email: str, token: TenantToken, mailer: Mailer, now: datetime
+) -> None:
+    if mailer(email, token):
+        with tenant(token.tenant_id):
+            Invitation.objects.filter(id=invitation_id).update(mailed_at=now)
 
 
 def _revoke(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:

@@ -29,7 +29,7 @@ class InvitationView:
     invited_by_email: str | None  # None: the platform itself
     created_at: datetime
     expires_at: datetime
-    mailed_at: datetime | None  # None: the mail could not be sent
+    mailed_at: datetime | None  # None: not yet, or the mail could not be sent
 
 
 def page_of_invitations(

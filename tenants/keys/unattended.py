@@ -5,6 +5,7 @@ A member's own keys are not among them: they end with his membership.
 """
 
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -14,7 +15,9 @@ from tenants.keys.queries import FirstKeys, KeyView, first_views, in_force, page
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, roles_with
 from tenants.models import ApiKey, Membership
-from tenants.paging import MAX_PAGE, Page
+from tenants.paging import Page
+
+MAX_LEFT: Final = 100  # named in an answer; the list has them all
 
 
 def list_unattended_keys(
@@ -26,10 +29,10 @@ def list_unattended_keys(
 
 
 def keys_left_by(*, actor: Actor, user_id: UserId, now: datetime) -> FirstKeys:
-    """Of the unattended keys those that this user was shown, MAX_PAGE at most; to whoever changes
+    """Of the unattended keys those that this user was shown, MAX_LEFT at most; to whoever changes
     members, whatever else he may see. Inside the tenant's scope; two queries."""
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
-    return first_views(_unattended_among(keys, now), limit=MAX_PAGE, now=now)
+    return first_views(_unattended_among(keys, now), limit=MAX_LEFT, now=now)
 
 
 def _unattended_among(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:

@@ -83,6 +83,15 @@ class Actor:
             return f"key:{self.key}"
         return "platform" if self.user_id is None else f"user:{self.user_id}"
 
+    @property
+    def authority(self) -> str:
+        """All that decides what he may do: of two actors the same when they may do the same."""
+        parts: list[object] = [self.role, self.is_closing]
+        if (grant := self.grant) is not None:
+            parts += [sorted(grant.permissions), sorted(grant.modes), sorted(grant.networks)]
+            parts += [grant.expires_at, grant.is_superseded]
+        return "|".join(str(part) for part in parts)
+
     def may(self, permission: Permission) -> bool:
         if self.operator is not None:
             return False

@@ -7,18 +7,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.core.mail.backends.locmem import EmailBackend
+from django.db import connection, connections
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from caret.contracts.credential import KeyKind, generate_key
 from caret.foundation.postgres.tenancy import tenant
+from console.api import access
 from tenants.idempotency import operations
-from tenants.idempotency.operations import KEPT_FOR, forget_answers
+from tenants.idempotency.operations import KEPT_FOR, Repeatable, find_answer, forget_answers
+from tenants.keys.operations import Rotation, rotate_key
+from tenants.keys.scopes import Scope
 from tenants.keyvalue import connect
 from tenants.members.permissions import Role
-from tenants.models import ApiKey, KeptAnswer
-from tests.cast import GLOBEX, Cast, Company, make_company
+from tenants.models import ApiKey, KeptAnswer, Membership
+from tests.cast import GLOBEX, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
+from tests.people import make_colleague
 
 NEW_KEY = {"name": "Build server", "kind": "svc"}
 
@@ -34,9 +41,13 @@ def administrator(company: Company, sign_in: SignIn) -> Client:
 
 
 def make(client: Client, key: str | None, body: object = NEW_KEY) -> Any:
+    return post(client, "keys", key, body)
+
+
+def post(client: Client, path: str, key: str | None, body: object) -> Any:
     headers = {} if key is None else {"Idempotency-Key": key}
     return client.post(
-        "/api/v1/keys", json.dumps(body), content_type="application/json", headers=headers
+        f"/api/v1/{path}", json.dumps(body), content_type="application/json", headers=headers
     )
 
 
@@ -74,8 +85,167 @@ def test_two_at_once_are_done_once(company: Company, sign_in: SignIn) -> None:
     with ThreadPoolExecutor(len(clients)) as threads:
         answers = set(threads.map(ask, clients))
 
-    assert len(answers) == 1
+    done = [answer for answer in answers if b'"text"' in answer]
+    assert len(done) == 1
+    assert all(b"idempotency_in_progress" in answer for answer in answers if answer not in done)
     assert num_keys(company) == 1
+
+
+def test_who_comes_while_it_is_done_is_told_so_and_waits_for_nothing(
+    company: Company, administrator: Client
+) -> None:
+    actor = company.administrator.actor
+    word = Repeatable(
+        company.tenant_id, actor.caller, actor.authority, "a", "POST", "/api/v1/keys", b""
+    )
+
+    def ask() -> Any:
+        try:
+            return make(administrator, "a")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads, tenant(company.tenant_id):
+        find_answer(word, now=timezone.now())
+        refused = threads.submit(ask).result(timeout=10)
+    done = make(administrator, "a")
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_in_progress")
+    assert done.status_code == 201
+
+
+def test_an_answer_is_for_who_may_do_what_he_might_do_then(
+    company: Company, sign_in: SignIn
+) -> None:
+    carl = make_colleague(company, Role.ADMINISTRATOR)
+    client = sign_in(carl)
+    first = make(client, "a").json()["text"]
+
+    for role in (Role.DEVELOPER, Role.OWNER):
+        with tenant(company.tenant_id):
+            Membership.objects.filter(user_id=carl.user_id).update(role=role)
+        refused = make(client, "a")
+
+        assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_key_reused")
+        assert first not in refused.content.decode()
+
+
+def test_the_old_text_of_a_rotated_key_gets_no_answer_of_before(company: Company) -> None:
+    made = make_service_key(company, Scope.KEYS_WRITE, Scope.INFERENCE)
+    bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
+    first = make(bearing, "a")
+    rotate_key(
+        actor=company.platform,
+        lookup_id=made.key.lookup_id,
+        rotation=Rotation(overlap=timedelta(hours=1)),
+        now=timezone.now(),
+    )
+
+    again = make(bearing, "a")
+
+    assert (first.status_code, again.status_code) == (201, 409)
+
+
+def test_mail_goes_out_when_nothing_is_locked_any_more(
+    company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the mail server's own door: no test of ours patches what sends it."""
+    seen: list[bool] = []
+
+    def sent(messages: Any) -> int:
+        seen.append(connection.in_atomic_block)
+        return len(messages)
+
+    monkeypatch.setattr(EmailBackend, "send_messages", lambda _, messages: sent(messages))
+    body = {"email": "guest@elsewhere.example"}
+
+    first = post(administrator, "invitations", "a", body)
+    second = post(administrator, "invitations", "a", body)
+
+    assert (first.status_code, second["Idempotent-Replayed"]) == (201, "true")
+    assert seen == [False]
+    (listed,) = administrator.get("/api/v1/invitations").json()["rows"]
+    assert listed["mailed_at"] is not None
+
+
+def test_what_waits_for_others_is_done_anew_and_in_no_transaction(
+    company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def resolve(_: str) -> list[str]:
+        seen.append(connection.in_atomic_block)
+        return []
+
+    monkeypatch.setattr(access, "txt_records", resolve)
+    owner = sign_in(make_colleague(company, Role.OWNER))
+    domain = post(owner, "domains", None, {"name": f"{company.slug}.example"}).json()
+
+    for _ in range(2):
+        refused = post(owner, f"domains/{domain['id']}/verify", "a", {})
+        assert refused.status_code == 409
+
+    assert seen == [False, False]
+
+
+def test_who_calls_is_asked_once(company: Company, administrator: Client) -> None:
+    caller = company.administrator.actor.caller
+    connect().delete(f"caret:throttle:api:{caller}")
+
+    make(administrator, "a")
+
+    assert connect().get(f"caret:throttle:api:{caller}") == b"1"
+
+
+def test_who_is_refused_is_asked_once_as_well() -> None:
+    stranger = generate_key(KeyKind.SERVICE)
+    bearing = Client(headers={"Authorization": f"Bearer {stranger.text}"})
+
+    with CaptureQueriesContext(connection) as without:
+        make(bearing, None)
+    with CaptureQueriesContext(connection) as named:
+        refused = make(bearing, "a")
+
+    assert (refused.status_code, refused.json()["code"]) == (401, "invalid_key")
+    assert len(named) == len(without)
+
+
+def test_a_tenant_has_so_many_answers_kept_and_no_more(
+    company: Company,
+    administrator: Client,
+    cast: Cast,
+    sign_in: SignIn,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operations, "MAX_ANSWERS", 2)
+    first, second, third = (make(administrator, word) for word in "abc")
+
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert (third.status_code, third.json()["code"]) == (409, "idempotency_full")
+    assert num_keys(company) == 2
+    assert make(administrator, "a")["Idempotent-Replayed"] == "true"
+    assert make(administrator, None).status_code == 201
+    assert make(sign_in(make_company("umbrella", GLOBEX).administrator), "a").status_code == 201
+
+
+def test_what_is_too_large_to_be_kept_is_not_done(
+    company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "MAX_ANSWER_BYTES", 10)
+
+    refused = make(administrator, "a")
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_full")
+    assert num_keys(company) == 0
+
+
+def test_a_body_over_a_mebibyte_is_refused_before_anything_is_locked(company: Company) -> None:
+    made = make_service_key(company, Scope.KEYS_WRITE)
+    bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
+
+    refused = make(bearing, "a", NEW_KEY | {"name": "x" * 1_100_000})
+
+    assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
 
 
 def test_the_same_word_for_another_request_is_refused(

@@ -175,7 +175,9 @@ def _index(made: Traced) -> None:
 
 
 def _ask_again(made: Traced) -> None:
-    caller = made.ada.actor.caller
-    named = Repeatable(made.company.tenant_id, caller, "once", "POST", "/api/v1/keys", b"{}")
+    ada = made.ada.actor
+    named = Repeatable(
+        ada.tenant_id, ada.caller, ada.authority, "once", "POST", "/api/v1/keys", b"{}"
+    )
     with tenant(made.company.tenant_id):
         keep_answer(named, Answer(201, made.mark.encode()), now=timezone.now())

@@ -78,6 +78,20 @@ def test_an_operation_says_how_it_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name.startswith("POST")])
 def test_what_makes_something_takes_a_key_for_being_sent_twice(name: str) -> None:
-    parameters = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
+    parameters = {parameter["name"] for parameter in OPERATIONS[name].get("parameters", [])}
 
-    assert "Idempotency-Key" in parameters
+    assert ("Idempotency-Key" in parameters) == ("x-done-anew" not in OPERATIONS[name])
+
+
+def test_what_is_done_anew_is_known_by_name() -> None:
+    """Done twice it must be as well as once."""
+    assert {name for name, operation in OPERATIONS.items() if "x-done-anew" in operation} == {
+        "POST /api/v1/audit/sinks/{sink_id}/test",
+        "POST /api/v1/data-subjects/me/bundle",
+        "POST /api/v1/data-subjects/{user_id}/bundle",
+        "POST /api/v1/domains/{domain_id}/verify",
+        "POST /api/v1/leaks",
+        "POST /api/v1/leaks/github",
+        "POST /api/v1/policy/layers/{kind}/{subject_id}/preview",
+        "POST /api/v1/policy/preview",
+    }
