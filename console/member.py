@@ -12,7 +12,8 @@ from django.shortcuts import redirect, render
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from console.sign_in.second_factor import BY_PROVIDER, has_second_factor
+from console.sign_in.second_factor import has_given_second_factor, page_for_second_factor
+from console.sign_in.session import provider_of
 from tenants.members.actor import Actor
 from tenants.members.queries import MembershipRow, find_memberships
 
@@ -26,7 +27,8 @@ class Member:
     name: str
     actor: Actor
     tenant: MembershipRow
-    lacks_second_factor: bool  # one that the tenant wants: he may do nothing but set it up
+    # One that the tenant wants of this session: he may do nothing but set it up, or give it.
+    lacks_second_factor: bool
     other_tenants: list[MembershipRow]  # by name
 
 
@@ -37,7 +39,7 @@ def find_member(request: HttpRequest) -> Member | None:
     if not user.is_authenticated:
         return None
     user_id = UserId(str(user.pk))
-    memberships = find_memberships(user_id=user_id)
+    memberships = _memberships(request)
     if not memberships:
         return None
     chosen = request.session.get(_SESSION_TENANT)
@@ -56,17 +58,23 @@ def find_member(request: HttpRequest) -> Member | None:
     )
 
 
+def _memberships(request: HttpRequest) -> list[MembershipRow]:
+    """By name. A session that a tenant's identity provider began is that tenant's alone."""
+    rows = find_memberships(user_id=UserId(str(request.user.pk)))
+    by_provider_of = provider_of(request)
+    return [row for row in rows if by_provider_of in (None, row.tenant_id)]
+
+
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """Who came by the tenant's identity provider was asked there."""
-    if not tenant.requires_second_factor:
+    if not tenant.requires_second_factor or provider_of(request) is not None:
         return False
-    return request.session.get(BY_PROVIDER) != tenant.tenant_id and not has_second_factor(request)
+    return not has_given_second_factor(request)
 
 
 def choose_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
-    """False, and nothing changes, when the user does not belong to it."""
-    memberships = find_memberships(user_id=UserId(str(request.user.pk)))
-    if tenant_id not in {row.tenant_id for row in memberships}:
+    """False, and nothing changes, when the user does not belong to it, or his session may not."""
+    if tenant_id not in {row.tenant_id for row in _memberships(request)}:
         return False
     request.session[_SESSION_TENANT] = tenant_id
     return True
@@ -90,7 +98,7 @@ def for_members(
         if member is None:
             return render(request, "console/no_tenant.html", status=403)
         if member.lacks_second_factor:
-            return redirect("mfa_index")
+            return redirect(page_for_second_factor(request))
         return view(request, member, *args, **kwargs)
 
     # mypy takes what `wraps` gives for a class of its own.

@@ -1,11 +1,22 @@
 """What django-allauth asks of us about accounts."""
 
-from typing import Any
+from typing import Any, Final, Protocol
 
 from allauth.account.adapter import DefaultAccountAdapter
-from django.http import HttpRequest
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from console.member import client_address
+from console.sign_in.session import note_provider
+from tenants.identity.queries import provider_for
+
+# Among what a sign-in carries along: the tenant whose identity provider has let somebody in.
+PROVIDER_TENANT: Final = "provider_tenant"
+
+
+class _Person(Protocol):
+    email: str
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -14,6 +25,27 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
+
+    def post_login(
+        self,
+        request: HttpRequest,
+        user: _Person,
+        *,
+        signal_kwargs: dict[str, Any] | None,
+        **kwargs: Any,
+    ) -> HttpResponse:
+        """Where every sign-in ends, however many pages it took. Whose the address is counts now,
+        not when it began."""
+        by = (signal_kwargs or {}).get(PROVIDER_TENANT)
+        wanted = provider_for(user.email)
+        if by != (wanted and wanted.tenant_id):
+            logout(request)
+            return redirect("account_login")
+        note_provider(request, by)
+        response: HttpResponse = super().post_login(
+            request, user, signal_kwargs=signal_kwargs, **kwargs
+        )
+        return response
 
     def add_message(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         """Ours are on the pages themselves."""

@@ -29,8 +29,8 @@ from django.utils import timezone
 from caret.foundation.ids import TenantId
 from caret.foundation.places import NoPlace
 from console.outward import OUTWARD
+from console.sign_in.account import PROVIDER_TENANT
 from console.sign_in.guarded_http import guarded_session
-from console.sign_in.second_factor import BY_PROVIDER
 from tenants.errors import Forbidden
 from tenants.identity.operations import admit
 from tenants.identity.queries import find_provider
@@ -164,10 +164,12 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     user = get_user_model().objects.get(pk=user_id)
     target = sociallogin.get_redirect_url(request)
     response: HttpResponse = perform_login(
-        request, user, email_verification="none", redirect_url=target
+        request,
+        user,
+        email_verification="none",
+        redirect_url=target,
+        signal_kwargs={PROVIDER_TENANT: tenant_id},
     )
-    if request.user.is_authenticated:
-        request.session[BY_PROVIDER] = tenant_id
     return response
 
 

@@ -18,9 +18,10 @@ from django.views.decorators.http import require_GET, require_http_methods
 from caret.foundation.ids import TenantId, UserId
 from console.member import choose_tenant, client_address
 from console.password_checks import Busy, check_password, checking_place
+from console.sign_in.session import provider_of
 from tenants.errors import Forbidden, Refused
 from tenants.identity.queries import provider_for
-from tenants.invitations.operations import Guest, accept_invitation, peek
+from tenants.invitations.operations import Guest, Invited, accept_invitation, peek
 from tenants.members.operations import create_user
 from tenants.members.queries import find_user
 
@@ -39,37 +40,50 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 def invitation(request: HttpRequest) -> HttpResponse:
     token = request.session.get(_SESSION_TOKEN, "")
     try:
-        email, tenant_name = peek(text=token, now=timezone.now())
+        invited = peek(text=token, now=timezone.now())
     except Refused as error:
         return _page(request, {"refusal": error.message}, 404)
-    context = {"email": email, "tenant_name": tenant_name, "stage": _stage(request, email)}
+    context = {
+        "email": invited.email,
+        "tenant_name": invited.tenant_name,
+        "stage": _stage(request, invited),
+    }
     if request.method == "GET":
         return _page(request, context)
     try:
-        return _joined(request, token, email)
+        return _joined(request, token, invited)
     except Refused as error:
         return _page(request, context | {"message": error.message}, 400)
     except Busy:
         return _page(request, context | {"message": BUSY}, 503)
 
 
-def _stage(request: HttpRequest, email: str) -> str:
+def _stage(request: HttpRequest, invited: Invited) -> str:
     if request.user.is_authenticated:
-        return "accept" if request.user.get_username() == email else "other"
+        if request.user.get_username() != invited.email:
+            return "other"
+        return "accept" if _may_open(request, invited) else "elsewhere"
     # With an identity provider there is an account after the first sign-in, and no password ever.
+    email = invited.email
     is_new = find_user(email=email) is None and provider_for(email) is None
     return "register" if is_new else "sign-in"
 
 
-def _joined(request: HttpRequest, token: str, email: str) -> HttpResponse:
+def _may_open(request: HttpRequest, invited: Invited) -> bool:
+    return provider_of(request) in (None, invited.tenant_id)
+
+
+def _joined(request: HttpRequest, token: str, invited: Invited) -> HttpResponse:
     """Raises Refused, Busy."""
+    if not _may_open(request, invited):
+        raise Forbidden("Your identity provider opens its own tenant only.")
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))
         tenant_id = accept_invitation(
             guest=_guest(request, user_id), text=token, now=timezone.now()
         )
     else:
-        tenant_id = _registered(request, token, email)
+        tenant_id = _registered(request, token, invited.email)
     del request.session[_SESSION_TOKEN]
     choose_tenant(request, tenant_id)
     messages.success(request, "Welcome. You are a member now.")

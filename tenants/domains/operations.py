@@ -15,7 +15,8 @@ from tenants.domains.queries import DomainView, find_domain
 from tenants.errors import Conflict
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import CapturedDomain, Domain
+from tenants.members.sessions import end_sessions_at
+from tenants.models import CapturedDomain, Domain, IdentityProvider
 from tenants.scim.accounts import settle_domain
 from tenants.snapshots.publish import tenant_changed
 
@@ -48,10 +49,16 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
 
 
 def verify_domain(
-    *, actor: Actor, domain_id: uuid.UUID, resolve: Resolve, now: datetime
+    *,
+    actor: Actor,
+    domain_id: uuid.UUID,
+    resolve: Resolve,
+    now: datetime,
+    spared_session: str | None = None,
 ) -> DomainView:
-    """Raises Forbidden, NotFound, and Conflict when the DNS does not say so, or when the domain is
-    another tenant's."""
+    """With an identity provider, sessions of the domain's people end, but for the one that is
+    spared: they sign in there now. Raises Forbidden, NotFound, and Conflict when the DNS does not
+    say so, or when the domain is another tenant's."""
     actor.require(Permission.WRITE_ACCESS)
     found = find_domain(actor=actor, domain_id=domain_id)
     if found.verified_at is not None:
@@ -65,13 +72,17 @@ def verify_domain(
         tenant_changed(tenant_id=actor.tenant_id)
         _capture(actor, found.name)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
+        _end_sessions(actor, found.name, spared_session)
         _record(actor, "domain.verified", found.name, now)
         settle_domain(actor=actor, name=found.name, now=now)
     return find_domain(actor=actor, domain_id=domain_id)
 
 
-def give_up_domain(*, actor: Actor, domain_id: uuid.UUID, now: datetime) -> None:
-    """Its people sign in by their passwords again. Raises Forbidden, NotFound."""
+def give_up_domain(
+    *, actor: Actor, domain_id: uuid.UUID, now: datetime, spared_session: str | None = None
+) -> None:
+    """Its people sign in by their passwords again; what the identity provider began ends, but for
+    the session that is spared. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_ACCESS)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)
@@ -80,7 +91,15 @@ def give_up_domain(*, actor: Actor, domain_id: uuid.UUID, now: datetime) -> None
         CapturedDomain.objects.filter(
             name=found.name, holder_id=uuid.UUID(actor.tenant_id)
         ).delete()
+        if found.verified_at is not None:
+            _end_sessions(actor, found.name, spared_session)
         _record(actor, "domain.given_up", found.name, now)
+
+
+def _end_sessions(actor: Actor, name: str, spared: str | None) -> None:
+    """Without an identity provider the domain says nothing of how anybody signs in."""
+    if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).exists():
+        end_sessions_at(domains=[name], spared=spared)
 
 
 def _capture(actor: Actor, name: str) -> None:

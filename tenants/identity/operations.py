@@ -20,7 +20,8 @@ from tenants.errors import Forbidden, Invalid
 from tenants.identity.queries import SignInRules, bound_to, get_rules, secret_key
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import IdentityProvider, Tenant, User
+from tenants.members.sessions import end_sessions_at
+from tenants.models import Domain, IdentityProvider, Tenant, User
 from tenants.texts import is_storable, require_storable
 
 _MAX_CHARS: Final = 200
@@ -36,9 +37,12 @@ class NewProvider:
     client_secret: str = field(repr=False)
 
 
-def set_provider(*, actor: Actor, new: NewProvider, now: datetime) -> SignInRules:
+def set_provider(
+    *, actor: Actor, new: NewProvider, now: datetime, spared_session: str | None = None
+) -> SignInRules:
     """In place of the one before. From now on no password lets anybody in whose address is of a
-    domain that was verified for the tenant. Raises Forbidden, Invalid."""
+    domain that was verified for the tenant, and sessions that began otherwise end, but for the one
+    that is spared. Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_ACCESS)
     _check(new)
     provider_id = uuid.uuid4()
@@ -56,6 +60,7 @@ def set_provider(*, actor: Actor, new: NewProvider, now: datetime) -> SignInRule
             sealed_secret=sealed,
             created_at=now,
         )
+        _end_sessions(actor, spared_session)
         record_change(
             actor=actor,
             action="identity_provider.set",
@@ -66,11 +71,14 @@ def set_provider(*, actor: Actor, new: NewProvider, now: datetime) -> SignInRule
     return get_rules(actor=actor)
 
 
-def remove_provider(*, actor: Actor, now: datetime) -> SignInRules:
-    """Raises Forbidden."""
+def remove_provider(
+    *, actor: Actor, now: datetime, spared_session: str | None = None
+) -> SignInRules:
+    """The sessions that it began end, but for the one that is spared. Raises Forbidden."""
     actor.require(Permission.WRITE_ACCESS)
     with tenant(actor.tenant_id):
         if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
+            _end_sessions(actor, spared_session)
             record_change(
                 actor=actor,
                 action="identity_provider.removed",
@@ -113,6 +121,11 @@ def admit(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserI
         defaults={"name": _readable(name), "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
+
+
+def _end_sessions(actor: Actor, spared: str | None) -> None:
+    verified = Domain.objects.filter(tenant_id=actor.tenant_id, verified_at__isnull=False)
+    end_sessions_at(domains=verified.values_list("name", flat=True), spared=spared)
 
 
 def _is_address(text: str) -> bool:

@@ -41,6 +41,15 @@ class Guest:
     request_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """What an open invitation says to its bearer."""
+
+    email: str
+    tenant_id: TenantId
+    tenant_name: str
+
+
 def invite(
     *, actor: Actor, email: str, role: Role, mailer: Mailer, now: datetime
 ) -> InvitationView:
@@ -111,13 +120,14 @@ def accept_invitation(*, guest: Guest, text: str, now: datetime) -> TenantId:
     return token.tenant_id
 
 
-def peek(*, text: str, now: datetime) -> tuple[str, str]:
-    """The invited address and the tenant's name, for who bears the token. Raises NotFound."""
+def peek(*, text: str, now: datetime) -> Invited:
+    """For who bears the token. Raises NotFound."""
     token = _require_token(text)
     with tenant(token.tenant_id):
         _require_active(token.tenant_id)
         email = _find_open(token, now).email
-        return email, Tenant.objects.get(id=token.tenant_id).name
+        name = Tenant.objects.get(id=token.tenant_id).name
+    return Invited(email, token.tenant_id, name)
 
 
 def _store(  # one row's facts

@@ -1,13 +1,7 @@
 """Second factors: set up, asked for, wanted by a tenant; and the list of sessions."""
 
-import secrets
-import time
-from dataclasses import dataclass
-
 import pytest
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
-from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
@@ -15,37 +9,10 @@ from tenants.identity.operations import require_second_factor
 from tenants.members.changes import remove_member
 from tenants.members.operations import join
 from tenants.members.permissions import Role
-from tests.cast import PASSWORD, Company, Person, make_company
+from tenants.models import User
+from tests.cast import Company, make_company
+from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.people import make_colleague
-
-
-@dataclass
-class Browser:
-    client: Client
-    person: Person
-
-    def sign_in(self) -> str:
-        """Where it leads."""
-        form = {"email": self.person.email, "password": PASSWORD}
-        response = self.client.post("/sign-in", form)
-        return response["Location"] if response.status_code == 302 else str(response.status_code)
-
-    def is_in(self) -> bool:
-        return self.client.get("/api/v1/tenant").status_code == 200
-
-    def set_up(self) -> str:
-        """The secret of a new app. Asks for the password first."""
-        self.client.get("/account/second-factor/app")
-        self.client.post("/account/confirm", {"password": PASSWORD})
-        page = self.client.get("/account/second-factor/app")
-        secret = str(page.context["form"].secret)
-        answer = self.client.post("/account/second-factor/app", {"code": code_of(secret)})
-        assert answer.status_code == 302, answer.content
-        return secret
-
-
-def code_of(secret: str, *, later_by: int = 0) -> str:
-    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + later_by)))
 
 
 @pytest.fixture
@@ -56,11 +23,6 @@ def company() -> Company:
 @pytest.fixture
 def browser(company: Company) -> Browser:
     return new_browser(company.people[Role.OWNER])
-
-
-def new_browser(person: Person) -> Browser:
-    octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
-    return Browser(Client(REMOTE_ADDR=f"10.{octets}"), person)
 
 
 def test_a_password_alone_is_not_enough_once_there_is_a_second_factor(browser: Browser) -> None:
@@ -190,6 +152,74 @@ def test_what_one_tenant_wants_is_not_wanted_of_the_neighbours(
     browser.sign_in()
 
     assert browser.is_in()
+
+
+def test_who_sets_one_up_ends_his_other_sessions(browser: Browser) -> None:
+    other = new_browser(browser.person)
+    other.sign_in()
+    browser.sign_in()
+
+    browser.set_up()
+
+    assert (browser.is_in(), other.is_in()) == (True, False)
+
+
+def test_the_neighbours_sessions_go_on(browser: Browser) -> None:
+    neighbour = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
+    neighbour.sign_in()
+    browser.sign_in()
+
+    browser.set_up()
+
+    assert neighbour.is_in()
+
+
+def begun_before(browser: Browser) -> Browser:
+    """Of the same person, in a session that was never asked for a code and has not ended."""
+    old = new_browser(browser.person)
+    old.client.force_login(User.objects.get(id=browser.person.user_id))
+    return old
+
+
+def test_that_the_account_has_one_is_not_that_the_session_gave_it(
+    company: Company, browser: Browser
+) -> None:
+    browser.sign_in()
+    browser.set_up()
+    old = begun_before(browser)
+    want(company)
+
+    page, answer = old.client.get("/"), old.client.get("/api/v1/keys")
+
+    assert page["Location"] == "/account/confirm/code?next=%2F"
+    assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+
+
+def test_such_a_session_may_give_it_later(company: Company, browser: Browser) -> None:
+    browser.sign_in()
+    secret = browser.set_up()
+    old = begun_before(browser)
+    want(company)
+
+    response = old.client.post(
+        "/account/confirm/code?next=/", {"code": code_of(secret, later_by=1)}
+    )
+
+    assert response["Location"] == "/"
+    assert old.is_in()
+
+
+def test_what_was_given_counts_no_more_once_the_app_is_removed(
+    company: Company, browser: Browser
+) -> None:
+    browser.sign_in()
+    browser.set_up()
+    want(company)
+
+    browser.client.post("/account/second-factor/app/remove")
+
+    assert not browser.is_in()
+    assert browser.client.get("/")["Location"] == "/account/second-factor"
 
 
 def test_signing_out_elsewhere_ends_the_other_sessions(browser: Browser) -> None:

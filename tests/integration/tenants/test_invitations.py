@@ -15,6 +15,7 @@ from tenants.invitations.mail import send_invitation as send_mail
 from tenants.invitations.operations import (
     LIFETIME,
     Guest,
+    Invited,
     accept_invitation,
     invite,
     peek,
@@ -236,7 +237,9 @@ def test_the_neighbour_neither_sees_nor_takes_back_an_invitation(
 def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -> None:
     send_invitation(company, "x@y.example", mailbox=mailbox)
 
-    assert peek(text=mailbox.last, now=timezone.now()) == ("x@y.example", company.name)
+    assert peek(text=mailbox.last, now=timezone.now()) == Invited(
+        "x@y.example", company.tenant_id, company.name
+    )
 
 
 @override_settings(

@@ -1,0 +1,41 @@
+"""What a session remembers of how it began.
+
+One that a tenant's identity provider has begun is that tenant's alone: what one tenant asserts is
+worth nothing to another (ADR 0061).
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from caret.foundation.ids import TenantId
+
+_BY_PROVIDER: Final = "signed-in-by-provider"
+
+
+def provider_of(request: HttpRequest) -> TenantId | None:
+    """The tenant whose provider began the session; None: a password did."""
+    tenant_id = request.session.get(_BY_PROVIDER)
+    return None if tenant_id is None else TenantId(tenant_id)
+
+
+def note_provider(request: HttpRequest, tenant_id: TenantId | None) -> None:
+    if tenant_id is None:
+        request.session.pop(_BY_PROVIDER, None)
+    else:
+        request.session[_BY_PROVIDER] = tenant_id
+
+
+def begun_by_password(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For pages on what opens the account everywhere: no provider's matter."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        if provider_of(request) is not None:
+            return render(request, "console/by_provider.html", status=403)
+        return view(request, *args, **kwargs)
+
+    return guarded

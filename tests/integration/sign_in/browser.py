@@ -1,0 +1,44 @@
+"""Browsers that sign in by a password."""
+
+import secrets
+import time
+from dataclasses import dataclass
+
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.test import Client
+
+from tests.cast import PASSWORD, Person
+
+
+@dataclass
+class Browser:
+    client: Client
+    person: Person
+
+    def sign_in(self) -> str:
+        """Where it leads."""
+        form = {"email": self.person.email, "password": PASSWORD}
+        response = self.client.post("/sign-in", form)
+        return response["Location"] if response.status_code == 302 else str(response.status_code)
+
+    def is_in(self) -> bool:
+        return self.client.get("/api/v1/tenant").status_code == 200
+
+    def set_up(self) -> str:
+        """The secret of a new app. Asks for the password first."""
+        self.client.get("/account/second-factor/app")
+        self.client.post("/account/confirm", {"password": PASSWORD})
+        page = self.client.get("/account/second-factor/app")
+        secret = str(page.context["form"].secret)
+        answer = self.client.post("/account/second-factor/app", {"code": code_of(secret)})
+        assert answer.status_code == 302, answer.content
+        return secret
+
+
+def code_of(secret: str, *, later_by: int = 0) -> str:
+    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + later_by)))
+
+
+def new_browser(person: Person) -> Browser:
+    octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
+    return Browser(Client(REMOTE_ADDR=f"10.{octets}"), person)
