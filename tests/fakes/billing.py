@@ -18,9 +18,9 @@ from tenants.billing.invoices.operations import issue_due
 from tenants.billing.money import Currency
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.billing.rating.rate import rate
-from tenants.models import BillingState, Invoice, LedgerEntry, UsageRecord
+from tenants.models import BillingState, Invoice, LedgerEntry, Membership, UsageRecord
 from tenants.usage.feed import next_batch
-from tests.cast import Company, Person, completion_fields
+from tests.cast import ACME, Company, Person, completion_fields, make_company
 from tests.people import make_colleague
 
 START: Final = date(2026, 10, 1)
@@ -45,6 +45,15 @@ def make_customer(company: Company, *, starts_on: date = START) -> str:
     plan = make_plan()
     subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan
+
+
+def make_old_customer(since: datetime) -> Company:
+    """A company with a plan, whose five people are members since then."""
+    company = make_company("invoiced", ACME)
+    make_customer(company)
+    with tenant(company.tenant_id):
+        Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=since)
+    return company
 
 
 def use(company: Company, person: Person | None, at: datetime, **fields: Any) -> RequestId:

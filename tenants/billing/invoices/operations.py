@@ -39,6 +39,7 @@ from tenants.billing.ledger.operations import (
 )
 from tenants.billing.money import MICROS_PER_CENT, to_cents
 from tenants.billing.periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
+from tenants.billing.rating.rate import rate
 from tenants.billing.rating.tokens import open_month
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor, platform_actor
@@ -61,12 +62,19 @@ class _Draft:
 
 
 def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
-    """Invoices of the months that are over, rated, and not invoiced; their numbers. A month in
-    which nothing was used has none. `now` is the earlier of two clocks (rating.clock). Raises
-    NotFound for a tenant without a plan."""
+    """Invoices of the months that are over and not invoiced; their numbers. A month in which
+    nothing was used has none. `now` is the earlier of two clocks (rating.clock). Raises NotFound
+    for a tenant without a plan.
+
+    What has come in when it begins is rated first, and no more is asked: of a tenant that is never
+    idle something is always unrated. What comes after is on the next invoice.
+    """
+    with tenant(tenant_id):
+        newest = last_batch(tenant_id)
+    rate(tenant_id, now=now, until=newest)
     with tenant(tenant_id):
         state = lock_billing(tenant_id)
-        return [_issue(state, month, now) for month in _months_due(state, now)]
+        return [_issue(state, month, now) for month in _months_due(state, newest, now)]
 
 
 def issue_credit_note(
@@ -97,9 +105,10 @@ def issue_credit_note(
         return view_of(_keep(state, draft, (), now), ())
 
 
-def _months_due(state: BillingState, now: datetime) -> list[date]:
-    """Those in which something was used, that are over and completely in the ledger."""
-    if state.rated_batch < last_batch(TenantId(str(state.tenant_id))):
+def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:
+    """Those in which something was used, that are over and up to the batch `newest` completely in
+    the ledger."""
+    if state.rated_batch < newest:
         return []
     months = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id, source_kind__in=_USED, month__gte=open_month(state)

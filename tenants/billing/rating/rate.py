@@ -28,12 +28,13 @@ def rate_all(*, now: datetime) -> None:
             log.error("billing.not_rated", tenant_id=tenant_id, error=type(error).__name__)
 
 
-def rate(tenant_id: TenantId, *, now: datetime) -> int:
-    """The number of batches. Raises NotFound for a tenant without a plan."""
+def rate(tenant_id: TenantId, *, now: datetime, until: int | None = None) -> int:
+    """The number of batches, up to `until`; None: to the newest, whatever comes meanwhile. Raises
+    NotFound for a tenant without a plan."""
     num_days, num_batches = book_seats(tenant_id, now=now), 0
     has_more = True
     while has_more:
-        rated = rate_tokens(tenant_id, now=now)
+        rated = rate_tokens(tenant_id, now=now, until=until)
         num_batches, has_more = num_batches + rated.num_batches, rated.has_more
     if num_batches or num_days:
         log.info("billing.rated", tenant_id=tenant_id, batches=num_batches, seat_days=num_days)

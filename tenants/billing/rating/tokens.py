@@ -56,11 +56,19 @@ class _Used:
     tokens: Tokens
 
 
-def rate_tokens(tenant_id: TenantId, *, now: datetime, max_batches: int = MAX_BATCHES) -> Rated:
-    """The next batches. Raises NotFound for a tenant without a plan."""
+def rate_tokens(
+    tenant_id: TenantId,
+    *,
+    now: datetime,
+    until: int | None = None,
+    max_batches: int = MAX_BATCHES,
+) -> Rated:
+    """The next batches, none after `until`; None: up to the newest. Raises NotFound for a tenant
+    without a plan."""
     with tenant(tenant_id):
         state = lock_billing(tenant_id)
         newest = last_batch(tenant_id)
+        newest = newest if until is None else min(newest, until)
         upto = min(newest, state.rated_batch + max_batches)
         num_batches = upto - state.rated_batch
         if num_batches <= 0:

@@ -9,8 +9,10 @@ import pytest
 from django.conf import LazySettings
 from django.db import DatabaseError, connection
 
+from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
-from tenants.billing.invoices.document import Kind, Party, Tax
+from tenants.billing.invoices import operations
+from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.profile import set_profile
@@ -23,17 +25,16 @@ from tenants.billing.invoices.queries import (
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.ledger.queries import page_of_ledger
 from tenants.billing.rating.rate import rate
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.errors import Forbidden, NotFound
 from tenants.models import (
     BillingState,
     Invoice,
     LedgerAccount,
     LedgerEntry,
     LedgerTransaction,
-    Membership,
 )
 from tests.cast import ACME, Cast, Company, make_company
-from tests.fakes.billing import SEAT_MICROS, balances, make_customer, use
+from tests.fakes.billing import SEAT_MICROS, balances, make_customer, make_old_customer, use
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)
@@ -42,11 +43,7 @@ MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_00
 
 @pytest.fixture
 def company() -> Company:
-    company = make_company("invoiced", ACME)
-    make_customer(company)
-    with tenant(company.tenant_id):
-        Membership.objects.filter(tenant_id=company.tenant_id).update(created_at=OCTOBER)
-    return company
+    return make_old_customer(OCTOBER)
 
 
 def invoices_of(company: Company, now: datetime = AFTER) -> list[str]:
@@ -115,11 +112,43 @@ def test_a_month_that_is_not_over_is_not_invoiced(company: Company, now: datetim
     assert invoices_of(company, now) == []
 
 
-def test_usage_that_is_not_rated_yet_is_waited_for(company: Company) -> None:
+def test_usage_that_is_not_rated_yet_is_rated_first(company: Company) -> None:
     rate(company.tenant_id, now=AFTER)
-    use(company, company.developer, OCTOBER)
+    use(company, company.developer, OCTOBER, **MUCH)
 
-    assert issue_due(company.tenant_id, now=AFTER) == []
+    assert len(issue_due(company.tenant_id, now=AFTER)) == 1
+
+    assert "fast.generated" in {line.code for line in find(company).document.lines}
+
+
+def test_who_is_never_idle_gets_an_invoice_nevertheless(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rate_while_more_comes(tenant_id: TenantId, **fields: Any) -> int:
+        num_batches = rate(tenant_id, **fields)
+        use(company, company.developer, OCTOBER, **MUCH)
+        return num_batches
+
+    use(company, company.developer, OCTOBER, **MUCH)
+    monkeypatch.setattr(operations, "rate", rate_while_more_comes)
+
+    assert len(issue_due(company.tenant_id, now=AFTER)) == 1
+
+    (line,) = (one for one in find(company).document.lines if one.code == "fast.generated")
+    assert line.quantity == 1_000_000
+    december = datetime(2026, 12, 1, 7, tzinfo=UTC)
+    assert len(issue_due(company.tenant_id, now=december)) == 1
+    late = [one for one in find(company, 2).document.lines if one.used_in == "2026-10-01"]
+    assert [one.quantity for one in late if one.code == "fast.generated"] == [1_000_000]
+
+
+def test_what_is_rated_goes_no_further_than_it_is_asked_to(company: Company) -> None:
+    for _ in range(3):
+        use(company, company.developer, OCTOBER)
+
+    assert rate(company.tenant_id, now=AFTER, until=2) == 2
+    assert rate(company.tenant_id, now=AFTER, until=2) == 0
+    assert rate(company.tenant_id, now=AFTER) == 1
 
 
 def test_a_month_without_use_has_no_invoice_and_no_number() -> None:
@@ -235,55 +264,6 @@ def test_a_ledger_that_was_tampered_with_gives_no_invoice(company: Company) -> N
 
     with pytest.raises((NotReproducible, AssertionError)):
         find_invoice(actor=elsewhere.platform, number=1)
-
-
-def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> None:
-    set_profile(actor=company.platform, customer=Party("I"), tax=Tax("VAT", 1_900), now=OCTOBER)
-    use(company, company.developer, OCTOBER, **MUCH)
-    invoices_of(company)
-    owed = balances(company.tenant_id)["receivable"]
-
-    note = issue_credit_note(
-        actor=company.platform, number=1, net_cents=100, reason="An outage.", now=AFTER
-    )
-
-    document = note.document
-    assert (note.number, document.head.kind) == (2, Kind.CREDIT_NOTE)
-    assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
-    assert balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
-    assert find(company).corrected_cents == 100
-
-
-def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
-    invoices_of(company)
-    net = find(company).document.subtotal_cents
-    issue_credit_note(actor=company.platform, number=1, net_cents=net, reason="All.", now=AFTER)
-
-    with pytest.raises(Conflict):
-        issue_credit_note(actor=company.platform, number=1, net_cents=1, reason="More.", now=AFTER)
-    with pytest.raises(Conflict):
-        issue_credit_note(actor=company.platform, number=2, net_cents=1, reason="It.", now=AFTER)
-
-
-def test_a_credit_note_needs_a_reason(company: Company) -> None:
-    with pytest.raises(Invalid):
-        issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)
-
-
-def test_what_fails_takes_no_number(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
-    invoices_of(company)
-    with pytest.raises(Conflict):
-        issue_credit_note(
-            actor=company.platform, number=1, net_cents=10**9, reason="Much.", now=AFTER
-        )
-
-    note = issue_credit_note(
-        actor=company.platform, number=1, net_cents=1, reason="Less.", now=AFTER
-    )
-
-    assert note.number == 2
 
 
 def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:

@@ -1,0 +1,80 @@
+"""Credit notes: what of an invoice was taken back, and the tax on it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tenants.billing.invoices.document import Kind, Party, Tax
+from tenants.billing.invoices.operations import issue_credit_note, issue_due
+from tenants.billing.invoices.profile import set_profile
+from tenants.billing.invoices.queries import InvoiceView, find_invoice
+from tenants.errors import Conflict, Invalid
+from tests.cast import Company
+from tests.fakes.billing import balances, make_old_customer, use
+
+OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
+AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)
+MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_old_customer(OCTOBER)
+
+
+def invoice_of(company: Company) -> InvoiceView:
+    issue_due(company.tenant_id, now=AFTER)
+    return find(company)
+
+
+def find(company: Company, number: int = 1) -> InvoiceView:
+    return find_invoice(actor=company.administrator.actor, number=number)
+
+
+def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> None:
+    set_profile(actor=company.platform, customer=Party("I"), tax=Tax("VAT", 1_900), now=OCTOBER)
+    use(company, company.developer, OCTOBER, **MUCH)
+    invoice_of(company)
+    owed = balances(company.tenant_id)["receivable"]
+
+    note = issue_credit_note(
+        actor=company.platform, number=1, net_cents=100, reason="An outage.", now=AFTER
+    )
+
+    document = note.document
+    assert (note.number, document.head.kind) == (2, Kind.CREDIT_NOTE)
+    assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
+    assert balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
+    assert find(company).corrected_cents == 100
+
+
+def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoice_of(company)
+    net = find(company).document.subtotal_cents
+    issue_credit_note(actor=company.platform, number=1, net_cents=net, reason="All.", now=AFTER)
+
+    with pytest.raises(Conflict):
+        issue_credit_note(actor=company.platform, number=1, net_cents=1, reason="More.", now=AFTER)
+    with pytest.raises(Conflict):
+        issue_credit_note(actor=company.platform, number=2, net_cents=1, reason="It.", now=AFTER)
+
+
+def test_a_credit_note_needs_a_reason(company: Company) -> None:
+    with pytest.raises(Invalid):
+        issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)
+
+
+def test_what_fails_takes_no_number(company: Company) -> None:
+    use(company, company.developer, OCTOBER)
+    invoice_of(company)
+    with pytest.raises(Conflict):
+        issue_credit_note(
+            actor=company.platform, number=1, net_cents=10**9, reason="Much.", now=AFTER
+        )
+
+    note = issue_credit_note(
+        actor=company.platform, number=1, net_cents=1, reason="Less.", now=AFTER
+    )
+
+    assert note.number == 2
