@@ -25,6 +25,14 @@ def take_try(*, email: str, address: str) -> bool:
     return int(tries) <= MAX_TRIES and int(tries_of_network) <= MAX_TRIES_OF_NETWORK
 
 
+def take_try_of_network(*, address: str) -> bool:
+    """As `take_try`, where nobody is named. Raises redis.RedisError."""
+    pipeline = connect().pipeline(transaction=True)
+    pipeline.set(_name_of_network(address), 0, ex=WINDOW_S, nx=True)
+    pipeline.incr(_name_of_network(address))
+    return int(pipeline.execute()[1]) <= MAX_TRIES_OF_NETWORK
+
+
 def forget_tries(*, email: str, address: str) -> None:
     """Those of the network stay: with one password of his own nobody buys more guesses."""
     connect().delete(_name(email, address))

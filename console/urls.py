@@ -8,6 +8,7 @@ from console.views import (
     invitation,
     new_key,
     overview,
+    passkey,
     revoke_key,
     sign_in,
     signing_keys,
@@ -17,6 +18,7 @@ app_name = "console"
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("sign-in", sign_in.sign_in, name="sign-in"),
+    path("sign-in/passkey", passkey.sign_in_by_passkey, name="sign-in-by-passkey"),
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("tenant", sign_in.switch_tenant, name="switch-tenant"),
     path("invitation/<token>", invitation.open_link, name="invitation-link"),

@@ -12,12 +12,10 @@ from allauth.account.internal.flows.login import (
 )
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.views import ActivateTOTPView
 from allauth.usersessions.internal.flows.sessions import end_other_sessions
 from django.conf import settings
-from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from qrcode.image.svg import SvgPathImage
 
@@ -34,6 +32,14 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
     def decrypt(self, encrypted_text: str) -> str:
         return unseal(_key(), base64.b64decode(encrypted_text), bound_to=_BOUND_TO).decode()
 
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        """The host as the browser has it, one of ALLOWED_HOSTS: a passkey is bound to it."""
+        party: dict[str, str] = super().get_public_key_credential_rp_entity()
+        return party | {"name": "Caret"}
+
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's
+        return "Passkey"
+
     def build_totp_svg(self, url: str) -> str:
         """To stand in the page itself, which loads pictures from nowhere."""
         drawing = io.BytesIO()
@@ -41,16 +47,13 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         return drawing.getvalue().decode().partition("?>")[2]
 
 
-class ActivateApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
-    """The session that sets one up has shown a code of it; the others have not, and end."""
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        with transaction.atomic():
-            response: HttpResponse = super().form_valid(form)
-            app = _factors_of(self.request).get(type=Authenticator.Type.TOTP)
-            record_authentication(self.request, self.request.user, "mfa", id=app.pk, type=app.type)
-            end_other_sessions(self.request, self.request.user)
-        return response
+def note_new_factor(request: HttpRequest, kind: Any) -> None:
+    """The session that sets one up has shown it; the others have not, and end with the first."""
+    factors = _factors_of(request)
+    factor = factors.filter(type=kind).latest("id")
+    record_authentication(request, request.user, "mfa", id=factor.pk, type=factor.type)
+    if len(factors) == 1:
+        end_other_sessions(request, request.user)
 
 
 def has_given_second_factor(request: HttpRequest) -> bool:
@@ -62,9 +65,12 @@ def has_given_second_factor(request: HttpRequest) -> bool:
 
 def page_for_second_factor(request: HttpRequest) -> str:
     """Where it is set up, or given by a session that began before. One query."""
-    if not _factors_of(request).exists():
+    kinds = set(_factors_of(request).values_list("type", flat=True))
+    if not kinds:
         return reverse("mfa_index")
-    return f"{reverse('mfa_reauthenticate')}?{urlencode({'next': reverse('console:overview')})}"
+    by_code = Authenticator.Type.TOTP in kinds
+    page = reverse("mfa_reauthenticate" if by_code else "mfa_reauthenticate_webauthn")
+    return f"{page}?{urlencode({'next': reverse('console:overview')})}"
 
 
 def _factors_of(request: HttpRequest) -> QuerySet[Any]:

@@ -1,7 +1,6 @@
 """The addresses of django-allauth's pages, by the names that it knows them by."""
 
 from allauth.account.views import reauthenticate
-from allauth.mfa.base.views import authenticate, index
 from allauth.mfa.base.views import reauthenticate as reauthenticate_by_code
 from allauth.mfa.recovery_codes.views import (
     download_recovery_codes,
@@ -10,47 +9,37 @@ from allauth.mfa.recovery_codes.views import (
 )
 from allauth.mfa.totp.views import deactivate_totp
 from allauth.usersessions.views import list_usersessions
-from django.urls import path
+from django.urls import URLPattern, path
 
+from console.sign_in import factor_pages
 from console.sign_in.identity_provider import callback
-from console.sign_in.second_factor import ActivateApp
 from console.sign_in.session import begun_by_password
 from console.views import sign_in
 
-urlpatterns = [
+# What opens the account everywhere is no provider's matter.
+_OWN = {
+    "confirm": (reauthenticate, "account_reauthenticate"),
+    "confirm/code": (reauthenticate_by_code, "mfa_reauthenticate"),
+    "confirm/passkey": (factor_pages.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
+    "second-factor": (factor_pages.index, "mfa_index"),
+    "second-factor/app": (factor_pages.set_up_app, "mfa_activate_totp"),
+    "second-factor/app/remove": (deactivate_totp, "mfa_deactivate_totp"),
+    "passkeys/new": (factor_pages.add_passkey, "mfa_add_webauthn"),
+    "passkeys/<int:pk>": (factor_pages.rename_passkey, "mfa_edit_webauthn"),
+    "passkeys/<int:pk>/remove": (factor_pages.remove_passkey, "mfa_remove_webauthn"),
+    "recovery-codes": (view_recovery_codes, "mfa_view_recovery_codes"),
+    "recovery-codes/new": (generate_recovery_codes, "mfa_generate_recovery_codes"),
+    "recovery-codes/file": (download_recovery_codes, "mfa_download_recovery_codes"),
+}
+
+urlpatterns: list[URLPattern] = [
     path("sign-in", sign_in.sign_in, name="account_login"),
     path("sign-out", sign_in.sign_out, name="account_logout"),
-    path("sign-in/code", authenticate, name="mfa_authenticate"),
+    path("sign-in/code", factor_pages.ask, name="mfa_authenticate"),
     path("sign-in/provider/<provider_id>", callback, name="openid_connect_callback"),
-    path("account/confirm", begun_by_password(reauthenticate), name="account_reauthenticate"),
-    path(
-        "account/confirm/code", begun_by_password(reauthenticate_by_code), name="mfa_reauthenticate"
-    ),
-    path("account/second-factor", begun_by_password(index), name="mfa_index"),
-    path(
-        "account/second-factor/app",
-        begun_by_password(ActivateApp.as_view()),
-        name="mfa_activate_totp",
-    ),
-    path(
-        "account/second-factor/app/remove",
-        begun_by_password(deactivate_totp),
-        name="mfa_deactivate_totp",
-    ),
-    path(
-        "account/recovery-codes",
-        begun_by_password(view_recovery_codes),
-        name="mfa_view_recovery_codes",
-    ),
-    path(
-        "account/recovery-codes/new",
-        begun_by_password(generate_recovery_codes),
-        name="mfa_generate_recovery_codes",
-    ),
-    path(
-        "account/recovery-codes/file",
-        begun_by_password(download_recovery_codes),
-        name="mfa_download_recovery_codes",
-    ),
     path("account/sessions", list_usersessions, name="usersessions_list"),
+    *(
+        path(f"account/{address}", begun_by_password(view), name=name)
+        for address, (view, name) in _OWN.items()
+    ),
 ]

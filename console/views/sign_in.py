@@ -35,15 +35,15 @@ _RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
 
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    target = _safe_target(request)
+    target = safe_target(request)
     if request.method == "GET":
-        return redirect(target) if request.user.is_authenticated else _page(request, target)
+        return redirect(target) if request.user.is_authenticated else sign_in_page(request, target)
     try:
         return _tried(request, target)
     except redis.RedisError:
-        return _page(request, target, UNAVAILABLE, 503)
+        return sign_in_page(request, target, UNAVAILABLE, 503)
     except Busy:
-        return _page(request, target, BUSY, 503)
+        return sign_in_page(request, target, BUSY, 503)
 
 
 def _tried(request: HttpRequest, target: str) -> HttpResponse:
@@ -52,14 +52,14 @@ def _tried(request: HttpRequest, target: str) -> HttpResponse:
     address = client_address(request)
     if not take_try(email=email, address=address):
         logger.warning("sign_in.throttled", address=address)
-        return _page(request, target, TOO_MANY, 429)
+        return sign_in_page(request, target, TOO_MANY, 429)
     if (provider := provider_for(email)) is not None:
         return _to_provider(request, provider, target)
     if "single" in request.POST:
-        return _page(request, target, NO_PROVIDER, 400)
+        return sign_in_page(request, target, NO_PROVIDER, 400)
     user = check_password(request, email=email, password=password)
     if user is None:
-        return _page(request, target, WRONG, 400)
+        return sign_in_page(request, target, WRONG, 400)
     forget_tries(email=email, address=address)
     # The only door of allauth's that takes a password checked by somebody else: it asks for the
     # second factor, if there is one, and signs in then.
@@ -88,13 +88,15 @@ def _to_provider(request: HttpRequest, provider: Provider, target: str) -> HttpR
         with OUTWARD.taken(provider.tenant_id):
             url = authorization_url(request, provider.tenant_id, target)
     except NoPlace:
-        return _page(request, target, BUSY, 503)
+        return sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
-        return _page(request, target, PROVIDER_SILENT, 503)
+        return sign_in_page(request, target, PROVIDER_SILENT, 503)
     return render(request, "console/to_provider.html", {"url": url, "issuer": provider.issuer})
 
 
-def _page(request: HttpRequest, target: str, message: str = "", status: int = 200) -> HttpResponse:
+def sign_in_page(
+    request: HttpRequest, target: str, message: str = "", status: int = 200
+) -> HttpResponse:
     context = {"next": target, "message": message, "email": request.POST.get("email", "")}
     response = render(request, "console/sign_in.html", context, status=status)
     if status in _RETRY_AFTER_S:
@@ -102,7 +104,7 @@ def _page(request: HttpRequest, target: str, message: str = "", status: int = 20
     return response
 
 
-def _safe_target(request: HttpRequest) -> str:
+def safe_target(request: HttpRequest) -> str:
     target = request.POST.get("next") or request.GET.get("next") or "/"
     allowed = url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()

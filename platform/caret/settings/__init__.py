@@ -122,7 +122,13 @@ ACCOUNT_SIGNUP_FIELDS = ["email*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_ADAPTER = "console.sign_in.second_factor.SecondFactorAdapter"
-MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_FORMS = {
+    "add_webauthn": "console.sign_in.passkey_forms.AddPasskey",
+    "edit_webauthn": "console.sign_in.passkey_forms.RenamePasskey",
+    "authenticate_webauthn": "console.sign_in.passkey_forms.SecondFactorByPasskey",
+    "reauthenticate_webauthn": "console.sign_in.passkey_forms.ConfirmByPasskey",
+}
 MFA_TOTP_ISSUER = "Caret"
 MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for clocks that are wrong
 SOCIALACCOUNT_ADAPTER = "console.sign_in.identity_provider.IdentityProviderAdapter"

@@ -4,37 +4,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
-from tests.stack.ports import free_ports
+from caret.embedded.paths import REPOSITORY
+from tests.stack.console import console
 from tests.stack.services import Services
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@contextmanager
-def console(services: Services, **settings: str) -> Iterator[int]:
-    """The port on which one listens that was started with `settings`."""
-    (number,) = free_ports(1)
-    own = {"CARET_CONSOLE_PORT": str(number), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
-    process = subprocess.Popen(
-        [sys.executable, "manage.py", "console"],
-        cwd=ROOT,
-        env={**os.environ, **services.mark, **own},
-        stderr=subprocess.PIPE,
-    )
-    try:
-        _wait_for(number)
-        yield number
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +81,7 @@ def test_a_trusted_proxy_says_what_its_client_used(services: Services) -> None:
 def test_the_settings_of_production_pass_djangos_own_check(services: Services) -> None:
     checked = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
-        cwd=ROOT,
+        cwd=REPOSITORY,
         env={**os.environ, "CARET_HTTPS": "True"},
         capture_output=True,
         text=True,
@@ -128,15 +106,3 @@ def _ask(
     received = {name.lower(): value for name, value in response.getheaders()}
     connection.close()
     return response.status, received
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            _ask(port, "GET", "/healthz")
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail("The console did not start.")

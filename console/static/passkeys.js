@@ -1,0 +1,74 @@
+// Passkeys, which browsers give to scripts alone. Pages say what is asked: a form with `data-passkey`
+// ("create" or "get"; with `data-passkey-now`, at once) is sent with the browser's answer to the
+// question in #passkey-question. What needs passkeys is marked `data-passkey-only` and hidden until
+// here it is known that they are to be had; `data-passkey-missing` is what is shown else.
+"use strict";
+
+(() => {
+  const REFUSALS = {
+    NotAllowedError: "No passkey was used. Try again.",
+    InvalidStateError: "You have added the passkey of this device already.",
+    SecurityError: "Passkeys do not work at this address.",
+  };
+
+  // A passkey belongs to a name, never to a network address.
+  const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
+  const isUsable = Boolean(window.PublicKeyCredential) && window.isSecureContext && !isAddress;
+
+  const toBytes = (text) =>
+    Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
+
+  const toText = (buffer) =>
+    btoa(String.fromCharCode(...new Uint8Array(buffer)))
+      .replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+
+  const withBytes = (keys) => (keys || []).map((key) => ({ ...key, id: toBytes(key.id) }));
+
+  function readQuestion() {
+    const { publicKey } = JSON.parse(document.getElementById("passkey-question").textContent);
+    const question = { ...publicKey, challenge: toBytes(publicKey.challenge) };
+    if (publicKey.user) question.user = { ...publicKey.user, id: toBytes(publicKey.user.id) };
+    question.excludeCredentials = withBytes(publicKey.excludeCredentials);
+    question.allowCredentials = withBytes(publicKey.allowCredentials);
+    return { publicKey: question };
+  }
+
+  function writeAnswer(credential) {
+    const response = {};
+    for (const name of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
+      if (credential.response[name]) response[name] = toText(credential.response[name]);
+    }
+    const { credProps } = credential.getClientExtensionResults();
+    return JSON.stringify({
+      id: credential.id,
+      rawId: toText(credential.rawId),
+      type: credential.type,
+      response,
+      clientExtensionResults: credProps ? { credProps } : {},
+    });
+  }
+
+  async function ask(form) {
+    const notice = form.querySelector("[data-passkey-error]");
+    notice.hidden = true;
+    try {
+      form.elements.credential.value = writeAnswer(
+        await navigator.credentials[form.dataset.passkey](readQuestion()),
+      );
+      form.submit();
+    } catch (error) {
+      notice.textContent = REFUSALS[error.name] || "Your browser could not use a passkey. Try again.";
+      notice.hidden = false;
+    }
+  }
+
+  for (const element of document.querySelectorAll("[data-passkey-only]")) element.hidden = !isUsable;
+  for (const element of document.querySelectorAll("[data-passkey-missing]")) element.hidden = isUsable;
+  for (const form of isUsable ? document.querySelectorAll("form[data-passkey]") : []) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      ask(form);
+    });
+    if ("passkeyNow" in form.dataset) ask(form);
+  }
+})();

@@ -1,0 +1,380 @@
+"""Passkeys: added, named and removed; signing in by one alone and after a password; and what a
+browser that lies gets. The real browser is in test_passkeys_in_browser.py."""
+
+import json
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.test import Client
+from django.utils import timezone
+
+from console.throttle import MAX_TRIES_OF_NETWORK
+from tenants.identity.operations import NewProvider, require_second_factor, set_provider
+from tenants.members.permissions import Role
+from tests.cast import Company, Person, make_company
+from tests.fakes.passkey import SoftPasskey
+from tests.integration.sign_in.with_passkey import Browser, question_of
+from tests.people import make_domain
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
+
+
+@pytest.fixture
+def owner(company: Company) -> Person:
+    return company.people[Role.OWNER]
+
+
+@pytest.fixture
+def passkey(owner: Person) -> SoftPasskey:
+    """The owner's."""
+    browser, passkey = Browser(owner), SoftPasskey()
+    browser.sign_in()
+    added = browser.add(passkey)
+    assert (added.status_code, added["Location"]) == (302, "/account/recovery-codes")
+    return passkey
+
+
+def row_of(person: Person) -> Authenticator:
+    return Authenticator.objects.get(user_id=person.user_id, type="webauthn")
+
+
+def test_a_passkey_alone_lets_its_owner_in(owner: Person, passkey: SoftPasskey) -> None:
+    browser = Browser(owner)
+
+    response = browser.answer(passkey.get(browser.asked()))
+
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert browser.is_in()
+
+
+def test_he_lands_where_he_wanted_to_be_and_never_elsewhere(
+    owner: Person, passkey: SoftPasskey
+) -> None:
+    landed = []
+    for target in ("/keys/new", "https://evil.example/"):
+        browser = Browser(owner)
+        response = browser.answer(passkey.get(browser.asked(next=target)), next=target)
+        landed.append(response["Location"])
+
+    assert landed == ["/keys/new", "/"]
+
+
+def test_after_a_password_it_is_the_second_factor(owner: Person, passkey: SoftPasskey) -> None:
+    browser = Browser(owner)
+
+    leads_to, was_in = browser.sign_in(), browser.is_in()
+    question = question_of(browser.client.get("/sign-in/code"))
+    form = {"credential": json.dumps(passkey.get(question))}
+    response = browser.client.post("/sign-in/code", form)
+
+    assert (leads_to, was_in) == ("/sign-in/code", False)
+    assert response["Location"] == "/"
+    assert browser.is_in()
+
+
+def test_it_is_the_second_factor_that_a_tenant_wants(
+    company: Company, owner: Person, passkey: SoftPasskey
+) -> None:
+    require_second_factor(actor=company.platform, required=True, now=timezone.now())
+    browser, other = Browser(owner), Browser(company.people[Role.DEVELOPER])
+
+    browser.answer(passkey.get(browser.asked()))
+    other.sign_in()
+
+    assert (browser.is_in(), other.is_in()) == (True, False)
+
+
+def test_a_key_that_knows_nobody_is_a_second_factor_only(owner: Person) -> None:
+    found, browser = SoftPasskey(knows_its_user=False), Browser(owner)
+    browser.sign_in()
+    browser.add(found, "Key ring")
+    after, alone = Browser(owner), Browser(owner)
+    after.sign_in()
+    question = question_of(after.client.get("/sign-in/code"))
+    after.client.post("/sign-in/code", {"credential": json.dumps(found.get(question))})
+
+    response = alone.answer(found.get(alone.asked()))
+
+    assert b"After the password" in browser.client.get("/account/second-factor").content
+    assert after.is_in()
+    assert response.status_code == 400
+    assert not alone.is_in()
+
+
+def test_a_second_factors_question_does_not_stand_in_for_the_sterner_one(
+    company: Company, owner: Person
+) -> None:
+    """Who has found somebody's key without a PIN, and has an account of his own, could else be
+    asked for a touch only."""
+    found, browser = SoftPasskey(knows_its_user=False), Browser(owner)
+    browser.sign_in()
+    browser.add(found)
+    finder = Browser(company.people[Role.DEVELOPER])
+    finder.sign_in()
+    finder.add(SoftPasskey())
+    finder.client.post("/sign-out")
+    finder.sign_in()
+    question = question_of(finder.client.get("/sign-in/code"))
+
+    response = finder.answer(found.get(question))
+
+    assert response.status_code == 400
+    assert not finder.is_in()
+
+
+def test_recovery_codes_come_with_the_first(owner: Person, passkey: SoftPasskey) -> None:
+    types = Authenticator.objects.filter(user_id=owner.user_id).values_list("type", flat=True)
+
+    assert set(types) == {"webauthn", "recovery_codes"}
+
+
+def test_an_answer_lets_in_once(owner: Person, passkey: SoftPasskey) -> None:
+    browser, other = Browser(owner), Browser(owner)
+    answer = passkey.get(browser.asked())
+    other.asked()
+
+    replayed = other.answer(answer)
+    browser.answer(answer)
+    browser.client.post("/sign-out")
+    again = browser.answer(answer)
+
+    assert (replayed.status_code, again.status_code) == (400, 400)
+    assert not other.is_in()
+    assert not browser.is_in()
+
+
+def test_another_key_with_its_name_does_not(owner: Person, passkey: SoftPasskey) -> None:
+    browser = Browser(owner)
+    forged = SoftPasskey(id=passkey.id, user=passkey.user)
+
+    response = browser.answer(forged.get(browser.asked()))
+
+    assert response.status_code == 400
+    assert b"does not open your account" in response.content
+    assert not browser.is_in()
+
+
+def test_nor_does_his_own_under_somebody_elses_name(
+    company: Company, owner: Person, passkey: SoftPasskey
+) -> None:
+    thief = Browser(company.people[Role.DEVELOPER])
+    own = SoftPasskey()
+    thief.sign_in()
+    thief.add(own)
+    thief.client.post("/sign-out")
+    own.user = passkey.user
+
+    response = thief.answer(own.get(thief.asked()))
+
+    assert response.status_code == 400
+    assert not thief.is_in()
+
+
+def test_nor_does_what_another_page_has_got_out_of_it(owner: Person, passkey: SoftPasskey) -> None:
+    browser = Browser(owner)
+    passkey.origin = "https://caret.evil.example"
+
+    response = browser.answer(passkey.get(browser.asked()))
+
+    assert response.status_code == 400
+    assert not browser.is_in()
+
+
+def test_whom_an_identity_provider_lets_in_has_no_other_way(
+    company: Company, owner: Person, passkey: SoftPasskey
+) -> None:
+    make_domain(company, f"{company.slug}.example", verified=True)
+    new = NewProvider("http://127.0.0.1:9", "a", "b")
+    set_provider(actor=company.platform, new=new, now=timezone.now())
+    browser = Browser(owner)
+
+    response = browser.answer(passkey.get(browser.asked()))
+
+    assert response.status_code == 403
+    assert b"identity provider" in response.content
+    assert not browser.is_in()
+
+
+def test_who_came_by_a_provider_adds_nothing_to_the_account(owner: Person) -> None:
+    browser = Browser(owner)
+    browser.sign_in()
+    browser.confirm()
+    session = browser.client.session
+    session["signed-in-by-provider"] = "some tenant"
+    session.save()
+
+    for address in ("/account/passkeys/new", "/account/confirm/passkey", "/account/second-factor"):
+        for response in (browser.client.get(address), browser.client.post(address, {})):
+            assert response.status_code == 403
+
+
+def test_the_first_ends_the_other_sessions(company: Company) -> None:
+    dan = company.people[Role.DEVELOPER]
+    browser, other, later = Browser(dan), Browser(dan), Browser(dan)
+    browser.sign_in()
+    other.sign_in()
+    browser.add(SoftPasskey())
+    after_first = other.is_in()
+    later.sign_in()
+    later.client.post("/sign-in/code", {"code": codes_of(browser)[0]})
+
+    browser.add(SoftPasskey())
+
+    assert (after_first, later.is_in(), browser.is_in()) == (False, True, True)
+
+
+def codes_of(browser: Browser) -> list[str]:
+    page = browser.client.get("/account/recovery-codes")
+    return list(page.context["unused_codes"])
+
+
+@pytest.mark.parametrize("path", ["/account/passkeys/new", "/account/passkeys/{pk}"])
+def test_changing_them_asks_who_it_is(owner: Person, passkey: SoftPasskey, path: str) -> None:
+    browser = Browser(owner)
+    browser.answer(passkey.get(browser.asked()))
+
+    response = browser.client.post(path.format(pk=row_of(owner).pk), {"name": "x"})
+
+    assert response["Location"].startswith("/account/confirm")
+
+
+def test_he_confirms_by_the_passkey_itself(owner: Person, passkey: SoftPasskey) -> None:
+    browser = Browser(owner)
+    browser.answer(passkey.get(browser.asked()))
+    address = "/account/confirm/passkey?next=/account/passkeys/new"
+    page = browser.client.get(address)
+
+    wrong = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
+    question = question_of(wrong)
+    form = {"credential": json.dumps(passkey.get(question)), "next": "/account/passkeys/new"}
+    right = browser.client.post("/account/confirm/passkey", form)
+
+    assert b"Use your password instead" in page.content
+    assert b"was not understood" in wrong.content
+    assert right["Location"] == "/account/passkeys/new"
+    assert browser.client.get("/account/passkeys/new").status_code == 200
+
+
+def test_he_names_and_removes_it(owner: Person, passkey: SoftPasskey) -> None:
+    browser, pk = Browser(owner), row_of(owner).pk
+    browser.answer(passkey.get(browser.asked()))
+    browser.confirm()
+
+    browser.client.post(f"/account/passkeys/{pk}", {"name": "<b>Old & grey</b>"})
+    named = browser.client.get("/account/second-factor").content
+    browser.client.post(f"/account/passkeys/{pk}/remove")
+
+    assert b"&lt;b&gt;Old &amp; grey&lt;/b&gt;" in named
+    assert not Authenticator.objects.filter(user_id=owner.user_id).exists()
+    other = Browser(owner)
+    assert other.answer(passkey.get(other.asked())).status_code == 400
+
+
+def test_nobody_elses_can_be_named_or_removed(
+    company: Company, owner: Person, passkey: SoftPasskey
+) -> None:
+    other, pk = Browser(company.people[Role.DEVELOPER]), row_of(owner).pk
+    other.sign_in()
+    other.confirm()
+
+    answers = [
+        other.client.post(f"/account/passkeys/{pk}{action}", {"name": "x"}).status_code
+        for action in ("", "/remove")
+    ]
+
+    assert answers == [404, 404]
+    assert row_of(owner).wrap().name == "Laptop"
+
+
+def test_only_what_is_used_of_an_answer_is_kept(owner: Person) -> None:
+    browser, passkey = Browser(owner), SoftPasskey()
+    browser.sign_in()
+    browser.confirm()
+    question = question_of(browser.client.get("/account/passkeys/new"))
+    answer = passkey.create(question) | {"planted": "\0 anything"}
+    browser.client.post("/account/passkeys/new", {"name": "x", "credential": json.dumps(answer)})
+
+    data = row_of(owner).data
+
+    assert set(data["credential"]) == {"id", "rawId", "type", "response", "clientExtensionResults"}
+
+
+def bad_answers() -> list[str]:
+    good = SoftPasskey()
+    options = {"challenge": "eA", "rpId": "x", "rp": {"id": "x"}, "user": {"id": "eA"}}
+    made, used = good.create({"publicKey": options}), good.get({"publicKey": options})
+    broken: list[object] = [None, 1, "x", [], {}, {"response": 1}, {"id": "é", "rawId": "é"}]
+    for answer in (made, used):
+        broken += [
+            answer,
+            {**answer, "id": 1},
+            {**answer, "rawId": "\0"},
+            {**answer, "type": None},
+            {**answer, "clientExtensionResults": []},
+            {**answer, "clientExtensionResults": {"credProps": 1}},
+        ]
+        for name in answer["response"]:
+            for value in (None, 1, "é", "AAAA"):
+                broken.append({**answer, "response": {**answer["response"], name: value}})
+    texts = [json.dumps(answer) for answer in broken]
+    return [*texts, "", "{", "\0", "[" * 9_000, '{"a":' * 3_000, "9" * 5_000, "x" * 100_000]
+
+
+def test_no_answer_is_an_error_of_ours(owner: Person, passkey: SoftPasskey) -> None:
+    browser, waiting = Browser(owner), Browser(owner)
+    browser.answer(passkey.get(browser.asked()))
+    browser.confirm()
+    waiting.sign_in()
+
+    for text in bad_answers():
+        form = {"credential": text}
+        assert Browser(owner).client.post("/sign-in/passkey", form).status_code == 400, text
+        assert waiting.client.post("/sign-in/code", form).status_code == 200, text
+        assert browser.client.post("/account/passkeys/new", form).status_code == 200, text
+
+    assert Authenticator.objects.filter(user_id=owner.user_id, type="webauthn").count() == 1
+
+
+def test_a_person_has_so_many(owner: Person) -> None:
+    browser = Browser(owner)
+    browser.sign_in()
+    browser.add(SoftPasskey())
+    row = row_of(owner)
+    Authenticator.objects.bulk_create(
+        Authenticator(user_id=owner.user_id, type="webauthn", data=row.data) for _ in range(19)
+    )
+
+    response = browser.add(SoftPasskey())
+
+    assert b"You have 20 passkeys" in response.content
+
+
+def test_asking_is_slowed_down(owner: Person) -> None:
+    client = Browser(owner).client
+
+    answers = [client.post("/sign-in/passkey").status_code for _ in range(MAX_TRIES_OF_NETWORK + 1)]
+
+    assert set(answers[:-1]) == {200}
+    assert answers[-1] == 429
+
+
+def test_a_stranger_who_only_looks_starts_no_session() -> None:
+    client = Client(HTTP_HOST="localhost")
+
+    response = client.get("/sign-in/passkey")
+
+    assert response["Location"] == "/sign-in"
+    assert not client.cookies
+
+
+def test_a_form_from_elsewhere_changes_nothing(owner: Person, passkey: SoftPasskey) -> None:
+    browser, pk = Browser(owner), row_of(owner).pk
+    browser.answer(passkey.get(browser.asked()))
+    browser.confirm()
+    browser.client.handler.enforce_csrf_checks = True
+
+    for address in ("/account/passkeys/new", f"/account/passkeys/{pk}/remove", "/sign-in/passkey"):
+        assert browser.client.post(address, {}).status_code == 403

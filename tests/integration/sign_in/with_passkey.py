@@ -1,0 +1,60 @@
+"""Browsers that sign in by passkeys in software."""
+
+import json
+import re
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.test import Client
+
+from tests.cast import PASSWORD, Person
+from tests.fakes.passkey import SoftPasskey
+
+_QUESTION = re.compile(r'<script id="passkey-question" type="application/json">(.+?)</script>')
+
+
+@dataclass
+class Browser:
+    """Of one person, who is at no page yet; from an address of its own, as tries are counted."""
+
+    person: Person
+    client: Client = field(
+        default_factory=lambda: Client(
+            HTTP_HOST="localhost",
+            REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}",
+        )
+    )
+
+    def sign_in(self) -> str:
+        """Where it leads."""
+        form = {"email": self.person.email, "password": PASSWORD}
+        return str(self.client.post("/sign-in", form)["Location"])
+
+    def is_in(self) -> bool:
+        return self.client.get("/api/v1/tenant").status_code == 200
+
+    def confirm(self) -> None:
+        self.client.get("/account/passkeys/new")
+        self.client.post("/account/confirm", {"password": PASSWORD})
+
+    def add(self, passkey: SoftPasskey, name: str = "Laptop") -> Any:
+        self.confirm()
+        question = question_of(self.client.get("/account/passkeys/new"))
+        form = {"name": name, "credential": json.dumps(passkey.create(question))}
+        return self.client.post("/account/passkeys/new", form)
+
+    def asked(self, **more: str) -> dict[str, Any]:
+        """The question of who signs in by a passkey."""
+        return question_of(self.client.post("/sign-in/passkey", more))
+
+    def answer(self, answer: object, **more: str) -> Any:
+        form = {"credential": json.dumps(answer), **more}
+        return self.client.post("/sign-in/passkey", form)
+
+
+def question_of(response: Any) -> dict[str, Any]:
+    found = _QUESTION.search(response.content.decode())
+    assert found is not None, response.content
+    question: dict[str, Any] = json.loads(found[1])
+    return question

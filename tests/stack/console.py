@@ -1,0 +1,45 @@
+"""`manage.py console` as a process of its own, over the session's Postgres and Valkey."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+
+from caret.embedded.paths import REPOSITORY
+from tests.stack.ports import free_port
+from tests.stack.services import Services
+from tests.stack.waiting import wait_until
+
+_START_S = 30.0
+
+
+@contextmanager
+def console(services: Services, **settings: str) -> Iterator[int]:
+    """The port on which one listens that was started with `settings`."""
+    number = free_port()
+    own = {"CARET_CONSOLE_PORT": str(number), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "console"],
+        cwd=REPOSITORY,
+        env={**os.environ, **services.mark, **own},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        wait_until(lambda: _answers(number), timeout_s=_START_S)
+        yield number
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def _answers(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
