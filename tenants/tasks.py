@@ -19,6 +19,7 @@ from tenants.billing.invoices import issue
 from tenants.billing.rating import rate
 from tenants.billing.stripe.http import HttpStripe
 from tenants.billing.stripe.operations import report_all
+from tenants.data_subjects import erasing
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
@@ -49,6 +50,16 @@ def republish_snapshots() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def forget_answers() -> None:
     idempotency.forget_answers(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def erase_subjects() -> None:
+    erasing.erase_demanded(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def rename_late_records() -> None:
+    erasing.rename_late(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

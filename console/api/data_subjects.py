@@ -1,21 +1,26 @@
-"""What is held about one person, over REST."""
+"""What is held about one person, over REST, and that it goes."""
 
+import datetime
 import io
 import uuid
 from typing import Annotated
 
 from django.http import HttpResponse
 from django.utils import timezone
-from ninja import Router
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.description import DONE_ANEW
-from console.api.schema import Body
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer, Body
 from tenants.data_subjects.bundle import Asked, own_id, write_bundle
+from tenants.data_subjects.operations import Demand, demand_erasure
+from tenants.data_subjects.queries import ErasureView, list_erasures
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
+from tenants.paging import Page
 
 router = Router(tags=["data subjects"])
 # Some seconds of work and 10 MB; who has left more behind is the operator's command's.
@@ -43,6 +48,46 @@ def own_bundle(request: ApiRequest) -> HttpResponse:
 )
 def bundle(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> HttpResponse:
     return _bundle(actor_of(request), Asked(UserId(str(user_id)), asked.reason, MAX_ROWS))
+
+
+class Demanded(Answer):
+    id: uuid.UUID
+
+
+class Erasure(Answer):
+    id: uuid.UUID
+    user_id: uuid.UUID | None  # null: all of the tenant
+    reason: str
+    rows: dict[str, int]  # that went so far, by table
+    held_by: list[uuid.UUID]  # legal holds that kept something, as of its end
+    requested_at: datetime.datetime
+    finished_at: datetime.datetime | None  # null: under way
+
+
+class ErasureList(PageAnswer):
+    rows: list[Erasure]  # newest first
+
+
+@router.post(
+    "/{user_id}/erasure",
+    response={202: Demanded},
+    summary="Erase a member, past or present: his keys at once, all else within minutes.",
+    openapi_extra=open_to(Permission.ERASE_SUBJECTS),
+)
+def erase(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> Status[object]:
+    demand = Demand(UserId(str(user_id)), asked.reason)
+    erasure_id = demand_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
+    return Status(202, {"id": erasure_id})
+
+
+@router.get(
+    "/erasures",
+    response=ErasureList,
+    summary="Erasures, and how far they are; their certificates are among those of retention.",
+    openapi_extra=open_to(Permission.READ_RETENTION),
+)
+def erasures(request: ApiRequest, page: Query[Paged]) -> Page[ErasureView]:
+    return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
 def _bundle(actor: Actor, asked: Asked) -> HttpResponse:

@@ -30,9 +30,11 @@ app.conf.task_queues = [
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
     "tenants.tasks.end_leaked_keys": {"queue": "snapshots"},
+    "tenants.tasks.erase_subjects": {"queue": "retention"},
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
     "tenants.tasks.purge_due": {"queue": "retention"},
+    "tenants.tasks.rename_late_records": {"queue": "retention"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
     "tenants.tasks.revoke_idle_keys": {"queue": "snapshots"},
     "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
@@ -96,6 +98,18 @@ app.conf.beat_schedule = {
     # Days are counted, so hours would do; one purge that is under way is gone on with.
     "purge-due": {
         "task": "tenants.tasks.purge_due",
+        "schedule": 6 * 3600.0,
+        "options": {"expires": 6 * 3600.0},
+    },
+    # Keys went when it was demanded; here the rows go.
+    "erase-subjects": {
+        "task": "tenants.tasks.erase_subjects",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
+    # Of who was erased; a gateway that was cut off delivers its journal when it is back.
+    "rename-late-records": {
+        "task": "tenants.tasks.rename_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },

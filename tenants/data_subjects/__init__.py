@@ -3,5 +3,11 @@
 sources.py        where something of a person is, and what of it is shown to him
 bundle.py         all of it as a ZIP, with a signed manifest
 verification.py   verifies that manifest offline (pure)
-queries.py        finds people as operators name them
+operations.py     demands that somebody is erased, or all of a tenant: keys go at once
+erasing.py        ... and erases, in transactions that survive being killed
+pseudonyms.py     another id where counts are kept
+identity.py       nothing where somebody is known
+leftovers.py      what a shredded tenant has beside its people
+certificate.py    what is said of it afterwards
+queries.py        finds people as operators name them, and what became of erasures
 """

@@ -1,10 +1,17 @@
-"""Finds people as operators name them."""
+"""Finds people as operators name them, and what became of erasures."""
 
 import uuid
+from dataclasses import dataclass
+from datetime import datetime
 
-from caret.foundation.ids import UserId
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
 from tenants.members.queries import find_user
+from tenants.models import Erasure
+from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 
 
 def find_person(text: str) -> UserId:
@@ -16,3 +23,44 @@ def find_person(text: str) -> UserId:
     if found is None:
         raise NotFound("There is nobody with this address.")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureView:
+    id: uuid.UUID
+    user_id: uuid.UUID | None  # None: all of the tenant
+    reason: str
+    rows: dict[str, int]  # that went so far, by table
+    held_by: list[uuid.UUID]  # legal holds that kept something, as of its end
+    requested_at: datetime
+    finished_at: datetime | None  # None: under way
+
+
+def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
+    """Of a person, or for None of all of the tenant."""
+    with tenant(tenant_id):
+        rows = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
+        return rows.order_by("id").values_list("id", flat=True).first()
+
+
+def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ErasureView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = Erasure.objects.filter(tenant_id=actor.tenant_id)
+        rows = first_of(found, limit=limit, after=after, time_field="requested_at")
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.requested_at, row.id))
+    return mapped(page, _view)
+
+
+def _view(row: Erasure) -> ErasureView:
+    return ErasureView(
+        id=row.id,
+        user_id=row.user_id,
+        reason=row.reason,
+        rows=row.counts,
+        held_by=[uuid.UUID(hold) for hold in row.held_by],
+        requested_at=row.requested_at,
+        finished_at=row.finished_at,
+    )

@@ -21,6 +21,7 @@ from tenants.models import (
     AuditEntry,
     Budget,
     ConsentReceipt,
+    Erasure,
     Invitation,
     KeptAnswer,
     LegalHold,
@@ -137,6 +138,8 @@ SOURCES: Final = (
     # What a policy says is the tenant's; that he has written it is his.
     Source("policy_versions", PolicyVersion, _by("author_id"), frozenset({"document"})),
     Source("retention_rules", RetentionRule, _by("author_id")),
+    # The secret is bytes; who asked for it is in the audit trail.
+    Source("erasures", Erasure, _by("user_id", "requested_by_id"), frozenset({"keys"})),
     Source("kept_answers", KeptAnswer, lambda subject: Q(caller=f"user:{subject.user_id}")),
     Source("retrieval_chunks", RetrievalChunk, _by_text("holder"), frozenset({"embedding"})),
     Source("audit_entries", AuditEntry, _said_about_or_by),

@@ -17,7 +17,7 @@ from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.permissions import Permission, Role
-from tenants.models import Membership, Tenant, User
+from tenants.models import Erasure, Membership, Tenant, User
 from tenants.policies.document import DEFAULT_POLICY
 from tenants.policies.operations import add_version
 from tenants.snapshots.publish import tenant_changed
@@ -108,13 +108,16 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
     """The row alone, inside the tenant's scope; who was a member once is one again. Raises
     Conflict."""
+    being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
+    if being_erased.exists():
+        raise Conflict("This person is being erased. Wait until that is done.")
     row, is_new = Membership.objects.get_or_create(
         tenant_id=tenant_id, user_id=user_id, defaults={"role": role, "created_at": now}
     )
     if is_new:
         return
     ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
-    if not ended.update(role=role, created_at=now, ended_at=None):
+    if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
         raise Conflict(f"This user is a member already, as {row.role}.")
 
 

@@ -44,6 +44,7 @@ class Permission(StrEnum):
     WRITE_RETENTION = "retention.write"
     WRITE_HOLDS = "holds.write"
     OWN_SUBJECT = "subjects.own"  # all that is held about oneself
+    ERASE_SUBJECTS = "subjects.erase"
     EXPORT_SUBJECTS = "subjects.export"  # ... about a member, opened content included
 
 
@@ -73,7 +74,7 @@ READING: Final = frozenset(
     }
 )
 # Withdrawing consent erases.
-WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS}
+WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS, _P.ERASE_SUBJECTS}
 
 PERMISSIONS: Final = MappingProxyType(
     {

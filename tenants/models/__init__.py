@@ -12,6 +12,7 @@ from tenants.models.audit_sink import AuditSink
 from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
 from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.domain import CapturedDomain, Domain
+from tenants.models.erasure import Erasure
 from tenants.models.identity_provider import IdentityProvider
 from tenants.models.invitation import Invitation
 from tenants.models.invoice import BillingProfile, Invoice
@@ -55,6 +56,7 @@ __all__ = [
     "DataKey",
     "DeletionCertificate",
     "Domain",
+    "Erasure",
     "IdentityProvider",
     "Invitation",
     "Invoice",

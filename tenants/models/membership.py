@@ -20,6 +20,8 @@ class Membership(models.Model):
     # None: he is a member. The row stays for those that point at it (keys, audit); who comes back
     # is a member by the same row.
     ended_at = models.DateTimeField(null=True)
+    # When all that this tenant had of him went; None: it did not. Other tenants go by it.
+    erased_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar = [

@@ -6,6 +6,7 @@ from django.db import models
 
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.erasure import shredded_only
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
@@ -36,6 +37,7 @@ class PolicyLayerVersion(models.Model):
                 name="policy_layer_version_once",
             ),
             RowSecurity(name="policy_layer_version_tenant", privileges=APPEND_ONLY),
+            shredded_only("policy_layer_version_shredded", "tenants_policy_layer_version"),
         ]
 
     def __str__(self) -> str:

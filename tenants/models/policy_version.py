@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.db import models
 
 from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.erasure import shredded_only
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
@@ -26,6 +27,7 @@ class PolicyVersion(models.Model):
     class Meta:
         constraints: ClassVar = [
             RowSecurity(name="policy_version_tenant", privileges=APPEND_ONLY),
+            shredded_only("policy_version_shredded", "tenants_policyversion"),
         ]
 
     def __str__(self) -> str:

@@ -8,8 +8,19 @@ from typing import ClassVar
 
 from django.db import models
 
-from caret.foundation.postgres.row_security import APPEND_ONLY, DeletableAfter, RowSecurity
+from caret.foundation.postgres.row_security import (
+    APPEND_ONLY,
+    ColumnUpdatable,
+    DeletableAfter,
+    RowSecurity,
+)
 from tenants.models.tenant import Tenant
+
+
+def _renamable(name: str, table: str) -> ColumnUpdatable:
+    """Who is erased gets another id, which must be nobody's: a record cannot be made another's."""
+    nobodys = f"NOT EXISTS (SELECT FROM tenants_user u WHERE u.id = {table}.user_id)"
+    return ColumnUpdatable(name=name, column="user_id", condition=nobodys)
 
 
 class UsageRecord(models.Model):
@@ -59,6 +70,7 @@ class UsageRecord(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="usage_record_age", column="occurred_at", days=62),
+            _renamable("usage_record_renamed", "tenants_usage_record"),
         ]
         indexes: ClassVar = [
             # Reader: rating, which takes batch after batch.
@@ -90,6 +102,7 @@ class Outcome(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="outcome_age", column="occurred_at", days=62),
+            _renamable("outcome_renamed", "tenants_outcome"),
         ]
         indexes: ClassVar = [
             # Read by the roll-ups: what became of an hour's completions.
@@ -116,6 +129,7 @@ class Typed(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="typed_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="typed_age", column="occurred_at", days=62),
+            _renamable("typed_renamed", "tenants_typed"),
         ]
 
     def __str__(self) -> str:

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     WITHDRAWN = "withdrawn"  # consent, by the user or by his tenant
     NO_CONSENT = "no_consent"  # found without: a closed tenant, or a backup has brought it back
     RETENTION = "retention"  # its days are over
+    ERASED = "erased"  # the person, or all of the tenant
     UNFINISHED = "unfinished"  # never came as far as the store
 
 
@@ -57,6 +58,18 @@ def demand_erasure(*, actor: Actor, user_id: UserId, reason: Reason, now: dateti
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=scope_of(user_id), now=now)
         objects = _kept(actor.tenant_id).filter(user_id=user_id)
         _demand(actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now)
+
+
+def demand_all(*, tenant_id: TenantId, now: datetime) -> None:
+    """Of all of a tenant's users: inside its scope, with its row locked."""
+    kept = _kept(tenant_id).order_by("user_id").values_list("user_id", flat=True)
+    for user_id in list(kept.distinct()):
+        demand_erasure(
+            actor=platform_actor(tenant_id),
+            user_id=UserId(str(user_id)),
+            reason=Reason.ERASED,
+            now=now,
+        )
 
 
 def end_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:

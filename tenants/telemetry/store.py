@@ -35,6 +35,17 @@ def delete(tenant_id: TenantId, object_id: UUID) -> None:
     _storage().delete(_name(tenant_id, object_id))
 
 
+def delete_all(tenant_id: TenantId) -> int:
+    """Whatever lies there of a tenant, with a row or without; how many."""
+    try:
+        _, names = _storage().listdir(str(tenant_id))
+    except FileNotFoundError:
+        return 0
+    for name in names:
+        _storage().delete(f"{tenant_id}/{name}")
+    return len(names)
+
+
 def place(object_id: UUID) -> Place:
     """What an object's seal is bound to, beside its tenant and key."""
     return Place(table="telemetry_object", column="content", row=str(object_id))

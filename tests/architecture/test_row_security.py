@@ -109,7 +109,7 @@ def test_policies_bind_the_application_role_for_reading_and_writing() -> None:
 def test_what_may_only_be_added_to_may_be_deleted_when_it_is_old() -> None:
     policies = _select(
         "SELECT tablename, cmd, roles::text, qual FROM pg_policies"
-        " WHERE permissive = 'RESTRICTIVE' ORDER BY tablename"
+        " WHERE permissive = 'RESTRICTIVE' AND qual LIKE '%% days%%' ORDER BY tablename"
     )
 
     assert {table: qual.split("'")[1] for table, _, _, qual in policies} == {
@@ -121,6 +121,32 @@ def test_what_may_only_be_added_to_may_be_deleted_when_it_is_old() -> None:
     assert {(command, roles) for _, command, roles, _ in policies} == {
         ("DELETE", f"{{{APP_ROLE}}}")
     }
+
+
+def test_what_may_only_be_added_to_goes_with_a_shredded_tenant_and_is_renamed_to_nobody() -> None:
+    policies = _select(
+        "SELECT tablename, cmd, roles::text, coalesce(with_check, qual) FROM pg_policies"
+        " WHERE permissive = 'RESTRICTIVE' AND qual NOT LIKE '%% days%%' ORDER BY tablename"
+    )
+    columns = _select(
+        "SELECT table_name, column_name FROM information_schema.column_privileges p"
+        " WHERE privilege_type = 'UPDATE' AND grantee = current_user AND NOT EXISTS ("
+        "SELECT FROM information_schema.table_privileges t WHERE t.table_name = p.table_name"
+        " AND t.privilege_type = 'UPDATE' AND t.grantee = p.grantee) ORDER BY table_name"
+    )
+
+    renamed = ["tenants_outcome", "tenants_typed", "tenants_usage_record"]
+    assert [(table, cmd) for table, cmd, _, _ in policies] == [
+        ("tenants_outcome", "UPDATE"),
+        ("tenants_policy_layer_version", "DELETE"),
+        ("tenants_policyversion", "DELETE"),
+        ("tenants_typed", "UPDATE"),
+        ("tenants_usage_record", "UPDATE"),
+    ]
+    for _, cmd, roles, condition in policies:
+        assert roles == f"{{{APP_ROLE}}}"
+        assert ("tenants_erasure" if cmd == "DELETE" else "NOT (EXISTS") in condition
+    assert columns == [(table, "user_id") for table in renamed]
 
 
 def test_unique_keys_of_tenants_tables_begin_with_the_tenant() -> None:
@@ -167,11 +193,17 @@ def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() ->
 
     ledger = ("ledger_account", "ledger_transaction", "ledger_entry", "plan", "price_version")
     said = ("signedaudithead", "consent_receipt", "retentionrule", "deletioncertificate")
-    policies = ("policyversion", "policy_layer_version")
-    for table in (*said, *policies, *ledger):
+    for table in (*said, *ledger):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
-    # When they are old these may be deleted: the test above says when.
-    for table in ("auditentry", "usage_record", "outcome", "typed"):
+    # When they are old, or their tenant was shredded, these may be deleted: the tests above say.
+    for table in (
+        "policyversion",
+        "policy_layer_version",
+        "auditentry",
+        "usage_record",
+        "outcome",
+        "typed",
+    ):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT", "DELETE"}
 
 

@@ -50,9 +50,10 @@ def read_endpoints() -> list[Endpoint]:
 
 
 ENDPOINTS: Final = read_endpoints()
-OK, CREATED, NO_CONTENT, FORBIDDEN, NOT_FOUND, CONFLICT = (
+OK, CREATED, ACCEPTED, NO_CONTENT, FORBIDDEN, NOT_FOUND, CONFLICT = (
     HTTPStatus.OK,
     HTTPStatus.CREATED,
+    HTTPStatus.ACCEPTED,
     HTTPStatus.NO_CONTENT,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.NOT_FOUND,
@@ -148,6 +149,8 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "consent/receipts"): only_for(*READERS),
     ("POST", "data-subjects/me/bundle"): only_for(*Role),
     ("POST", "data-subjects/{user_id}/bundle"): only_for(*MANAGERS),
+    ("POST", "data-subjects/{user_id}/erasure"): only_for(*MANAGERS, status=ACCEPTED),
+    ("GET", "data-subjects/erasures"): only_for(*MANAGERS, Role.AUDITOR),
     ("GET", "usage"): only_for(*Role),
     ("GET", "usage/requests/{request_id}"): only_for(*Role),
 }
@@ -168,6 +171,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
     ("PUT", "consent"): {"telemetry": False},
     ("POST", "data-subjects/{user_id}/bundle"): {"reason": "letter"},
+    ("POST", "data-subjects/{user_id}/erasure"): {"reason": "letter"},
     ("POST", "retention/holds"): {"name": "matter", "reason": "letter"},
     ("POST", "retention/holds/{hold_id}/release"): {"reason": "settled"},
     ("PUT", "retention/{data_class}"): {"days": 120, "reason": "annex"},

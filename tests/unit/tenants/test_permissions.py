@@ -45,6 +45,7 @@ EXPECTED = {
     "retention.write":  "yes   yes   no   no    no",
     "holds.write":      "yes   yes   no   no    no",
     "subjects.own":     "yes   yes   yes  yes   yes",
+    "subjects.erase":   "yes   yes   no   no    no",
     "subjects.export":  "yes   yes   no   no    no",
 }  # fmt: skip
 COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVELOPER)

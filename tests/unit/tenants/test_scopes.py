@@ -48,6 +48,7 @@ FOR_PEOPLE = {
     "consent.own",
     "holds.write",
     "subjects.own",
+    "subjects.erase",
     "subjects.export",  # what a person has typed, opened
     "retention.write",  # it deletes
     "members.write",

@@ -163,6 +163,67 @@ class DeletableAfter(_AfterTable):
         return path, tuple(args), {**kwargs, "column": self.column, "days": self.days}
 
 
+class DeletableWhen(_AfterTable):
+    """Of a tenant's table that is else append-only: rows may be deleted where `condition` holds."""
+
+    def __init__(self, *, name: str, condition: str) -> None:
+        super().__init__(name=name)
+        self.condition = condition  # SQL of our own
+
+    def create_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return (
+            f"GRANT DELETE ON {table} TO {APP_ROLE}; "
+            f'CREATE POLICY "{self.name}" ON {table} AS RESTRICTIVE FOR DELETE TO {APP_ROLE}'
+            f" USING ({self.condition})"
+        )
+
+    def remove_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return f'REVOKE DELETE ON {table} FROM {APP_ROLE}; DROP POLICY "{self.name}" ON {table}'
+
+    def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, tuple(args), {**kwargs, "condition": self.condition}
+
+
+class ColumnUpdatable(_AfterTable):
+    """Of a tenant's table that is else append-only: this column may be changed, and only to what
+    makes `condition` hold."""
+
+    def __init__(self, *, name: str, column: str, condition: str) -> None:
+        super().__init__(name=name)
+        self.column = column
+        self.condition = condition  # SQL of our own
+
+    def create_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return (
+            f"GRANT UPDATE ({self.column}) ON {table} TO {APP_ROLE}; "
+            f'CREATE POLICY "{self.name}" ON {table} AS RESTRICTIVE FOR UPDATE TO {APP_ROLE}'
+            f" USING (true) WITH CHECK ({self.condition})"
+        )
+
+    def remove_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return (
+            f"REVOKE UPDATE ({self.column}) ON {table} FROM {APP_ROLE};"
+            f' DROP POLICY "{self.name}" ON {table}'
+        )
+
+    def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, tuple(args), {**kwargs, "column": self.column, "condition": self.condition}
+
+
 class Grants(_TableRule):
     """A table outside the wall: the application role may do what is named, `reason` says why."""
 

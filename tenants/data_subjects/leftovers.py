@@ -1,0 +1,126 @@
+"""Purges what a shredded tenant leaves behind beside its people: its settings, its index, its
+objects in the store, its keys in Redis. Each part can be done again.
+"""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import redis
+from django.db.models import Max, Model, QuerySet
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.data_subjects import identity
+from tenants.keyvalue import connect
+from tenants.members.actor import platform_actor
+from tenants.models import (
+    AlertDelivery,
+    ApiKey,
+    AuditSink,
+    Budget,
+    CapturedDomain,
+    Domain,
+    Erasure,
+    IdentityProvider,
+    Invitation,
+    KeptAnswer,
+    PolicyLayerVersion,
+    PolicyVersion,
+    RetrievalChunk,
+    RollupMark,
+    ScimGroup,
+    ScimToken,
+    ScimUser,
+    Team,
+    TeamMembership,
+    UsageDay,
+    UsageHour,
+)
+from tenants.policies.document import DEFAULT_POLICY
+from tenants.policies.operations import add_version
+from tenants.snapshots.publish import tenant_changed
+from tenants.telemetry import store
+from tenants.telemetry.erasure import demand_all
+from tenants.usage.stream import REJECTED_STREAM
+
+BATCH: Final = 1_000  # rows to a transaction
+_SCAN: Final = 1_000
+# In an order in which no row points at one that has gone.
+_TABLES: Final[tuple[type[Model], ...]] = (
+    *(RetrievalChunk, KeptAnswer, ScimUser, ScimGroup, TeamMembership, Team, Budget, AuditSink),
+    *(IdentityProvider, Domain, PolicyLayerVersion, UsageHour, UsageDay, RollupMark),
+)
+
+
+def purge(row: Erasure, *, now: datetime) -> dict[str, int]:
+    """Rows by table. Raises redis.RedisError, and what the telemetry's storage raises."""
+    tenant_id = TenantId(str(row.tenant_id))
+    counts = {model._meta.db_table: _purge_table(tenant_id, model) for model in _TABLES}
+    with tenant(tenant_id):
+        tenant_changed(tenant_id=tenant_id)  # locks the tenant; what gateways know is empty, too
+        counts |= _empty_rows(tenant_id, now)
+        demand_all(tenant_id=tenant_id, now=now)
+    CapturedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
+    counts["objects"] = store.delete_all(tenant_id)
+    _purge_redis(connect(), tenant_id)
+    return counts
+
+
+def _purge_table(tenant_id: TenantId, model: type[Model]) -> int:
+    num_deleted = 0
+    while True:
+        with tenant(tenant_id):
+            rows: QuerySet[Any] = model._default_manager.filter(tenant_id=tenant_id)
+            some = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+            if not some:
+                return num_deleted
+            rows.filter(pk__in=some).delete()
+            num_deleted += len(some)
+
+
+def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
+    keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
+    invitations = Invitation.objects.filter(tenant_id=tenant_id)
+    unnamed = invitations.exclude(email__endswith=identity.NOBODYS_DOMAIN)
+    mails = AlertDelivery.objects.filter(tenant_id=tenant_id)
+    tokens = ScimToken.objects.filter(tenant_id=tenant_id)
+    tokens.filter(revoked_at=None).update(revoked_at=now)
+    return {
+        ApiKey._meta.db_table: identity.empty_keys(keys, now),
+        Invitation._meta.db_table: identity.empty_invitations(unnamed, now),
+        AlertDelivery._meta.db_table: identity.empty_mails(
+            mails.exclude(address__endswith=identity.NOBODYS_DOMAIN)
+        ),
+        ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
+        PolicyVersion._meta.db_table: _forget_policies(tenant_id, now),
+    }
+
+
+def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
+    """The default takes their place: without a policy there is no snapshot, and gateways would go
+    on with the last that they had."""
+    versions = PolicyVersion.objects.filter(tenant_id=tenant_id)
+    last: int = versions.aggregate(last=Max("version"))["last"]
+    add_version(
+        actor=platform_actor(tenant_id),
+        policy=DEFAULT_POLICY,
+        version=last + 1,
+        reason="The tenant was shredded.",
+        now=now,
+    )
+    deleted, _ = versions.filter(version__lte=last).delete()
+    return deleted
+
+
+def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
+    """All keys of the tenant's own have its id in their names. Its snapshot is replaced by an empty
+    one, as gateways take a missing one for a Redis that lost its memory. What is in the streams is
+    sealed, and gone or refused within minutes."""
+    for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
+        connection.delete(key)
+    mine = tenant_id.encode()
+    entries: Any = connection.xrange(REJECTED_STREAM)
+    for entry_id, fields in entries:
+        if any(mine in value for value in fields.values()):
+            connection.xdel(REJECTED_STREAM, entry_id)

@@ -1,0 +1,57 @@
+"""That a person, or all of a tenant, is to be erased; what is left of it is a certificate."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import DeletableWhen, RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class Erasure(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    user_id = models.UUIDField(null=True)  # None: all of the tenant
+    reason = models.TextField()
+    requested_by_id = models.UUIDField(null=True)  # None: the platform's operator
+    # Makes the ids that take the place of users' in what is kept. None: finished, and nothing leads
+    # back from them.
+    secret = models.BinaryField(null=True)
+    keys = models.JSONField()  # those that were destroyed: [{"id", "fingerprint", "scope"}]
+    counts = models.JSONField()  # what went so far: name -> rows
+    held_by = models.JSONField()  # ids of the legal holds that kept something, as of its end
+    requested_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)  # None: under way
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "user_id"],
+                condition=models.Q(finished_at=None),
+                nulls_distinct=False,
+                name="erasure_one_at_a_time",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(finished_at=None, secret__isnull=False)
+                | models.Q(finished_at__isnull=False, secret=None),
+                name="erasure_finished_without_secret",
+            ),
+            RowSecurity(name="erasure_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
+        ]
+        indexes: ClassVar = [
+            # Reader: list_erasures.
+            models.Index(fields=["tenant", "requested_at", "id"], name="erasure_requested"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+def shredded_only(name: str, table: str) -> DeletableWhen:
+    """Rows that can only be added to go with their tenant: once its shredding was demanded."""
+    demanded = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
+    return DeletableWhen(
+        name=name, condition=f"EXISTS (SELECT FROM tenants_erasure e WHERE {demanded})"
+    )

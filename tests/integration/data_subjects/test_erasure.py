@@ -1,0 +1,278 @@
+"""Who is erased is nowhere any more; what is counted stays, under an id that is nobody's."""
+
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import ProgrammingError
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.data_subjects import identity
+from tenants.data_subjects.erasing import erase_demanded, rename_late
+from tenants.data_subjects.operations import Demand, demand_erasure
+from tenants.data_subjects.queries import list_erasures
+from tenants.encryption.queries import find_evidence
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.members.actor import Actor
+from tenants.members.operations import join
+from tenants.members.permissions import Role
+from tenants.models import (
+    Erasure,
+    Membership,
+    Outcome,
+    Typed,
+    UsageDay,
+    UsageHour,
+    UsageRecord,
+    User,
+)
+from tenants.retention.operations import NewHold, place_hold, release_hold
+from tenants.retention.queries import list_certificates
+from tenants.retention.verification import verify_certificate
+from tenants.signing_keys import signing_keys
+from tenants.telemetry import erasure as telemetry_erasure
+from tests.cast import make_completion
+from tests.integration.data_subjects.searching import places_of
+from tests.integration.data_subjects.traces import Traced
+from tests.integration.telemetry.willing import files
+from tests.people import make_colleague
+
+COUNTED = (UsageRecord, Outcome, Typed, UsageHour, UsageDay)
+
+
+def demand(traced: Traced, *, by: Actor | None = None, whom: str | None = None) -> uuid.UUID:
+    asked = Demand(whom or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
+    return demand_erasure(actor=by or traced.olga, demand=asked, now=timezone.now())
+
+
+def erase(traced: Traced) -> None:
+    demand(traced)
+    assert erase_demanded(now=timezone.now()) == 1
+
+
+def certificate(traced: Traced) -> dict[str, Any]:
+    """The newest: those of telemetry, which come before it, are of the same moment."""
+    rows = list_certificates(actor=traced.olga, limit=50, cursor=None).rows
+    newest = max(rows, key=lambda row: row.number)
+    return verify_certificate(newest.document.encode(), signing_keys().public_keys())
+
+
+def ids_of(traced: Traced) -> dict[str, set[str]]:
+    """Of the users of what is counted."""
+    with tenant(traced.company.tenant_id):
+        return {
+            model.__name__: {str(each) for each in model.objects.values_list("user_id", flat=True)}
+            for model in COUNTED
+        }
+
+
+def places(traced: Traced, folder: Path, text: str | None = None) -> set[str]:
+    return places_of(text or traced.mark, traced.company.tenant_id, folder)
+
+
+def test_after_it_the_person_is_in_no_table_stream_or_file(
+    acme: Traced, globex: Traced, folder: Path
+) -> None:
+    before, theirs = places(acme, folder), places(globex, folder)
+
+    erase(acme)
+
+    assert {"tenants_user", "tenants_invitation", "tenants_scim_user"} <= before
+    assert places(acme, folder) == set()
+    # Evidence that there was somebody, of whom nothing else is known.
+    assert places(acme, folder, acme.ada.user_id) <= {
+        *("tenants_user", "tenants_membership", "tenants_apikey", "tenants_erasure"),
+        *("tenants_auditentry", "tenants_consent_receipt", "tenants_telemetry_erasure"),
+        *("tenants_deletioncertificate", "keyring_data_key", "caret:snapshots"),
+    }
+    assert places(globex, folder) == theirs
+    assert len(files(folder)) == 1  # the neighbour's
+
+
+def test_what_is_counted_stays_under_one_id_that_is_nobodys(acme: Traced) -> None:
+    make_completion(acme.company, acme.company.administrator)
+    before = ids_of(acme)
+
+    erase(acme)
+
+    after = ids_of(acme)
+    new = after["UsageRecord"] - before["UsageRecord"]
+    assert len(new) == 1
+    assert after["UsageRecord"] == new | {acme.company.administrator.user_id}
+    for name in ("Outcome", "Typed", "UsageHour", "UsageDay"):
+        assert after[name] == new, name
+    assert not User.objects.filter(id__in=new).exists()
+    with tenant(acme.company.tenant_id):
+        assert Erasure.objects.get().secret is None
+
+
+def test_it_is_certified_with_keys_that_open_nothing(acme: Traced) -> None:
+    erase(acme)
+
+    said = certificate(acme)
+
+    assert (said["reason"], said["user_id"], said["held_by"]) == ("erasure", acme.ada.user_id, [])
+    assert said["rows"]["tenants_usage_record"] == 1
+    assert [key["opens"] for key in said["keys"]] == [False]
+    scope = f"user:{acme.ada.user_id}"
+    assert not any(e.opens for e in find_evidence(tenant_id=acme.company.tenant_id, scope=scope))
+    assert any("audit" in kept["what"] for kept in said["kept"])
+    (row,) = list_erasures(actor=acme.olga, limit=9, cursor=None).rows
+    assert row.finished_at is not None
+
+
+def test_what_is_held_stays_and_the_certificate_says_by_what(acme: Traced, folder: Path) -> None:
+    user_id = uuid.UUID(acme.ada.user_id)
+    hold = place_hold(actor=acme.olga, new=NewHold("m", "r", user_id=user_id), now=timezone.now())
+
+    erase(acme)
+
+    assert certificate(acme)["held_by"] == [str(hold)]
+    assert ids_of(acme)["UsageRecord"] == {acme.ada.user_id}
+    assert "tenants_user" in places(acme, folder)
+    release_hold(actor=acme.olga, hold_id=hold, reason="settled", now=timezone.now())
+    erase(acme)
+    assert places(acme, folder) == set()
+
+
+def test_a_hold_of_another_period_holds_no_counts(acme: Traced) -> None:
+    long_ago = timezone.now() - timedelta(days=900)
+    place_hold(actor=acme.olga, new=NewHold("m", "r", until=long_ago), now=timezone.now())
+
+    erase(acme)
+
+    assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
+
+
+def test_one_that_is_killed_goes_on_with_the_same_id(
+    acme: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demand(acme)
+    with monkeypatch.context() as patched:
+        patched.setattr(identity, "forget", lambda *_: pytest.fail("killed"))
+        with pytest.raises(pytest.fail.Exception):
+            erase_demanded(now=timezone.now())
+    (killed,) = ids_of(acme)["UsageRecord"]
+    with tenant(acme.company.tenant_id):  # what a gateway had kept for itself
+        UsageRecord.objects.update(user_id=uuid.uuid4())
+        Outcome.objects.update(user_id=uuid.uuid4())
+    make_completion(acme.company, acme.ada)
+
+    assert erase_demanded(now=timezone.now()) == 1
+    assert killed in ids_of(acme)["UsageRecord"]
+
+
+def test_what_is_delivered_late_is_renamed_as_well(acme: Traced) -> None:
+    erase(acme)
+    make_completion(acme.company, acme.ada)
+
+    rename_late(now=timezone.now())
+
+    assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
+
+
+def test_who_comes_back_is_a_member_like_any_other(acme: Traced) -> None:
+    demand(acme)
+    with pytest.raises(Conflict), tenant(acme.company.tenant_id):
+        come_back(acme)
+    erase_demanded(now=timezone.now())
+    with tenant(acme.company.tenant_id):
+        come_back(acme)
+    make_completion(acme.company, acme.ada)
+
+    rename_late(now=timezone.now())
+
+    assert acme.ada.user_id in ids_of(acme)["UsageRecord"]
+
+
+def come_back(traced: Traced) -> None:
+    join(
+        tenant_id=traced.company.tenant_id,
+        user_id=traced.ada.user_id,
+        role=Role.DEVELOPER,
+        now=timezone.now(),
+    )
+
+
+def test_a_storage_that_fails_leaves_it_under_way(
+    acme: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demand(acme)
+
+    def fail(**_: object) -> int:
+        raise OSError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(telemetry_erasure, "erase_demanded", fail)
+        failed = erase_demanded(now=timezone.now())
+
+    assert (failed, erase_demanded(now=timezone.now())) == (0, 1)
+
+
+def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex: Traced) -> None:
+    with tenant(globex.company.tenant_id):
+        Membership.objects.create(
+            tenant_id=globex.company.tenant_id,
+            user_id=acme.ada.user_id,
+            role=Role.DEVELOPER,
+            created_at=timezone.now(),
+        )
+    erase(acme)
+    between = User.objects.get(id=acme.ada.user_id).email
+
+    demand(globex, whom=acme.ada.user_id)
+    erase_demanded(now=timezone.now())
+
+    assert acme.mark in between
+    account = User.objects.get(id=acme.ada.user_id)
+    assert (account.name, account.is_active, account.has_usable_password()) == ("", False, False)
+    assert account.email.endswith("@erased.invalid")
+
+
+def test_who_may_not_erases_nobody(acme: Traced, globex: Traced) -> None:
+    for role in (Role.AUDITOR, Role.BILLING, Role.DEVELOPER):
+        with pytest.raises(Forbidden):
+            demand(acme, by=acme.company.people[role].actor)
+    with pytest.raises(Forbidden):  # only an owner ends an owner
+        demand(acme, by=acme.company.administrator.actor, whom=acme.olga.user_id)
+    with pytest.raises(Conflict):  # the last one
+        demand(acme, whom=acme.olga.user_id)
+    with pytest.raises(NotFound):
+        demand(acme, by=globex.olga)
+    with pytest.raises(Invalid):
+        demand_erasure(actor=acme.olga, demand=Demand(acme.ada.user_id, " "), now=timezone.now())
+
+
+def test_it_is_done_once(acme: Traced) -> None:
+    demand(acme)
+    with pytest.raises(Conflict):
+        demand(acme)
+    erase_demanded(now=timezone.now())
+    with pytest.raises(Conflict):
+        demand(acme)
+
+
+def test_a_record_can_be_made_nobodys_but_not_somebody_elses(acme: Traced) -> None:
+    other = make_colleague(acme.company).user_id
+    for model in (UsageRecord, Outcome, Typed):
+        with pytest.raises(ProgrammingError), tenant(acme.company.tenant_id):
+            model.objects.update(user_id=other)
+    with pytest.raises(ProgrammingError), tenant(acme.company.tenant_id):
+        UsageRecord.objects.update(generated_tokens=0)
+
+
+def test_shredding_a_user_refuses_while_a_hold_lies_on_him(acme: Traced, folder: Path) -> None:
+    hold = place_hold(actor=acme.olga, new=NewHold("m", "r"), now=timezone.now())
+    given = (acme.company.slug, f"{acme.mark}@{acme.company.slug}.example")
+
+    with pytest.raises(CommandError, match="hold"):
+        call_command("shred_user", *given, reason="x")
+    release_hold(actor=acme.olga, hold_id=hold, reason="x", now=timezone.now())
+    call_command("shred_user", *given, reason="x")
+
+    assert places(acme, folder) == set()
+    assert certificate(acme)["reason"] == "erasure"

@@ -1,0 +1,141 @@
+"""A tenant that is shredded leaves evidence and bills, and nothing that anybody wrote."""
+
+import uuid
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
+from caret.foundation.postgres.tenancy import tenant
+from tenants.data_subjects import leftovers
+from tenants.encryption.envelope import Place
+from tenants.encryption.errors import KeyDestroyed
+from tenants.encryption.operations import seal_for
+from tenants.encryption.queries import open_sealed
+from tenants.keyvalue import connect
+from tenants.members.status import set_status
+from tenants.models import AuditEntry, PolicyVersion, Tenant, TenantKey
+from tenants.policies.document import DEFAULT_POLICY
+from tenants.retention.operations import NewHold, place_hold, release_hold
+from tenants.telemetry import store
+from tenants.usage.stream import REJECTED_STREAM
+from tests.integration.data_subjects.test_erasure import certificate, places
+from tests.integration.data_subjects.traces import Traced
+from tests.integration.telemetry.willing import files
+from tests.people import make_domain, make_team
+
+
+def close(traced: Traced) -> None:
+    for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING, TenantStatus.CLOSED):
+        set_status(actor=traced.company.platform, status=status, reason="end", now=timezone.now())
+
+
+def shred(traced: Traced) -> None:
+    call_command(
+        "shred_tenant", traced.company.slug, confirm=traced.company.slug, reason="contract, 12"
+    )
+
+
+def leave_more(traced: Traced) -> None:
+    """What is no person's."""
+    tenant_id = traced.company.tenant_id
+    make_team(traced.company, f"team {traced.mark}")
+    make_domain(traced.company, f"{traced.mark}.example", verified=True)
+    traced.willing.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
+    store.put(tenant_id, uuid.uuid4(), traced.mark.encode())  # of a worker that was killed
+    connect().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
+    connect().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
+
+
+def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
+    acme: Traced, globex: Traced, folder: Path
+) -> None:
+    leave_more(acme)
+    theirs, epoch = (
+        places(globex, folder),
+        Tenant.objects.get(id=acme.company.tenant_id).cache_epoch,
+    )
+    place = Place("x", "y", "z")
+    sealed = seal_for(acme.company.tenant_id, "day:1", place=place, data=b"x", now=timezone.now())
+    close(acme)
+    before = places(acme, folder)
+
+    shred(acme)
+
+    assert {"tenants_team", "tenants_policyversion", "caret:usage:rejected"} <= before
+    # Evidence of what administrators had set, for as long as the law wants it.
+    assert places(acme, folder) == {"tenants_auditentry"}
+    assert places(globex, folder) == theirs
+    assert len(files(folder)) == 1
+    with pytest.raises(KeyDestroyed):
+        open_sealed(acme.company.tenant_id, place=place, sealed=sealed)
+    with tenant(acme.company.tenant_id):
+        assert not TenantKey.objects.exclude(wrapped=None).exists()
+    assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch
+
+
+def test_gateways_learn_of_an_empty_tenant(acme: Traced) -> None:
+    close(acme)
+    shred(acme)
+
+    text = connect().hget(SNAPSHOTS, acme.company.tenant_id)
+    snapshot = decode_snapshot(text)  # type: ignore[arg-type]  # it is there
+    assert snapshot.status is TenantStatus.CLOSED
+    assert (snapshot.policy, snapshot.layers) == (DEFAULT_POLICY, ())
+
+
+def test_it_is_certified_with_every_key_destroyed(acme: Traced) -> None:
+    close(acme)
+    shred(acme)
+
+    said = certificate(acme)
+
+    assert (said["reason"], said["user_id"], said["data_class"]) == ("shredding", None, "tenant")
+    assert {key["scope"] for key in said["keys"]} >= {None}
+    assert not any(key["opens"] for key in said["keys"])
+    assert said["rows"]["tenants_usage_hour"] >= 1
+    with tenant(acme.company.tenant_id):
+        assert AuditEntry.objects.filter(action="tenant.shredded").count() == 1
+
+
+def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: Path) -> None:
+    slug = acme.company.slug
+    with pytest.raises(CommandError, match="closed"):
+        shred(acme)
+    with pytest.raises(CommandError, match="another"):
+        call_command("shred_tenant", slug, confirm="globex", reason="x")
+    hold = place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
+    close(acme)
+    with pytest.raises(CommandError, match="hold"):
+        shred(acme)
+
+    assert "tenants_user" in places(acme, folder)
+    release_hold(actor=acme.company.platform, hold_id=hold, reason="x", now=timezone.now())
+    shred(acme)
+    with pytest.raises(CommandError, match="has been"):
+        shred(acme)
+
+
+def test_one_that_is_killed_goes_on(
+    acme: Traced, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close(acme)
+    with monkeypatch.context() as patched:
+        patched.setattr(leftovers, "_purge_redis", lambda *_: pytest.fail("killed"))
+        with pytest.raises(pytest.fail.Exception):
+            shred(acme)
+    with tenant(acme.company.tenant_id):  # keys went first
+        assert not TenantKey.objects.exclude(wrapped=None).exists()
+
+    shred(acme)
+
+    assert places(acme, folder) == set()
+
+
+def test_no_policy_is_deleted_of_a_tenant_that_is_not_shredded(acme: Traced) -> None:
+    with tenant(acme.company.tenant_id):
+        before = PolicyVersion.objects.count()
+        PolicyVersion.objects.all().delete()
+        assert PolicyVersion.objects.count() == before
