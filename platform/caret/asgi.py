@@ -14,6 +14,7 @@ from django.core.asgi import get_asgi_application
 from caret.foundation.web.body_limit import Application, BodyLimit
 from caret.foundation.web.health import Health
 from caret.foundation.web.request_limit import Limits, RequestLimit
+from tenants.readiness import is_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
@@ -28,7 +29,8 @@ LIMITS: Final = Limits(
 
 def _guarded(application: Application) -> Application:
     limited = RequestLimit(application, LIMITS)
-    return Health(BodyLimit(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
+    bounded = BodyLimit(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    return Health(bounded, is_ready)
 
 
 console = _guarded(get_asgi_application())

@@ -1,7 +1,9 @@
 """Structured logs: one JSON line an event, dotted names, fields, never customers' code or keys.
 
-Tracebacks carry no local variables (they hold prompts), and foreign loggers are kept at WARNING:
-at DEBUG several libraries print frames and bodies.
+An exception is logged by its kind and place: its message may quote content (Postgres names the row
+that it refuses), and so do a traceback's local variables. Foreign loggers are kept at WARNING: at
+DEBUG several libraries print frames and bodies. An address of a request is logged without what may
+open something: links of invitations carry their token in the path.
 """
 
 import logging
@@ -26,12 +28,13 @@ def configure_logging(process: str) -> None:
         foreign_pre_chain=shared,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
+            _describe_exception,
             structlog.processors.JSONRenderer(),
         ],
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
+    handler.addFilter(_without_message)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -48,6 +51,29 @@ def describe(error: BaseException) -> dict[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
     places = (f"{Path(frame.filename).name}:{frame.lineno}:{frame.name}" for frame in frames)
     return {"error": type(error).__name__, "trace": " > ".join(places)}
+
+
+def _without_message(record: logging.LogRecord) -> bool:
+    """Keeps what a library's record says of an exception or a request to what holds no content."""
+    if record.name.startswith("celery.") and record.exc_info:
+        # Its texts quote the error; `data` is the context that they are made of.
+        task = getattr(record, "data", {}).get("name", "unknown")
+        record.msg, record.args = "task.failed: %s", (task,)
+    elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):
+        record.msg, record.args = "request.refused: %s", (status,)
+    return True
+
+
+def _describe_exception(
+    _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
+) -> structlog.types.EventDict:
+    held = event.pop("exc_info", None)
+    error = held[1] if isinstance(held, tuple) else held
+    if held is True:
+        error = sys.exc_info()[1]
+    if isinstance(error, BaseException):
+        event.update(describe(error))
+    return event
 
 
 def _name_process(process: str) -> structlog.types.Processor:

@@ -25,6 +25,24 @@ def test_it_answers_the_probe(port: int) -> None:
     assert _ask(port, "GET", "/healthz")[0] == 200
 
 
+def test_it_is_ready_when_postgres_and_redis_answer(port: int) -> None:
+    assert _ask(port, "GET", "/readyz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {"REDIS_URL": "redis://127.0.0.1:1/0"},
+        {"REDIS_URL": "unix:///no/such/socket"},
+    ],
+)
+def test_without_redis_it_lives_and_is_not_ready(services: Services, lost: dict[str, str]) -> None:
+    with console(services, **lost) as port:
+        answers = [_ask(port, "GET", path)[0] for path in ("/healthz", "/readyz")]
+
+    assert answers == [200, 503]
+
+
 def test_its_pages_carry_the_headers_of_production(port: int) -> None:
     status, headers = _ask(port, "GET", "/sign-in")
 

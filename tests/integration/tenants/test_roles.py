@@ -1,6 +1,7 @@
 """Processes whose database role row security would not bind do not start."""
 
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
 from caret.foundation.postgres.roles import check_bound_role, find_powers, require_bound_role
 from tests.stack.services import Services
 
@@ -43,6 +45,49 @@ def test_as_the_tables_owner_a_process_refuses(services: Services, command: list
 
     assert done.returncode != 0
     assert "caret_owner owns tables" in done.stderr
+
+
+STRONG = {
+    "BYPASSRLS IN ROLE caret_app": "has BYPASSRLS",
+    "SUPERUSER": "is a superuser",
+    "IN ROLE caret_owner": "caret_owner owns tables",
+}
+
+
+@pytest.mark.parametrize("power", STRONG)
+def test_a_role_of_each_power_is_refused(services: Services, power: str) -> None:
+    role = f"caret_strong_{secrets.token_hex(4)}"
+    host = str(services.paths.sockets)
+    password = password_of(services.paths, SUPERUSER)
+    with psycopg.connect(
+        host=host, dbname=DATABASE, user=SUPERUSER, password=password, autocommit=True
+    ) as superuser:
+        # Names and powers are this test's own.
+        superuser.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x' {power}".encode())
+        try:
+            done = check(f"postgresql://{role}:x@/{DATABASE}?host={host}")
+        finally:
+            superuser.execute(f"DROP ROLE {role}".encode())
+
+    assert done.returncode != 0
+    assert STRONG[power] in done.stderr
+
+
+def check(database_url: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", "--database", "default"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_a_member_of_the_owner_is_as_strong(services: Services) -> None:

@@ -160,11 +160,15 @@ async def test_who_leaves_while_sending_is_not_answered() -> None:
     assert echo.num_running == 0
 
 
+async def not_ready() -> bool:
+    return False
+
+
 @pytest.mark.parametrize(("method", "body"), [("GET", b"ok\n"), ("HEAD", b"")])
 async def test_the_probe_needs_no_place(method: str, body: bytes) -> None:
     server = Server()
 
-    await Health(Echo())(
+    await Health(Echo(), not_ready)(
         {"type": "http", "method": method, "path": "/healthz"}, server.receive, server.send
     )
 
@@ -176,6 +180,6 @@ async def test_what_is_no_probe_is_passed_on() -> None:
     echo = Echo()
     echo.may_answer.set()
 
-    server = await ask(Health(echo), Server(b"a page"))
+    server = await ask(Health(echo, not_ready), Server(b"a page"))
 
     assert server.sent[-1]["body"] == b"a page"

@@ -1,30 +1,75 @@
-"""Answers the probe before anything that may be busy, or choosy about hosts, is asked.
+"""Answers probes before anything that may be busy, or choosy about hosts, is asked.
 
-Whether this process answers, nothing else: a console restarted does not mend Postgres.
+/healthz  this process answers, nothing else: a console restarted does not mend Postgres
+/readyz   what it stands on answers, too: until it does, requests are better sent elsewhere
 """
 
-from typing import Any, Final
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 
-PATH: Final = "/healthz"
-_OK: Final = b"ok\n"
-_HEADERS: Final = [
-    (b"content-type", b"text/plain; charset=utf-8"),
-    (b"content-length", str(len(_OK)).encode()),
-    (b"cache-control", b"no-store"),
-]
+Ready: TypeAlias = Callable[[], Awaitable[bool]]  # raises nothing
+
+ALIVE_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
+READY_TIMEOUT_S: Final = 2.0
+# Anybody may ask: however many do, Postgres is asked once in so long.
+_HELD_S: Final = 1.0
+_BODIES: Final = {200: b"ok\n", 503: b"not ready\n"}
 
 
 class Health:
-    def __init__(self, application: Application) -> None:
+    def __init__(
+        self,
+        application: Application,
+        is_ready: Ready,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._application = application
+        self._is_ready = is_ready
+        self._monotonic_s = monotonic_s
+        self._asked: asyncio.Task[bool] | None = None
+        self._held: tuple[bool, float] = (False, float("-inf"))  # the answer, until when
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        is_asked = scope["type"] == "http" and scope["path"] == PATH
+        is_asked = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
         if not is_asked or scope["method"] not in ("GET", "HEAD"):
             await self._application(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        body = _OK if scope["method"] == "GET" else b""
-        await send({"type": "http.response.body", "body": body})
+        is_well = scope["path"] == ALIVE_PATH or await self._ready()
+        await _answer(scope, send, 200 if is_well else 503)
+
+    async def _ready(self) -> bool:
+        answer, until_s = self._held
+        if self._monotonic_s() < until_s:
+            return answer
+        # One question at a time, however many wait for it, and however long it hangs. Whoever
+        # leaves leaves the others their answer.
+        if self._asked is None:
+            self._asked = asyncio.create_task(self._ask())
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asked), READY_TIMEOUT_S)
+        except TimeoutError:
+            return False
+
+    async def _ask(self) -> bool:
+        try:
+            answer = await self._is_ready()
+            self._held = (answer, self._monotonic_s() + _HELD_S)
+            return answer
+        finally:
+            self._asked = None
+
+
+async def _answer(scope: dict[str, Any], send: Send, status: int) -> None:
+    body = _BODIES[status]
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body if scope["method"] == "GET" else b""})

@@ -1,0 +1,39 @@
+"""`manage.py migrate --database owner`: Django's, but nobody waits long behind it (see
+caret.foundation.postgres.patience)."""
+
+from typing import Any, Final
+
+from django.core.management.base import CommandParser
+from django.core.management.commands.migrate import Command as DjangosMigrate
+from django.db import connections
+
+from caret.foundation.postgres.patience import Patience, patiently
+
+_PAUSE_S: Final = 2.0
+
+
+class Command(DjangosMigrate):
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--lock-timeout-s", type=int, default=3, help="for which a statement waits for a lock"
+        )
+        parser.add_argument(
+            "--statement-timeout-s", type=int, default=900, help="for which a statement may run"
+        )
+        parser.add_argument(
+            "--tries", type=int, default=20, help="of a migration that gets no lock"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        patience = Patience(
+            lock_s=options["lock_timeout_s"],
+            statement_s=options["statement_timeout_s"],
+            max_tries=options["tries"],
+            pause_s=_PAUSE_S,
+        )
+        # What a migration did before it got no lock is rolled back, and those before it are noted.
+        handle = super().handle
+        patiently(
+            connections[options["database"]], lambda: handle(*args, **options), patience=patience
+        )

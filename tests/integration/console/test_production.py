@@ -1,0 +1,42 @@
+"""The settings as production has them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PRODUCTION = {
+    "CARET_HTTPS": "True",
+    "CARET_ALLOWED_HOSTS": "caret.example.com",
+    "CARET_CONSOLE_URL": "https://caret.example.com",
+    "CARET_OPERATORS_PATH": "operators",
+}
+
+
+def check(**settings: str) -> "subprocess.CompletedProcess[str]":
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths, **PRODUCTION, **settings},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_nothing_is_left_to_be_said_about_them() -> None:
+    done = check()
+
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+
+
+def test_what_is_no_production_is_said() -> None:
+    done = check(CARET_HTTPS="False", CARET_DEBUG="True")
+
+    assert done.returncode != 0
+    for code in ("security.W012", "security.W016", "security.W018", "security.W008"):
+        assert code in done.stderr
