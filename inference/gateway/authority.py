@@ -5,7 +5,8 @@ Rules:
 1. A snapshot is replaced by a newer one only.
 2. Without a confirmation for `max_age_s` nobody is let in: a revocation might have been missed.
 3. The same holds for one tenant whose newer snapshot cannot be read.
-4. A credential comes with the policy as it is for its user: narrowed by layers (`restriction`).
+4. A credential comes with the policy as it is for its user, narrowed by layers (`restriction`), and
+   with the budgets that concern him (`budgets`).
 5. Who holds something on a key's behalf (a connection) can ask to be told when the key ends.
 """
 
@@ -16,12 +17,14 @@ from contextlib import contextmanager
 import msgspec
 
 from caret.contracts.credential import Credential
+from caret.contracts.policy import TenantPolicy
 from caret.contracts.restriction import restrict_all
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from inference.errors import Busy
+from inference.gateway.budgets import SpendingByUser
 
 
 class Authority:
@@ -136,20 +139,30 @@ class Authority:
 
 
 class _Narrowed:
-    """A snapshot with the policy as it is for one user; users of the same layers share it."""
+    """A snapshot with policy and budgets as they are for one user; who has the same shares it."""
 
     def __init__(self, snapshot: TenantSnapshot) -> None:
         self._snapshot = snapshot
-        self._by_layers: dict[tuple[int, ...], TenantSnapshot] = {(): snapshot}
+        users = {each.user_id for each in snapshot.credentials if each.user_id is not None}
+        self._spending = SpendingByUser(snapshot.spending, users)
+        self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
+        self._made: dict[tuple[tuple[int, ...], tuple[int, ...]], TenantSnapshot] = {}
 
     def to(self, user_id: UserId | None) -> TenantSnapshot:
         """`user_id`: None: a service key, which is in no team."""
-        places = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
-        if places not in self._by_layers:
+        layers = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
+        budgets = self._spending.places(user_id)
+        if (layers, budgets) not in self._made:
+            self._made[layers, budgets] = msgspec.structs.replace(
+                self._snapshot, policy=self._policy(layers), spending=self._spending.at(budgets)
+            )
+        return self._made[layers, budgets]
+
+    def _policy(self, places: tuple[int, ...]) -> TenantPolicy:
+        if places not in self._policies:
             layers = (self._snapshot.layers[place] for place in places)
-            policy = restrict_all(self._snapshot.policy, layers)
-            self._by_layers[places] = msgspec.structs.replace(self._snapshot, policy=policy)
-        return self._by_layers[places]
+            self._policies[places] = restrict_all(self._snapshot.policy, layers)
+        return self._policies[places]
 
 
 def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:

@@ -14,7 +14,6 @@ from typing import Final, NoReturn
 from caret.contracts.policy import Mode, Tier
 from caret.contracts.spending import (
     KEEP_SPEND_S,
-    BudgetScope,
     HardBudget,
     TierPrices,
     Tokens,
@@ -62,7 +61,8 @@ _NOTHING: Final = Reservation((), None, is_warm_up=False)
 
 
 def reserve(principal: Principal, request: CompletionRequest, *, now_ms: int) -> Reservation:
-    """What is to be taken before the request may go on."""
+    """What is to be taken before the request may go on. All budgets of the principal's snapshot
+    concern him: it comes as it is for him (`budgets`)."""
     spending = principal.snapshot.spending
     if not spending.budgets:
         return _NOTHING
@@ -78,7 +78,6 @@ def reserve(principal: Principal, request: CompletionRequest, *, now_ms: int) ->
     wants = [
         Want(_rule(principal.snapshot.tenant_id, budget, month), micros)
         for budget in spending.budgets
-        if _concerns(budget, principal)
     ]
     return Reservation(wants, of_tier, request.is_warm_up)
 
@@ -89,10 +88,6 @@ def refuse(request: CompletionRequest) -> NoReturn:
         message = "The budget of this month is spent."
         raise Busy("budget", message, http_status=_PAYMENT_REQUIRED)
     raise Dropped(Finish.BUDGET)
-
-
-def _concerns(budget: HardBudget, principal: Principal) -> bool:
-    return budget.scope is BudgetScope.TENANT or principal.credential.user_id in budget.users
 
 
 @lru_cache(maxsize=_MAX_RULES)

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from caret.contracts.credential import Credential, KeyKind, PresentedKey, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
@@ -9,6 +11,7 @@ from caret.contracts.spending import Spending
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.completion.request import Principal
+from inference.gateway.budgets import SpendingByUser
 
 ROOT_SECRET: Final = bytes(range(32))
 ACME: Final = TenantId("0199aaaa-0000-7000-8000-000000000001")
@@ -102,4 +105,11 @@ def make_principal(
         cache_epoch=cache_epoch,
         spending=spending,
     )
-    return Principal(credential=credential, snapshot=snapshot)
+    return Principal(credential=credential, snapshot=_of_user(snapshot, user_id))
+
+
+def _of_user(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
+    """With the budgets that concern him, as Authority gives it."""
+    users = {user_id} if user_id else set()
+    spending = SpendingByUser(snapshot.spending, users)
+    return msgspec.structs.replace(snapshot, spending=spending.at(spending.places(user_id)))

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from caret.contracts.credential import KeyKind, PresentedKey, generate_key
 from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
+from caret.contracts.spending import BudgetScope, HardBudget, Spending
 from caret.foundation.ids import KeyId, LookupId, UserId
 from inference.gateway.authority import Authority
 from tests.fakes.clock import FakeClock
@@ -260,3 +261,52 @@ def test_a_layer_that_was_lifted_is_forgotten() -> None:
 
     assert _policy_of(authority, KEY) == make_policy()
     assert authority.candidates(ALICES.lookup_id) == ()
+
+
+def _budgeted(*budgets: HardBudget) -> TenantSnapshot:
+    return replace(_layered(of={}), spending=Spending((), budgets))
+
+
+def _budgets_of(authority: Authority, key: PresentedKey) -> list[str]:
+    ((_, snapshot),) = authority.candidates(key.lookup_id)
+    return [budget.budget_id for budget in snapshot.spending.budgets]
+
+
+def test_a_credential_comes_with_the_budgets_that_concern_its_user() -> None:
+    authority = make_authority()
+
+    authority.replace(
+        _budgeted(
+            HardBudget("both", BudgetScope.TEAM, 1, (ADA, ALICE)),
+            HardBudget("all", BudgetScope.TENANT, 1),
+            HardBudget("nobodys", BudgetScope.TEAM, 1),
+            HardBudget("hers", BudgetScope.USER, 1, (ADA,)),
+        )
+    )
+
+    assert _budgets_of(authority, KEY) == ["both", "all", "hers"]
+    assert _budgets_of(authority, ALICES) == ["both", "all"]
+    assert _budgets_of(authority, SERVICES) == ["all"]
+
+
+def test_what_a_request_carries_names_no_other_user() -> None:
+    authority = make_authority()
+
+    authority.replace(_budgeted(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
+
+    ((_, hers),) = authority.candidates(KEY.lookup_id)
+    ((_, alices),) = authority.candidates(ALICES.lookup_id)
+    assert hers is alices
+    assert hers.spending.budgets[0].users == ()
+
+
+def test_users_of_one_policy_and_other_budgets_share_the_policy() -> None:
+    authority = make_authority()
+    layered = _layered(NO_CHAT, of={ADA: (0,), ALICE: (0,)})
+
+    authority.replace(
+        replace(layered, spending=Spending((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),)))
+    )
+
+    assert _policy_of(authority, KEY) is _policy_of(authority, ALICES)
+    assert _budgets_of(authority, ALICES) == []
