@@ -14,6 +14,7 @@ from tenants.keys.queries import FirstKeys
 from tenants.keys.unattended import keys_left_by
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, Role
+from tenants.members.provisioned import tell_provider
 from tenants.members.queries import MemberRow, find_member, find_membership
 from tenants.members.sessions import end_sessions
 from tenants.models import Membership, TeamMembership
@@ -47,7 +48,8 @@ def change_role(
 
 def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> FirstKeys:
     """His keys are revoked with it: gateways refuse them within a second. Anybody may leave. The
-    keys that he was shown and that are not his own go on, and are in the answer.
+    keys that he was shown and that are not his own go on, and are in the answer. Who came by SCIM
+    stays away until his identity provider says anew that he is active.
 
     Raises Forbidden, Invalid, NotFound, and Conflict for the last owner.
     """
@@ -68,6 +70,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
         ended_at=now
     )
     TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).delete()
+    tell_provider(tenant_id=actor.tenant_id, user_id=user_id, active=False, now=now)
     end_sessions(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)

@@ -17,6 +17,7 @@ from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.permissions import Permission, Role
+from tenants.members.provisioned import tell_provider
 from tenants.models import Erasure, Membership, Tenant, User
 from tenants.policies.document import DEFAULT_POLICY
 from tenants.policies.operations import add_version
@@ -114,6 +115,7 @@ def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> 
     row, is_new = Membership.objects.get_or_create(
         tenant_id=tenant_id, user_id=user_id, defaults={"role": role, "created_at": now}
     )
+    tell_provider(tenant_id=tenant_id, user_id=user_id, active=True, now=now)
     if is_new:
         return
     ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)

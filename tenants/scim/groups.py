@@ -68,7 +68,8 @@ def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datet
         row = group_row(actor, group_id)
         check(groups_of([row])[0])
         left = _member_ids(row)
-        delete_team(actor=actor, team_id=row.team_id, now=now)  # and with it the group's rows
+        # And with it the group's rows.
+        delete_team(actor=actor, team_id=row.team_id, now=now, by_scim=True)
         _settle(actor, left, now, groups_decide=row.role != "")
 
 
@@ -106,7 +107,7 @@ def _change(
         held = groups_of([row])[0]
         check(held)
         asked = change(held)
-        rename_team(actor=actor, team_id=row.team_id, name=_name(asked), now=now)
+        rename_team(actor=actor, team_id=row.team_id, name=_name(asked), now=now, by_scim=True)
         row.external_id, row.changed_at = _external_id(asked), now
         row.save(update_fields=["external_id", "changed_at"])
         _set_members(actor, row, asked, now)

@@ -119,7 +119,8 @@ def _fill(row: ScimUser, asked: User) -> None:
     if not texts["userName"]:
         raise Invalid("userName", "A user has a userName.")
     row.user_name, row.external_id, row.email = texts.values()
-    row.active = asked.active is not False  # what is not said to be inactive is active
+    if asked.active is not None:  # else not spoken of: whoever was removed by hand stays away
+        row.active = asked.active
     row.document = document
 
 

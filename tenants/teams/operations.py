@@ -1,4 +1,8 @@
-"""Writes teams. A member who leaves the tenant leaves its teams (members.changes)."""
+"""Writes teams. A member who leaves the tenant leaves its teams (members.changes).
+
+A team that an identity provider keeps as a group is changed by SCIM alone: what people changed
+would be undone by its next word, and a role that the group gave would have no end.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -15,7 +19,7 @@ from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.members.queries import find_membership
-from tenants.models import Team, TeamMembership
+from tenants.models import ScimGroup, Team, TeamMembership
 from tenants.snapshots.publish import tenant_changed
 from tenants.teams.queries import TeamView, find_team
 
@@ -38,13 +42,17 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
         return find_team(actor=actor, team_id=team_id)
 
 
-def rename_team(*, actor: Actor, team_id: uuid.UUID, name: str, now: datetime) -> TeamView:
+def rename_team(
+    *, actor: Actor, team_id: uuid.UUID, name: str, now: datetime, by_scim: bool = False
+) -> TeamView:
     """Raises Forbidden, Invalid, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)
         held = find_team(actor=actor, team_id=team_id)
+        if not by_scim:
+            _require_kept_by_people(actor, team_id)
         if held.name == name:
             return held
         with _unique_name(name):
@@ -53,23 +61,26 @@ def rename_team(*, actor: Actor, team_id: uuid.UUID, name: str, now: datetime) -
         return find_team(actor=actor, team_id=team_id)
 
 
-def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime) -> None:
-    """Its members stay members of the tenant. Raises Forbidden, NotFound."""
+def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: bool = False) -> None:
+    """Its members stay members of the tenant. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)
         held = find_team(actor=actor, team_id=team_id)
+        if not by_scim:
+            _require_kept_by_people(actor, team_id)
         Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).delete()
         _record(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
 
 
 def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime) -> TeamView:
-    """Who is in it already stays. Raises Forbidden, NotFound."""
+    """Who is in it already stays. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        _require_kept_by_people(actor, team_id)
         _, is_new = TeamMembership.objects.get_or_create(
             tenant_id=actor.tenant_id,
             team_id=team_id,
@@ -84,18 +95,25 @@ def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: dat
 def take_out_of_team(
     *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
 ) -> TeamView:
-    """Raises Forbidden, NotFound."""
+    """Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        _require_kept_by_people(actor, team_id)
         rows = TeamMembership.objects.filter(
             tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id
         )
         if rows.delete()[0]:
             _record(actor, "team.member_removed", team_id, ({"user_id": user_id}, None), now)
         return find_team(actor=actor, team_id=team_id)
+
+
+def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
+    """Raises Conflict."""
+    if ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists():
+        raise Conflict("This team is managed by SCIM. Change the group at your identity provider.")
 
 
 def _read_name(name: str) -> str:

@@ -1,6 +1,41 @@
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cast import Company
+    from tests.integration.scim.provider import Provider
 
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
+
+
+@pytest.fixture
+def company() -> Company:
+    # Imported here: plugins are loaded before Django is set up, models after.
+    from tenants.members.permissions import Role
+    from tests.cast import make_company
+
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def domain(company: Company) -> str:
+    """One that was verified for the company."""
+    from tests.people import make_domain
+
+    name = f"{secrets.token_hex(4)}.example"
+    make_domain(company, name, verified=True)
+    return name
+
+
+@pytest.fixture
+def provider(company: Company) -> Provider:
+    from tests.integration.scim.provider import provider_of
+
+    return provider_of(company)

@@ -1,30 +1,28 @@
 """Groups by SCIM: teams, and what they make of their members."""
 
 import secrets
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 from django.utils import timezone
 
-from tenants.errors import Forbidden, NotFound
+from caret.foundation.ids import UserId
+from tenants.errors import Conflict, Forbidden, NotFound
+from tenants.members.actor import Actor
 from tenants.members.permissions import Role
 from tenants.members.queries import list_members, page_of_members
 from tenants.scim.groups import set_group_role
-from tenants.teams.operations import put_into_team
+from tenants.teams.operations import (
+    delete_team,
+    put_into_team,
+    rename_team,
+    take_out_of_team,
+)
 from tenants.teams.queries import page_of_teams
-from tests.cast import Cast, Company, make_company
+from tests.cast import Cast, Company
 from tests.integration.scim.provider import GROUP, Provider, provider_of
 from tests.people import make_colleague, make_domain, make_team
-
-
-@pytest.fixture
-def company() -> Company:
-    return make_company("initech", {Role.OWNER: "olga"})
-
-
-@pytest.fixture
-def provider(company: Company) -> Provider:
-    return provider_of(company)
 
 
 @pytest.fixture
@@ -182,6 +180,41 @@ def test_who_people_put_into_a_team_of_their_own_stays_in_it(
     provider.make_group("Platform", ada_id)
 
     assert team_of(company, team_id) == {ada}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda actor, team_id, user_id: delete_team(
+            actor=actor, team_id=team_id, now=timezone.now()
+        ),
+        lambda actor, team_id, user_id: rename_team(
+            actor=actor, team_id=team_id, name="Ours", now=timezone.now()
+        ),
+        lambda actor, team_id, user_id: put_into_team(
+            actor=actor, team_id=team_id, user_id=user_id, now=timezone.now()
+        ),
+        lambda actor, team_id, user_id: take_out_of_team(
+            actor=actor, team_id=team_id, user_id=user_id, now=timezone.now()
+        ),
+    ],
+    ids=["delete", "rename", "put in", "take out"],
+)
+def test_a_group_is_changed_by_scim_alone(
+    company: Company,
+    provider: Provider,
+    people: dict[str, str],
+    change: Callable[[Actor, UUID, UserId], object],
+) -> None:
+    ada, ada_id = next(iter(people.items()))
+    group = provider.make_group("Administrators", ada_id)
+    ids = {row.email: row.user_id for row in list_members(tenant_id=company.tenant_id)}
+
+    with pytest.raises(Conflict, match="managed by SCIM"):
+        change(company.people[Role.OWNER].actor, UUID(group["id"]), ids[ada])
+
+    assert team_of(company, group["id"]) == {ada}
+    assert provider.ask("GET", f"Groups/{group['id']}").json()["displayName"] == "Administrators"
 
 
 def test_the_neighbours_token_finds_no_group_of_ours(

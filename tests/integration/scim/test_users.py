@@ -12,34 +12,14 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.domains.operations import give_up_domain
 from tenants.keys.queries import KeyState, find_key
 from tenants.members.permissions import Role
-from tenants.members.queries import find_memberships, find_user, list_members
+from tenants.members.queries import find_memberships, find_user
 from tenants.models import AuditEntry, ScimUser, User
-from tests.cast import Cast, Company, Person, make_company, make_key
+from tests.cast import Cast, Company, make_key
+from tests.integration.scim.people import members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of
 from tests.people import make_colleague, make_domain
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
-
-
-@pytest.fixture
-def company() -> Company:
-    return make_company("initech", {Role.OWNER: "olga"})
-
-
-@pytest.fixture
-def domain(company: Company) -> str:
-    name = f"{secrets.token_hex(4)}.example"
-    make_domain(company, name, verified=True)
-    return name
-
-
-@pytest.fixture
-def provider(company: Company) -> Provider:
-    return provider_of(company)
-
-
-def members(company: Company) -> dict[str, Role]:
-    return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 
 def test_who_is_provisioned_becomes_a_developer(
@@ -85,13 +65,6 @@ def test_verifying_the_domain_lets_those_in_who_were_told_of_before(
     make_domain(company, name, verified=True)
 
     assert f"ada@{name}" in members(company)
-
-
-def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
-    made = provider.make(email)
-    user_id = find_user(email=email)
-    assert user_id is not None
-    return made["id"], Person(user_id, email, company.platform)
 
 
 @pytest.mark.parametrize(
