@@ -4,15 +4,20 @@
 2. A total is shown beside its groups: what is suppressed must not be what is left when the others
    are taken from it. So at least two groups are suppressed, and their people together are
    `min_users` at least; the smallest of the others go with them until that holds.
-3. Where groups overlap (teams), one that is another, or all, but for a few people is suppressed,
-   too: the difference would be those few.
+3. Where groups overlap (teams), one that is another, or all, but for a few is suppressed, too: the
+   difference would be those few. So are groups
+   - that together are all but a few: what is left of the total would be those few, whatever else
+     the suppressed groups hold;
+   - two of which and the total tell of a few: those who are in both, or in neither.
 
-What it cannot prevent: the difference between two reports of different periods.
+What it cannot prevent: the difference between two reports of different periods; three groups, or
+more, that overlap so that adding and subtracting them leaves a few.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, TypeVar
+from itertools import combinations
+from typing import Final, Generic, TypeVar
 
 DEFAULT_MIN_USERS: Final = 5
 _Key = TypeVar("_Key")
@@ -35,11 +40,18 @@ def suppressed(
     if everybody is not None:
         found |= _nearly_another(users_of, everybody, min_users)
     # Ties in the groups' own order: a report is the same each time it is made.
-    others = sorted(
+    shown = sorted(
         (key for key in users_of if key not in found), key=lambda key: len(users_of[key])
     )
-    while found and others and not _is_safe([users_of[key] for key in found], min_users):
-        found[others.pop(0)] = Suppression.COMPLEMENTARY
+    overlap = None if everybody is None else _Overlap(users_of, everybody, min_users)
+    told: _Key | None
+    while shown:
+        if not _is_safe([users_of[key] for key in found], min_users):
+            told = shown[0]
+        elif overlap is None or (told := overlap.told(shown)) is None:
+            break
+        shown.remove(told)
+        found[told] = Suppression.COMPLEMENTARY
     return found
 
 
@@ -55,6 +67,37 @@ def _nearly_another(
     }
 
 
+class _Overlap(Generic[_Key]):
+    """What groups that overlap tell of together."""
+
+    def __init__(
+        self, users_of: Mapping[_Key, _People], everybody: _People, min_users: int
+    ) -> None:
+        self._users_of = users_of
+        self._everybody = everybody
+        self._min_users = min_users
+        by_size = sorted(users_of, key=lambda key: len(users_of[key]))
+        self._pairs = [pair for pair in combinations(by_size, 2) if self._tells(*pair)]
+
+    def told(self, shown: list[_Key]) -> _Key | None:
+        """The smallest of those that tell of a few. None: they do not."""
+        rest = self._everybody.difference(*(self._users_of[key] for key in shown))
+        if 0 < len(rest) < self._min_users:
+            return shown[0]
+        return next((one for one, other in self._pairs if one in shown and other in shown), None)
+
+    def _tells(self, one: _Key, other: _Key) -> bool:
+        """The total without both: who is in one of them is gone, who is in both is there with a
+        minus, who is in neither with a plus."""
+        these, those = self._users_of[one], self._users_of[other]
+        # Spares the comparison of most pairs, which are far smaller than the total.
+        if len(these) + len(those) <= len(self._everybody) - self._min_users:
+            return False
+        return 0 < len(self._everybody) - len(these ^ those) < self._min_users
+
+
 def _is_safe(hidden: list[_People], min_users: int) -> bool:
+    if not hidden:
+        return True
     people = _People().union(*hidden)
     return len(hidden) > 1 and len(people) >= min_users

@@ -63,3 +63,58 @@ def test_what_is_left_by_subtraction_is_no_small_group(
         rest = frozenset[str]().union(*(users_of[key] for key in hidden))
         assert len(hidden) > 1
         assert len(rest) >= min_users
+
+
+def test_who_is_in_two_teams_is_not_told_by_the_total() -> None:
+    users_of = {"red": people(0, 10), "blue": people(8, 10)}
+
+    found = suppressed(users_of, min_users=5, everybody=people(0, 18))
+
+    assert found == {"red": COMPLEMENTARY, "blue": COMPLEMENTARY}
+
+
+def test_who_is_in_neither_of_two_teams_is_not_told_by_a_third_that_is_hidden_for_it() -> None:
+    """Hiding the green team, all of whom are red as well, would hide nothing."""
+    users_of = {
+        "": people(0, 2),
+        "green": people(2, 5),
+        "red": people(2, 8),
+        "blue": people(10, 8),
+    }
+
+    found = suppressed(users_of, min_users=5, everybody=people(0, 18))
+
+    shown = users_of.keys() - found.keys()
+    rest = people(0, 18).difference(*(users_of[key] for key in shown))
+    assert found[""] == SMALL
+    assert not 0 < len(rest) < 5
+
+
+def test_teams_that_tell_of_nobody_are_shown() -> None:
+    users_of = {"red": people(0, 10), "blue": people(5, 10), "green": people(15, 9)}
+
+    assert suppressed(users_of, min_users=5, everybody=people(0, 24)) == {}
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefgh"), st.frozensets(st.sampled_from("123456789"), max_size=9)
+    ),
+    st.integers(1, 6),
+)
+def test_no_two_teams_and_the_total_tell_of_a_few(
+    users_of: dict[str, frozenset[str]], min_users: int
+) -> None:
+    everybody = frozenset[str]().union(*users_of.values())
+    hidden = suppressed(users_of, min_users=min_users, everybody=everybody)
+
+    shown = [users for key, users in users_of.items() if key not in hidden]
+    for one in shown:
+        for other in shown:
+            signs = {
+                each: 1 - (each in one) - (one is not other and each in other) for each in everybody
+            }
+            told = {each for each, sign in signs.items() if sign}
+            assert not 0 < len(told) < min_users
+    rest = everybody.difference(*shown)
+    assert not shown or not 0 < len(rest) < min_users
