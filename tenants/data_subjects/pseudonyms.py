@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from django.db import connection
-
 from caret.foundation.ids import TenantId
+from tenants.metrics.marks import lock_counting
 from tenants.models import MonthSpend, Outcome, Typed, UsageDay, UsageHour, UsageRecord
 from tenants.retention.stores import Hold, Table
 
@@ -56,11 +55,8 @@ def rename(
 ) -> dict[str, int]:
     """Rows by table. Inside the tenant's scope: with its row locked, so that no hold is placed
     meanwhile."""
-    with connection.cursor() as cursor:
-        # Else a roll-up that has read the old id could write it after we have looked for it.
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"roll-up {tenant_id}"]
-        )
+    # Else a roll-up that has read the old id could write it after we have looked for it.
+    lock_counting(tenant_id)
     counts = {}
     for table in TABLES:
         since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db import connection
+
 from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId
 from tenants.models import Outcome, RollupMark, Typed, UsageRecord
@@ -13,6 +15,15 @@ HOUR: Final = timedelta(hours=1)
 # An id carries the moment it was made, within a moment of the request's own.
 AROUND: Final = timedelta(seconds=60)
 _VERSION_WITH_TIME: Final = 7
+
+
+def lock_counting(tenant_id: TenantId) -> None:
+    """Until the transaction ends nobody counts the tenant's hours, nor takes away or renames what
+    is counted."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"roll-up {tenant_id}"]
+        )
 
 
 def hour_of(moment: datetime) -> datetime:

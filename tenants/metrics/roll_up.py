@@ -5,6 +5,9 @@ it has done nothing, and whatever is done twice is the same.
 
 Marks are taken away first, and each statement sees what was committed before it began: a record
 that came in meanwhile has a mark that stays.
+
+Records go by retention, counts stay: an hour of which some are gone keeps what was counted when all
+of them were there.
 """
 
 from collections import defaultdict
@@ -14,6 +17,7 @@ from typing import Any, Final
 
 import structlog
 from django.db import connection
+from django.db.models import Max
 from django.db.models.functions import Greatest
 
 from caret.foundation.clock import to_unix_ms
@@ -21,9 +25,10 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.members.queries import list_tenants
 from tenants.metrics import rollup_sql
-from tenants.metrics.marks import AROUND, HOUR, hour_of, mark
-from tenants.models import RollupMark, RollupState, UsageDay, UsageHour
+from tenants.metrics.marks import AROUND, HOUR, hour_of, lock_counting, mark
+from tenants.models import PurgeRun, RollupMark, RollupState, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
+from tenants.retention.classes import DataClass
 
 DAY: Final = timedelta(days=1)
 # A request's record is written when it has ended (30 s at most) and is on its way for a moment.
@@ -88,14 +93,25 @@ def _marked(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
 
 def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) -> None:
     with tenant(tenant_id), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"roll-up {tenant_id}"]
-        )
+        lock_counting(tenant_id)
+        purged_until = _purged_until(tenant_id)
         for hour in hours:
             RollupMark.objects.filter(tenant_id=tenant_id, hour=hour).delete()
-            _count_hour(cursor, tenant_id, hour)
+            if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
+                _count_hour(cursor, tenant_id, hour)
         UsageDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
         cursor.execute(rollup_sql.COUNT_DAY, {"tenant": tenant_id, "start": day, "end": day + DAY})
+
+
+def _purged_until(tenant_id: TenantId) -> datetime | None:
+    """Before it records have gone by retention; None: none have."""
+    runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=DataClass.USAGE, deleted__gt=0)
+    last: datetime | None = runs.aggregate(last=Max("cutoff"))["last"]
+    return last
+
+
+def _is_counted(tenant_id: TenantId, hour: datetime) -> bool:
+    return UsageHour.objects.filter(tenant_id=tenant_id, starts_at=hour).exists()
 
 
 def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:

@@ -20,6 +20,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.members.actor import platform_actor
 from tenants.members.queries import list_tenants
+from tenants.metrics.marks import lock_counting
 from tenants.models import PurgeRun, Tenant
 from tenants.retention.certificates import issue_certificate
 from tenants.retention.classes import TERMS, DataClass
@@ -94,6 +95,9 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
     with tenant(tenant_id):
         # A hold that is placed meanwhile waits for this batch, and holds from the next one on.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        if data_class is DataClass.USAGE:
+            # A roll-up sees either all of an hour's records, or by our run that some have gone.
+            lock_counting(tenant_id)
         allowed = rule_of(data_class, tenant_id=tenant_id).cutoff(now)
         run.cutoff = min(run.cutoff, allowed)
         deleted = delete_some(

@@ -27,6 +27,8 @@ from tenants.metrics.marks import hours_of
 from tenants.metrics.roll_up import complete_until, mark_again, roll_up, roll_up_all
 from tenants.models import Outcome, RollupMark, Typed, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
+from tenants.retention.classes import TERMS, DataClass
+from tenants.retention.purge import purge
 from tenants.tasks import roll_up_usage
 from tenants.usage.ingest import drain
 from tenants.usage.stream import UsageStream
@@ -206,6 +208,34 @@ def test_hours_whose_records_are_gone_keep_their_counts(company: Company) -> Non
 
     gone = NOON - timedelta(days=30)
     mark_again(tenant_id=company.tenant_id, start=gone, end=gone + timedelta(hours=1))
+    run(company)
+
+    assert [row["requests"] for row in counted(company, UsageHour)] == [1]
+
+
+def test_an_hour_of_which_a_part_was_purged_keeps_its_counts(company: Company) -> None:
+    hour = NOON.replace(minute=0) - timedelta(days=450)
+    add_completion(company, at=hour + timedelta(minutes=10))
+    late = add_completion(company, at=hour + timedelta(minutes=50))
+    run(company)
+    half = hour + timedelta(minutes=30, days=TERMS[DataClass.USAGE].default_days)
+    purged = purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+
+    add_outcome(company, late, "accepted")  # which marks the hour
+    run(company)
+
+    assert purged == 1
+    assert [row["requests"] for row in counted(company, UsageHour)] == [2]
+    assert [row["requests"] for row in counted(company)] == [2]
+
+
+def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None:
+    hour = NOON.replace(minute=0) - timedelta(days=450)
+    add_completion(company, at=hour)
+    half = hour + timedelta(minutes=30, days=TERMS[DataClass.USAGE].default_days)
+    purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+
+    add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
     run(company)
 
     assert [row["requests"] for row in counted(company, UsageHour)] == [1]
