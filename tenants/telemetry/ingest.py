@@ -68,7 +68,6 @@ def _keep(
     except EncryptionFailed as error:
         ingested.drop(type(error).__name__, len(items))
         return
-    if kept:
-        ingested.kept += len(items)
-    else:
-        ingested.drop("no consent", len(items))
+    ingested.kept += kept
+    if kept < len(items):
+        ingested.drop("no consent", len(items) - kept)

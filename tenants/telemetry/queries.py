@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
@@ -25,6 +27,14 @@ class OwnConsent:
     allowance: Consent  # what the tenant lets him agree to
     given: Consent  # what he has agreed to, and is allowed
     retention_days: int | None  # None: nothing is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Of a user who has agreed, and may: since when both he and his tenant have."""
+
+    telemetry_since: datetime
+    training_since: datetime | None  # None: nothing of his may train models
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,36 @@ def find_said(*, tenant_id: TenantId, user_id: UserId | None = None) -> dict[Use
         said = Said(kind=Kind(row.kind), is_given=row.is_given, wording=row.wording)
         found[UserId(str(row.user_id))].append(said)
     return found
+
+
+def find_standing(*, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy) -> Standing | None:
+    """Of one member; None: nothing of him may be kept. For the platform itself: asks no role.
+    Inside the tenant's scope; no query where the tenant allows nothing, else three."""
+    lets = allowance(policy.telemetry)
+    members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
+    if not lets.telemetry or not members.exists():
+        return None
+    receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
+    own, tenants = (
+        _last(receipts.filter(user_id=user_id)),
+        _last(receipts.filter(user_id__isnull=True)),
+    )
+    said = [Said(Kind(row.kind), row.is_given, row.wording) for row in own.values()]
+    consent = allowed(consent_of(said), lets)
+    if not consent.telemetry:
+        return None
+    since = {
+        kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
+        for kind in Kind
+        if consent.of(kind)
+    }
+    return Standing(since[Kind.TELEMETRY], since.get(Kind.TRAINING))
+
+
+def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
+    """By kind what was said last. A query."""
+    newest = rows.order_by("user_id", "kind", "-number").distinct("user_id", "kind")
+    return {row.kind: row for row in newest}
 
 
 def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, Consent]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import boto3
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
@@ -52,6 +54,62 @@ def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Pat
         "planted one",
         "planted two",
     ]
+
+
+def test_what_was_captured_before_the_last_yes_is_not_kept(acme: Willing, folder: Path) -> None:
+    """Captured under an earlier yes, withdrawn, and agreed to again before a worker took it."""
+    ada = acme.company.developer
+    acme.agree(ada)
+    acme.send(completion(ada, "captured before"))
+    acme.agree(ada, NO_CONSENT)
+    acme.agree(ada)
+    acme.send(completion(ada, "captured after"))
+
+    done = work()
+
+    (row,) = acme.objects
+    assert (done.kept, done.dropped) == (1, {"no consent": 1})
+    assert (row.num_items, len(row.request_ids)) == (1, 1)
+    opened = open_sealed(
+        acme.company.tenant_id,
+        place=store.place(row.id),
+        sealed=store.get(acme.company.tenant_id, row.id),
+    )
+    assert json.loads(opened)["prefix"] == "captured after"
+
+
+def test_what_was_captured_before_the_tenant_allowed_it_again_is_not_kept(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    early = completion(ada, "captured before")
+    acme.change_policy(telemetry=None)
+    acme.allow()
+    acme.agree(ada)
+    acme.send(early)
+
+    assert work().kept == 0
+
+
+def test_what_was_captured_before_the_yes_to_training_trains_nothing(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    acme.send(completion(ada, "captured before"))
+    acme.agree(ada, BOTH)
+    work()
+    acme.keep(ada, "captured after")
+
+    assert [row.is_for_training for row in acme.objects] == [False, True]
+
+
+def test_consent_is_asked_of_one_member_not_of_all(acme: Willing) -> None:
+    ada = acme.company.developer
+    acme.agree(ada)
+    with CaptureQueriesContext(connection) as captured:
+        acme.keep(ada, "planted")
+
+    asked = [each["sql"] for each in captured if "tenants_membership" in each["sql"]]
+    assert asked
+    assert all(ada.user_id in sql or ada.user_id.replace("-", "") in sql for sql in asked)
 
 
 def test_objects_are_for_their_owner_only(acme: Willing, folder: Path) -> None:

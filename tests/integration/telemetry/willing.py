@@ -23,6 +23,7 @@ from caret.contracts.telemetry import (
     TelemetrySealer,
 )
 from caret.contracts.usage import Finish
+from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import new_request_id
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keyvalue import connect
@@ -89,7 +90,7 @@ def completion(person: Person, prefix: str) -> KeptCompletion:
     return KeptCompletion(
         request_id=new_request_id(),
         user_id=person.user_id,
-        occurred_at_ms=1_750_000_000_000,
+        occurred_at_ms=to_unix_ms(timezone.now()),
         mode=Mode.INLINE,
         language="python",
         repository="shop",
