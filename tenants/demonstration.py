@@ -15,7 +15,15 @@ from typing import Final, TypedDict
 from django.contrib.auth import authenticate
 
 from caret.contracts.credential import KeyKind, parse_key
+from caret.contracts.policy import Tier
+from caret.contracts.spending import BudgetScope, TierPrices
 from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.operations import Holder, Terms, create_budget
+from tenants.billing.money import MICROS, Currency
+from tenants.billing.periods import utc_day
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.billing.plans.queries import find_currency, list_plans
 from tenants.keys.operations import create_key
 from tenants.keys.queries import holds
 from tenants.keys.wish import NewKey
@@ -26,6 +34,15 @@ from tenants.members.queries import find_tenant, find_user, list_members
 from tenants.snapshots.publish import publish
 
 NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
+
+PLAN: Final = "demonstration"
+SEAT_MONTH_MICROS: Final = 19 * MICROS
+# About what hosted models of such sizes cost, for a million tokens.
+PRICES: Final = {
+    Tier.FAST: TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000),
+    Tier.QUALITY: TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000),
+}
+BUDGET_MICROS: Final = 100 * MICROS
 
 
 class DemoTenant(TypedDict):
@@ -65,6 +82,7 @@ def write_state(path: Path, state: list[DemoTenant]) -> None:
 def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime) -> DemoTenant:
     tenant_id = find_tenant(slug=slug) or create_tenant(slug=slug, name=name, now=now)
     actor = platform_actor(tenant_id)
+    _ensure_plan(actor, now)
     admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
     admin_password = _ensure_member(
         actor, admin_email, Role.ADMINISTRATOR, known and known.get("admin_password"), now
@@ -82,6 +100,20 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
         developer_password=developer_password,
         api_key=api_key,
     )
+
+
+def _ensure_plan(actor: Actor, now: datetime) -> None:
+    """With it a budget that stops nothing, so that bills, budgets and costs have something to show.
+    Who has a plan, and be it another, keeps it."""
+    if PLAN not in {plan.slug for plan in list_plans()}:
+        create_plan(slug=PLAN, name="Demonstration", currency=Currency.EUR, now=now)
+        add_price(plan=PLAN, new=NewPrice(utc_day(now), SEAT_MONTH_MICROS, PRICES), now=now)
+    with tenant(actor.tenant_id):
+        has_plan = find_currency(actor.tenant_id) is not None
+    if not has_plan:
+        subscribe(actor=actor, plan=PLAN, starts_on=utc_day(now), now=now)
+        terms = Terms(BUDGET_MICROS, is_hard=False)
+        create_budget(actor=actor, holder=Holder(BudgetScope.TENANT), terms=terms, now=now)
 
 
 def _ensure_member(

@@ -14,6 +14,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
+from tenants.billing.rating.seats import settle_seats
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.permissions import Permission, Role
@@ -107,8 +108,8 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 
 
 def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
-    """The row alone, inside the tenant's scope; who was a member once is one again. Raises
-    Conflict."""
+    """The row alone, inside the tenant's scope; who was a member once is one again, and his days of
+    before are billed first. Raises Conflict."""
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():
         raise Conflict("This person is being erased. Wait until that is done.")
@@ -119,6 +120,7 @@ def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> 
     if is_new:
         return
     ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
+    settle_seats(tenant_id, now=now)
     if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
         raise Conflict(f"This user is a member already, as {row.role}.")
 

@@ -144,6 +144,12 @@ def tax_on(net_cents: int, tax: Tax) -> int:
     return divide_half_up(net_cents * tax.basis_points, 10_000)
 
 
+def tax_on_more(net_cents: int, *, after: int, tax: Tax) -> int:
+    """On what is taken back on top of `after` cents of the same invoice: however it is divided, the
+    notes of all of it add up to the invoice's own tax."""
+    return tax_on(after + net_cents, tax) - tax_on(after, tax)
+
+
 def _line(code: str, used_in: str, price_micros: int, entries: list[Used]) -> Line:
     is_seats = code == SEATS
     return Line(

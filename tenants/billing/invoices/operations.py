@@ -19,6 +19,7 @@ from tenants.billing.invoices.document import (
     build_lines,
     encode_document,
     tax_on,
+    tax_on_more,
 )
 from tenants.billing.invoices.profile import issuer, read_profile
 from tenants.billing.invoices.queries import (
@@ -99,7 +100,7 @@ def issue_credit_note(
             reason=reason,
             tax=invoice.document.head.tax,
         )
-        tax_cents = tax_on(net_cents, head.tax)
+        tax_cents = tax_on_more(net_cents, after=invoice.corrected_cents, tax=head.tax)
         draft = _Draft(head, Sums(-net_cents, 0, -tax_cents), month, number)
         _book_credit_note(state, draft, now)
         return view_of(_keep(state, draft, (), now), ())

@@ -1,5 +1,6 @@
 """Seats into the ledger: each day that is over, with all who were members at some time of it."""
 
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Final
 
@@ -20,7 +21,9 @@ from tenants.billing.periods import ONE_DAY, begins_at, month_to_book, utc_day
 from tenants.billing.plans.price_book import Price
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import cost_of_seats
+from tenants.billing.rating.clock import earlier_of
 from tenants.billing.rating.tokens import open_month
+from tenants.errors import NotFound
 from tenants.models import BillingState, Membership, Subscription
 
 LINE: Final = "seats"
@@ -43,6 +46,14 @@ def book_seats(tenant_id: TenantId, *, now: datetime) -> int:
         state.seats_booked_on = days[-1]
         state.save(update_fields=["seats_booked_on"])
     return len(days)
+
+
+def settle_seats(tenant_id: TenantId, *, now: datetime) -> None:
+    """Books what book_seats would in a while, before a membership forgets its past: who comes back
+    is a member by the same row, from now on. Inside the tenant's scope."""
+    with suppress(NotFound):  # without a plan nothing is booked
+        while book_seats(tenant_id, now=earlier_of(now)) == MAX_DAYS:
+            pass
 
 
 def _days_due(state: BillingState, now: datetime) -> list[date]:

@@ -60,6 +60,25 @@ def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
         issue_credit_note(actor=company.platform, number=2, net_cents=1, reason="It.", now=AFTER)
 
 
+@pytest.mark.parametrize("basis_points", [1_900, 770, 2_500])
+def test_the_notes_of_a_whole_invoice_take_back_its_tax_to_the_cent(
+    company: Company, basis_points: int
+) -> None:
+    tax = Tax("VAT", basis_points)
+    set_profile(actor=company.platform, customer=Party("I"), tax=tax, now=OCTOBER)
+    use(company, company.developer, OCTOBER, **MUCH)
+    document = invoice_of(company).document
+    net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]
+
+    notes = [
+        issue_credit_note(actor=company.platform, number=1, net_cents=part, reason="x", now=AFTER)
+        for part in (*parts, net_cents - sum(parts))
+    ]
+
+    assert sum(note.document.tax_cents for note in notes) == -document.tax_cents
+    assert "receivable" not in balances(company.tenant_id)
+
+
 def test_a_credit_note_needs_a_reason(company: Company) -> None:
     with pytest.raises(Invalid):
         issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)

@@ -12,6 +12,10 @@ from django.utils import timezone
 
 from caret.contracts.credential import parse_key
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.periods import utc_day
+from tenants.billing.plans.queries import read_price_book
 from tenants.demonstration import DemoTenant
 from tenants.keys.operations import revoke_key
 from tenants.keyvalue import connect
@@ -47,6 +51,22 @@ def test_two_tenants_can_be_used_at_once(state: Path) -> None:
         data = connect().hget(SNAPSHOTS, find_tenant(slug=entry["slug"]) or "")
         assert isinstance(data, bytes)
         assert key.lookup_id in {c.lookup_id for c in decode_snapshot(data).credentials}
+
+
+def test_both_have_a_plan_and_a_budget_that_stops_nothing(state: Path) -> None:
+    run(state)
+    run(state)
+
+    for slug in ("acme", "globex"):
+        tenant_id = find_tenant(slug=slug)
+        assert tenant_id is not None
+        page = page_of_budgets(
+            actor=platform_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
+        )
+        (budget,) = page.rows
+        assert not budget.is_hard
+        with tenant(tenant_id):
+            assert read_price_book(tenant_id).on(utc_day(timezone.now())) is not None
 
 
 def test_a_second_run_gives_the_same_answer(state: Path) -> None:

@@ -16,6 +16,9 @@ from tenants.billing.rating.clock import earlier_of
 from tenants.billing.rating.rate import rate
 from tenants.billing.rating.seats import book_seats
 from tenants.billing.rating.tokens import rate_tokens
+from tenants.members.changes import remove_member
+from tenants.members.operations import add_member
+from tenants.members.permissions import Role
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Membership, UsageRecord
 from tenants.tasks import rate_usage
 from tests.cast import ACME, Company, make_company
@@ -247,6 +250,21 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
     book_seats(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
 
     assert balances(company.tenant_id)["unbilled"] == 5 * SEAT_MICROS
+
+
+def test_who_leaves_and_comes_back_is_billed_for_both_times(company: Company) -> None:
+    """Though nobody has booked the days of the first time yet."""
+    ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
+    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    gone = datetime(2026, 10, 4, 12, tzinfo=UTC)
+    remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=gone)
+
+    add_member(actor=company.platform, user_id=ada.user_id, role=Role.DEVELOPER, now=now)
+
+    book_seats(company.tenant_id, now=datetime(2026, 10, 11, tzinfo=UTC))
+    with tenant(company.tenant_id):
+        booked = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [entry.quantity for entry in booked] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
 
 
 def test_a_day_of_seats_is_booked_once(company: Company) -> None:
