@@ -30,9 +30,9 @@ from tenants.siem.syslog import send_syslog
 from tenants.siem.vault import NotOpened, open_sink
 from tenants.siem.webhook import webhook_sender
 
-MAX_MESSAGES: Final = 200  # of one visit: held in memory
+MAX_MESSAGES: Final = 500  # of one visit: held in memory
 _MAX_AT_ONCE: Final = 32  # sinks that are delivered to at the same time
-_VISIT_S: Final = 5.0  # a webhook gets no further message after that
+_VISIT_S: Final = 2.0  # a webhook gets no further message after that: others have their turn
 _RUN_S: Final = 20.0  # no further batch after that: the next run finds who was not reached
 # Longer than a visit with its last message takes; a worker that was killed lets go after it.
 _CLAIM: Final = timedelta(seconds=60)
@@ -61,18 +61,30 @@ class Result:
 
 
 def push_due(*, clock: Clock) -> int:
-    """How many entries were delivered, all sinks together."""
+    """How many entries were delivered, all sinks together. Who is far behind is visited again, once
+    all others have had their turn."""
     num_delivered = 0
     over_at_s = monotonic() + _RUN_S
-    visits = (visit for each in list_tenants().values() for visit in _claim_due(each, clock()))
+    behind = list(list_tenants().values())
+    while behind and monotonic() < over_at_s:
+        done = list(_visit_all(behind, clock, over_at_s))
+        num_delivered += sum(_count(visit, result) for visit, result in done)
+        more = (visit.tenant_id for visit, result in done if _has_more(visit, result))
+        behind = list(dict.fromkeys(more))
+    return num_delivered
+
+
+def _visit_all(
+    tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
+) -> Iterator[tuple[Visit, Result]]:
+    visits = (visit for each in tenant_ids for visit in _claim_due(each, clock()))
     for batch in _batches(visits):
         results = asyncio.run(_deliver_all(batch, clock))
         for visit, result in zip(batch, results, strict=True):
             _note(visit, result, clock())
-            num_delivered += _count(visit, result)
+            yield visit, result
         if monotonic() >= over_at_s:
-            break
-    return num_delivered
+            return
 
 
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
@@ -86,7 +98,7 @@ def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
 
 
 def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
-    """None: another worker was faster."""
+    """None: another worker was faster, or has delivered all of it meanwhile."""
     until = now + _CLAIM
     rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
     if not rows.update(claimed_until=until):
@@ -102,6 +114,11 @@ def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
     except Invalid as refusal:
         destination, error = None, refusal.message
     messages = [message_of(entry) for entry in entries]
+    if not messages:
+        AuditSink.objects.filter(tenant_id=tenant_id, id=sink.id, claimed_until=until).update(
+            claimed_until=None
+        )
+        return None
     return Visit(tenant_id, sink, until, messages, destination, error)
 
 
@@ -163,15 +180,19 @@ def _note(visit: Visit, result: Result, now: datetime) -> None:
     changes: dict[str, Any] = {"claimed_until": None}
     if result.delivered is not None:
         changes |= {"delivered_sequence": result.delivered, "delivered_at": now}
-    changes |= _failure(visit, result, now) if result.error else _success(result, now)
+    changes |= (
+        _failure(visit, result, now)
+        if result.error
+        else _success(result, _count(visit, result), now)
+    )
     with tenant(visit.tenant_id):
         AuditSink.objects.filter(
             tenant_id=visit.tenant_id, id=visit.sink.id, claimed_until=visit.claimed_until
         ).update(**changes)
 
 
-def _success(result: Result, now: datetime) -> dict[str, Any]:
-    rest = rest_after(result.took)
+def _success(result: Result, num_delivered: int, now: datetime) -> dict[str, Any]:
+    rest = rest_after(result.took, num_delivered)
     return {
         "failed_since": None,
         "last_error": "",
@@ -195,6 +216,14 @@ def _failure(visit: Visit, result: Result, now: datetime) -> dict[str, Any]:
         "num_failures": num_failures,
         "next_attempt_at": now + wait_after(num_failures),
     }
+
+
+def _has_more(visit: Visit, result: Result) -> bool:
+    """What was read is delivered only in part, or there was more than is read at once."""
+    if result.delivered is None or result.error:
+        return False
+    is_full = len(visit.messages) == MAX_MESSAGES
+    return is_full or result.delivered != visit.messages[-1].sequence
 
 
 def _count(visit: Visit, result: Result) -> int:

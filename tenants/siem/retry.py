@@ -8,6 +8,7 @@ from django.db.models import Q
 MAX_WAIT: Final = timedelta(hours=1)
 _FIRST_WAIT: Final = timedelta(seconds=5)
 _SLOW: Final = timedelta(seconds=1)
+_SLOW_EACH: Final = timedelta(milliseconds=50)  # a message
 _REST: Final = 3  # so a slow sink has a worker for a quarter of the time at most
 
 
@@ -17,9 +18,11 @@ def wait_after(num_failures: int) -> timedelta:
     return min(_FIRST_WAIT * (1 << doublings), MAX_WAIT)
 
 
-def rest_after(took: timedelta) -> timedelta | None:
-    """What a sink that takes its time has to wait, for the sake of the others; None: nothing."""
-    return min(took * _REST, MAX_WAIT) if took > _SLOW else None
+def rest_after(took: timedelta, num_delivered: int) -> timedelta | None:
+    """What a sink that takes its time has to wait, for the sake of the others; None: nothing. One
+    that has got much in that time is not slow."""
+    is_slow = took > _SLOW + num_delivered * _SLOW_EACH
+    return min(took * _REST, MAX_WAIT) if is_slow else None
 
 
 def is_due(now: datetime) -> Q:

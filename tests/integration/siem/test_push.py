@@ -12,8 +12,8 @@ from tenants.siem.operations import NewSink, create_sink, delete_sink, replay_si
 from tenants.siem.push import MAX_MESSAGES, Result, _claim, _claim_due, _note, push_due
 from tenants.tasks import push_audit
 from tests.cast import Company
-from tests.fakes.sinks import Hook, webhook
-from tests.integration.siem.attached import add, attach, state
+from tests.fakes.sinks import Hook, Syslog, webhook
+from tests.integration.siem.attached import add, attach, attach_syslog, state
 from tests.integration.siem.clock import Clock
 
 
@@ -72,12 +72,34 @@ def test_more_than_one_visit_takes_come_one_visit_after_the_other(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     attach(company, hook)
-    add(company, MAX_MESSAGES)
+    add(company, 2 * MAX_MESSAGES)
 
     while push_due(clock=clock):
         clock.turn(seconds=30)
 
-    assert hook.sequences == list(range(1, MAX_MESSAGES + 8))
+    assert hook.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
+
+
+def test_who_is_far_behind_is_caught_up_with_in_one_run(
+    company: Company, syslog: Syslog, clock: Clock
+) -> None:
+    attach_syslog(company, syslog)
+    add(company, 2 * MAX_MESSAGES)
+
+    assert push_due(clock=clock) == 2 * MAX_MESSAGES + 7
+    assert syslog.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
+
+
+def test_what_another_worker_has_delivered_meanwhile_is_no_visit(
+    company: Company, syslog: Syslog, clock: Clock
+) -> None:
+    attach_syslog(company, syslog)
+    with tenant(company.tenant_id):
+        sink = AuditSink.objects.get()
+        AuditSink.objects.update(delivered_sequence=7)
+
+        assert _claim(company.tenant_id, sink, clock()) is None
+        assert AuditSink.objects.get().claimed_until is None
 
 
 @pytest.mark.parametrize("status", [302, 400, 410, 500])

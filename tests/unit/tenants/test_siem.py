@@ -145,5 +145,9 @@ def test_waits_double_up_to_an_hour() -> None:
 
 
 def test_a_slow_sink_rests_for_longer_than_it_took() -> None:
-    assert rest_after(timedelta(seconds=0.2)) is None
-    assert rest_after(timedelta(seconds=4)) == timedelta(seconds=12)
+    assert rest_after(timedelta(seconds=0.2), 0) is None
+    assert rest_after(timedelta(seconds=4), 1) == timedelta(seconds=12)
+
+
+def test_a_sink_that_got_much_in_its_time_is_not_slow() -> None:
+    assert rest_after(timedelta(seconds=4), 200) is None
