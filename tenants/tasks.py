@@ -20,6 +20,7 @@ from tenants.billing.rating import rate
 from tenants.billing.stripe.http import HttpStripe
 from tenants.billing.stripe.operations import report_all
 from tenants.data_subjects import erasing
+from tenants.encryption import destroyed
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
@@ -65,6 +66,11 @@ def rename_late_records() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def purge_due() -> None:
     purge.purge_due(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def note_destroyed_keys() -> None:
+    destroyed.note_missed(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -33,6 +33,7 @@ app.conf.task_routes = {
     "tenants.tasks.erase_subjects": {"queue": "retention"},
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.tasks.note_destroyed_keys": {"queue": "retention"},
     "tenants.tasks.purge_due": {"queue": "retention"},
     "tenants.tasks.rename_late_records": {"queue": "retention"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
@@ -112,6 +113,12 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.rename_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
+    },
+    # They are noted as they are destroyed; here what was missed then.
+    "note-destroyed-keys": {
+        "task": "tenants.tasks.note_destroyed_keys",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     "sweep-retrieval": {
         "task": "tenants.tasks.sweep_retrieval",

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption.destroyed import note_once_committed
 from tenants.encryption.envelope import Place, seal_at
 from tenants.encryption.held import held_keys
 from tenants.encryption.making import find_or_make_data_key
@@ -44,7 +45,9 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Shred
     `user:<id>`), opens again, once this is committed. What is sealed for it later gets a new
     key."""
     with tenant(tenant_id):
-        return _shred(DataKey.objects.filter(within(scope), tenant_id=tenant_id), now)
+        shredded = _shred(DataKey.objects.filter(within(scope), tenant_id=tenant_id), now)
+        note_once_committed(tenant_id, [key.key_id for key in shredded])
+    return shredded
 
 
 def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[ShreddedKey]:
@@ -60,6 +63,7 @@ def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[ShreddedKey]:
             )
             held_keys.drop(row.id)
             shredded.append(ShreddedKey(row.id, bytes(row.fingerprint).hex(), None))
+        note_once_committed(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 

