@@ -25,11 +25,12 @@ def take_try(*, email: str, address: str) -> bool:
     return int(tries) <= MAX_TRIES and int(tries_of_network) <= MAX_TRIES_OF_NETWORK
 
 
-def take_try_of_network(*, address: str) -> bool:
-    """As `take_try`, where nobody is named. Raises redis.RedisError."""
+def take_try_of_network(*, address: str, what: str = "sign-in") -> bool:
+    """As `take_try`, where nobody is named; each `what` counts for itself. Raises
+    redis.RedisError."""
     pipeline = connect().pipeline(transaction=True)
-    pipeline.set(_name_of_network(address), 0, ex=WINDOW_S, nx=True)
-    pipeline.incr(_name_of_network(address))
+    pipeline.set(_name_of_network(address, what), 0, ex=WINDOW_S, nx=True)
+    pipeline.incr(_name_of_network(address, what))
     return int(pipeline.execute()[1]) <= MAX_TRIES_OF_NETWORK
 
 
@@ -43,8 +44,8 @@ def _name(email: str, address: str) -> str:
     return f"caret:throttle:sign-in:{who}"
 
 
-def _name_of_network(address: str) -> str:
-    return f"caret:throttle:sign-in:network:{_network(address)}"
+def _name_of_network(address: str, what: str = "sign-in") -> str:
+    return f"caret:throttle:{what}:network:{_network(address)}"
 
 
 def _network(address: str) -> str:

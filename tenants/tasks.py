@@ -24,6 +24,7 @@ from tenants.encryption import destroyed
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
+from tenants.members import sessions
 from tenants.metrics import roll_up
 from tenants.retention import purge
 from tenants.retrieval import erasure, serve
@@ -61,6 +62,11 @@ def erase_subjects() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def rename_late_records() -> None:
     erasing.rename_late(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def forget_expired_sessions() -> None:
+    sessions.forget_expired_sessions(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -14,11 +14,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
+from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
 from console.member import choose_tenant, client_address
 from console.password_checks import Busy, check_password, checking_place
 from console.sign_in.session import provider_of
+from console.throttle import WINDOW_S, take_try_of_network
 from tenants.errors import Forbidden, Refused
 from tenants.identity.queries import provider_for
 from tenants.invitations.operations import Guest, Invited, accept_invitation, peek
@@ -27,11 +29,22 @@ from tenants.members.queries import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
 MAX_NAME_CHARS: Final = 120
+TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then open the link again."
+UNAVAILABLE: Final = "This is not possible right now: Redis does not answer."
 BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 
 
 @require_GET
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Keeps nothing of a token that opens nothing: anybody can send any number of them."""
+    try:
+        if not take_try_of_network(address=client_address(request), what="invitation"):
+            return _page(request, {"refusal": TOO_MANY}, 429)
+        peek(text=token, now=timezone.now())
+    except RedisError:
+        return _page(request, {"refusal": UNAVAILABLE}, 503)
+    except Refused as error:
+        return _page(request, {"refusal": error.message}, 404)
     request.session[_SESSION_TOKEN] = token
     return redirect("console:invitation")
 

@@ -32,6 +32,7 @@ app.conf.task_routes = {
     "tenants.tasks.end_leaked_keys": {"queue": "snapshots"},
     "tenants.tasks.erase_subjects": {"queue": "retention"},
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
+    "tenants.tasks.forget_expired_sessions": {"queue": "retention"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
     "tenants.tasks.note_destroyed_keys": {"queue": "retention"},
     "tenants.tasks.purge_due": {"queue": "retention"},
@@ -95,6 +96,11 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.forget_answers",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
+    },
+    "forget-expired-sessions": {
+        "task": "tenants.tasks.forget_expired_sessions",
+        "schedule": 24 * 3600.0,
+        "options": {"expires": 24 * 3600.0},
     },
     # Days are counted, so hours would do; one purge that is under way is gone on with.
     "purge-due": {

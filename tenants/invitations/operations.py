@@ -26,7 +26,9 @@ from tenants.tokens import TenantToken, TokenKind, new_token, parse_token, token
 
 LIFETIME: Final = timedelta(days=7)
 MAX_A_DAY: Final = 500  # of a tenant: so nobody mails the world by way of us
-_UNKNOWN: Final = "This invitation is not valid: it was used, taken back, or has expired."
+_UNKNOWN: Final = (
+    "This invitation is not valid: it was used, taken back, or has expired. Ask for a new one."
+)
 
 # Sends the token to the address; False when that failed.
 Mailer = Callable[[str, TenantToken], bool]

@@ -1,11 +1,13 @@
-"""Ends the sessions of who has nowhere left to go, or would sign in by another way now."""
+"""Ends the sessions of who has nowhere left to go, or would sign in by another way now; forgets
+those that have expired."""
 
 import uuid
 from collections.abc import Iterable
+from datetime import datetime
 
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenancy import acting_user
@@ -32,3 +34,11 @@ def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     keys = list(found.values_list("session_key", flat=True))
     Session.objects.filter(session_key__in=keys).delete()
     UserSession.objects.filter(session_key__in=keys).delete()
+
+
+def forget_expired_sessions(*, now: datetime) -> int:
+    """The number of them. Neither Django nor allauth removes by itself what nobody asks for again:
+    the addresses and browsers of allauth's rows would stay for ever."""
+    Session.objects.filter(expire_date__lt=now).delete()
+    in_force = Session.objects.filter(session_key=OuterRef("session_key"))
+    return UserSession.objects.filter(~Exists(in_force)).delete()[0]  # type: ignore[no-any-return]

@@ -229,6 +229,11 @@ CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
+# A task that hangs keeps one of few processes from all others. After an hour Redis would give what
+# is not acknowledged to a second worker, while the first is still at it: both limits are below.
+# No task counts on getting through: what was done is kept, and the next tick goes on.
+CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and lets go
+CELERY_TASK_TIME_LIMIT = 35 * 60  # kills its process
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 

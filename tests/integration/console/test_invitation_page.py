@@ -3,11 +3,14 @@
 import secrets
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
+from console.throttle import MAX_TRIES_OF_NETWORK
 from tenants.members.changes import remove_member
 from tenants.members.queries import find_memberships, find_user
+from tenants.tokens import TokenKind, new_token
 from tests.cast import PASSWORD, Cast
 from tests.integration.console.conftest import SignIn
 from tests.people import Mailbox, make_colleague, make_stranger, send_invitation
@@ -22,10 +25,15 @@ def fresh_address() -> str:
     return f"{secrets.token_hex(6)}@new.example"
 
 
+def fresh_client() -> Client:
+    """From an address of its own, as tries are counted."""
+    return Client(REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}")
+
+
 def test_the_token_leaves_the_address_at_once(cast: Cast, mailbox: Mailbox) -> None:
     send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
 
-    response = Client().get(f"/invitation/{mailbox.last}", follow=True)
+    response = fresh_client().get(f"/invitation/{mailbox.last}", follow=True)
 
     assert response.redirect_chain == [("/invitation", 302)]
     assert mailbox.last not in response.content.decode()
@@ -33,7 +41,7 @@ def test_the_token_leaves_the_address_at_once(cast: Cast, mailbox: Mailbox) -> N
 
 
 def test_somebody_new_gets_an_account_and_is_in(cast: Cast, mailbox: Mailbox) -> None:
-    email, client = fresh_address(), Client()
+    email, client = fresh_address(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
 
@@ -45,7 +53,7 @@ def test_somebody_new_gets_an_account_and_is_in(cast: Cast, mailbox: Mailbox) ->
 
 
 def test_a_weak_password_makes_no_account(cast: Cast, mailbox: Mailbox) -> None:
-    email, client = fresh_address(), Client()
+    email, client = fresh_address(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
 
@@ -60,7 +68,7 @@ def test_who_has_an_account_signs_in_and_joins(
 ) -> None:
     guest = make_stranger()
     send_invitation(cast.acme, guest.email, mailbox=mailbox)
-    asked = Client().get(f"/invitation/{mailbox.last}", follow=True)
+    asked = fresh_client().get(f"/invitation/{mailbox.last}", follow=True)
     client = sign_in(guest)
     client.get(f"/invitation/{mailbox.last}")
 
@@ -71,7 +79,7 @@ def test_who_has_an_account_signs_in_and_joins(
 
 
 def test_an_account_that_is_there_gets_no_new_password(cast: Cast, mailbox: Mailbox) -> None:
-    guest, client = make_stranger(), Client()
+    guest, client = make_stranger(), fresh_client()
     send_invitation(cast.acme, guest.email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
 
@@ -109,10 +117,10 @@ def test_a_form_from_elsewhere_accepts_nothing(
 
 
 def test_a_dead_link_says_so() -> None:
-    response = Client().get("/invitation/civ_nothing", follow=True)
+    response = fresh_client().get("/invitation/civ_nothing", follow=True)
 
     assert response.status_code == 404
-    assert b"No such invitation" in response.content
+    assert b"No invitation" in response.content
 
 
 def test_a_removed_members_session_is_worth_nothing(cast: Cast, sign_in: SignIn) -> None:
@@ -124,3 +132,33 @@ def test_a_removed_members_session_is_worth_nothing(cast: Cast, sign_in: SignIn)
 
     assert (before, client.get("/api/v1/tenant").status_code) == (200, 403)
     assert client.get("/").status_code == 403
+
+
+@pytest.mark.parametrize("token", ["nonsense", "a" * 4_000, "%00"])
+def test_of_a_link_that_opens_nothing_nothing_is_kept(token: str) -> None:
+    before, client = Session.objects.count(), fresh_client()
+
+    response = client.get(f"/invitation/{token}")
+
+    assert response.status_code == 404
+    assert (Session.objects.count(), len(client.cookies)) == (before, 0)
+
+
+def test_nor_of_one_that_is_made_up_well(cast: Cast) -> None:
+    token = new_token(TokenKind.INVITATION, cast.acme.tenant_id)
+    client = fresh_client()
+
+    assert client.get(f"/invitation/{token.text}").status_code == 404
+    assert len(client.cookies) == 0
+
+
+def test_guessing_links_is_slowed_down(cast: Cast, mailbox: Mailbox) -> None:
+    send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
+    client = fresh_client()
+    for _ in range(MAX_TRIES_OF_NETWORK):
+        client.get("/invitation/nonsense")
+
+    refused = client.get(f"/invitation/{mailbox.last}")
+
+    assert refused.status_code == 429
+    assert fresh_client().get(f"/invitation/{mailbox.last}").status_code == 302

@@ -1,6 +1,9 @@
 """Whose a session is by how it began, and when it ends because people sign in otherwise now."""
 
+from datetime import timedelta
+
 import pytest
+from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
@@ -11,6 +14,7 @@ from tenants.identity.operations import remove_provider
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.members.queries import find_memberships
+from tenants.members.sessions import forget_expired_sessions
 from tenants.models import User
 from tests.cast import Company, Person, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
@@ -261,3 +265,16 @@ def test_a_sign_in_that_waits_for_its_code_meanwhile_is_worth_nothing(
 
     assert answer["Location"] == "/sign-in"
     assert not waiting.is_in()
+
+
+def test_what_has_expired_is_forgotten_and_nothing_else(without: Company) -> None:
+    expired, other = signed_in(without), signed_in(without)
+    keys = [browser.client.session.session_key for browser in (expired, other)]
+    now = timezone.now()
+    Session.objects.filter(session_key=keys[0]).update(expire_date=now - timedelta(seconds=1))
+
+    forget_expired_sessions(now=now)
+
+    assert [Session.objects.filter(session_key=key).exists() for key in keys] == [False, True]
+    assert [UserSession.objects.filter(session_key=key).exists() for key in keys] == [False, True]
+    assert other.is_in()

@@ -60,6 +60,17 @@ def test_every_task_has_a_declared_queue_and_a_time() -> None:
     assert {entry["task"] for entry in conf.beat_schedule.values()} == ours
 
 
+def test_every_declared_task_ends_before_redis_gives_it_to_another_worker() -> None:
+    conf = caret.celery.app.conf
+    redelivered_after_s = 3600  # kombu's visibility timeout
+
+    for name, task in current_app.tasks.items():
+        if name.startswith(tenants.tasks.__name__):
+            soft = task.soft_time_limit or conf.task_soft_time_limit
+            hard = task.time_limit or conf.task_time_limit
+            assert 0 < soft < hard < redelivered_after_s, name
+
+
 def wait_for_outcome(company: Company, *, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
