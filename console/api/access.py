@@ -15,6 +15,7 @@ from ninja import Router, Status
 from console.api.authentication import ApiRequest, Bearer, actor_of, open_to
 from console.api.description import DONE_ANEW
 from console.api.schema import Answer, Body
+from console.outward import OUTWARD
 from tenants.domains.dns import txt_records
 from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
 from tenants.domains.queries import DomainView, holder_of, list_domains
@@ -197,9 +198,10 @@ def claim(request: ApiRequest, asked: ClaimDomain) -> Status[object]:
     openapi_extra=open_to(Permission.WRITE_ACCESS) | DONE_ANEW,
 )
 def verify(request: ApiRequest, domain_id: uuid.UUID) -> DomainView:
-    with _spared(request) as session:
+    actor = actor_of(request)
+    with OUTWARD.taken(actor.tenant_id), _spared(request) as session:
         return verify_domain(
-            actor=actor_of(request),
+            actor=actor,
             domain_id=domain_id,
             resolve=txt_records,
             now=timezone.now(),

@@ -7,6 +7,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from caret.foundation.places import NoPlace
 from console.api import (
     access,
     audit,
@@ -36,6 +37,12 @@ from console.api.repeatable import repeatable
 from tenants.errors import Refused
 
 NOT_SIGNED_IN: Final = Problem(401, "not_signed_in", "Sign in first.")
+TOO_MANY_AT_ONCE: Final = Problem(
+    429,
+    "too_many_at_once",
+    "Your tenant waits for too many answers from outside already. Try again.",
+    retry_after_s=5,
+)
 _HTTP_CODES: Final = {400: "bad_json", 403: "csrf_failed"}
 
 
@@ -89,6 +96,10 @@ def _raised(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
     return problem_response(error.problem)
 
 
+def _no_place(_request: HttpRequest, _error: NoPlace) -> HttpResponse:
+    return problem_response(TOO_MANY_AT_ONCE)
+
+
 def _not_signed_in(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
     return problem_response(NOT_SIGNED_IN)
 
@@ -112,6 +123,7 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 _HANDLERS: Final[dict[type[Exception], Callable[..., HttpResponse]]] = {
     Refused: _refused,
     ProblemRaised: _raised,
+    NoPlace: _no_place,
     AuthenticationError: _not_signed_in,
     RequestDataTooBig: _too_large,
     ValidationError: _malformed,

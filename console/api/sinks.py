@@ -12,6 +12,7 @@ from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.description import DONE_ANEW
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
+from console.outward import OUTWARD
 from tenants.members.permissions import Permission
 from tenants.paging import Page
 from tenants.siem.address import SinkKind
@@ -100,7 +101,9 @@ def create(request: ApiRequest, asked: CreateSink) -> Status[object]:
     openapi_extra=open_to(Permission.PUSH_AUDIT) | DONE_ANEW,
 )
 def test(request: ApiRequest, sink_id: uuid.UUID) -> Tried:
-    return try_sink(actor=actor_of(request), sink_id=sink_id, clock=timezone.now)
+    actor = actor_of(request)
+    with OUTWARD.taken(actor.tenant_id):
+        return try_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
 
 
 @router.post(

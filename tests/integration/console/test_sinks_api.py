@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from ipaddress import ip_network
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenancy import tenant
+from console.outward import OUTWARD
 from tenants.encryption.queries import find_evidence
+from tenants.members.permissions import Role
 from tenants.models import AuditEntry, AuditSink
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.sinks import Hook, make_sink, syslog_server, webhook
@@ -182,3 +185,39 @@ def test_the_neighbour_reaches_no_sink_of_ours(
     assert post(bob, f"{ADDRESS}/{sink_id}/test").status_code == 404
     assert post(bob, f"{ADDRESS}/{sink_id}/replay", from_sequence=1).status_code == 404
     assert bob.delete(f"{ADDRESS}/{sink_id}").status_code == 404
+
+
+def test_a_tenant_waits_for_few_sinks_at_one_time(
+    company: Company, alice: Client, hook: Hook
+) -> None:
+    sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
+    with ExitStack() as held:
+        for _ in range(8):
+            held.enter_context(OUTWARD.taken(company.tenant_id))
+
+        refused = post(alice, f"{ADDRESS}/{sink_id}/test")
+
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_at_once")
+    assert refused["Retry-After"] == "5"
+    assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
+
+
+def test_nor_for_its_domains(company: Company, sign_in: SignIn) -> None:
+    olga = sign_in(company.people[Role.OWNER])
+    domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
+    with ExitStack() as held:
+        for _ in range(8):
+            held.enter_context(OUTWARD.taken(company.tenant_id))
+
+        refused = post(olga, f"/api/v1/domains/{domain['id']}/verify")
+
+    assert refused.status_code == 429
+
+
+def test_its_neighbour_waits_for_his_own(company: Company, alice: Client, hook: Hook) -> None:
+    sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
+    with ExitStack() as held:
+        for _ in range(8):
+            held.enter_context(OUTWARD.taken("a neighbour"))
+
+        assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
