@@ -22,7 +22,7 @@ from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.members.sessions import end_sessions_at
 from tenants.models import Domain, IdentityProvider, Tenant, User
-from tenants.texts import is_storable, require_storable
+from tenants.texts import is_storable, read_reason, require_storable
 
 _MAX_CHARS: Final = 200
 _MAX_EMAIL_CHARS: Final = 254
@@ -72,10 +72,11 @@ def set_provider(
 
 
 def remove_provider(
-    *, actor: Actor, now: datetime, spared_session: str | None = None
+    *, actor: Actor, now: datetime, spared_session: str | None = None, reason: str = ""
 ) -> SignInRules:
-    """The sessions that it began end, but for the one that is spared. Raises Forbidden."""
+    """The sessions that it began end, but for the one that is spared. Raises Forbidden, Invalid."""
     actor.require(Permission.WRITE_ACCESS)
+    reason = read_reason(reason)
     with tenant(actor.tenant_id):
         if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
             _end_sessions(actor, spared_session)
@@ -84,6 +85,7 @@ def remove_provider(
                 action="identity_provider.removed",
                 target="identity_provider",
                 change=(None, None),
+                reason=reason,
                 now=now,
             )
     return get_rules(actor=actor)

@@ -1,14 +1,17 @@
-"""`manage.py tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache`: for
-the platform's operator."""
+"""`manage.py tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache |
+--drop-identity-provider`: for the platform's operator."""
 
 import argparse
+from datetime import datetime
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from tenants.errors import Refused
+from tenants.errors import NotFound, Refused
+from tenants.identity.operations import remove_provider
+from tenants.identity.queries import get_rules
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.queries import find_tenant
 from tenants.members.status import raise_cache_epoch, set_status
@@ -27,6 +30,11 @@ class Command(BaseCommand):
         )
         what.add_argument("--close", action="store_true", help="nobody signs in to it any more")
         what.add_argument("--purge-cache", action="store_true", help="its prompts are forgotten")
+        what.add_argument(
+            "--drop-identity-provider",
+            action="store_true",
+            help="its people sign in by password again: for who is locked out by it",
+        )
         parser.add_argument("--reason", default="", help="for the audit trail")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -53,6 +61,17 @@ def _do(actor: Actor, options: dict[str, Any]) -> str:
     if options["purge_cache"]:
         epoch = raise_cache_epoch(actor=actor, reason=reason, now=now)
         return f"{slug} begins cache epoch {epoch}; what was cached before is not found again."
+    if options["drop_identity_provider"]:
+        return _drop_identity_provider(actor, reason, now)
     status = next(status for option, status in _STATUSES.items() if options[option])
     set_status(actor=actor, status=status, reason=reason, now=now)
     return f"{slug} is {status.value}; gateways act on it within a second."
+
+
+def _drop_identity_provider(actor: Actor, reason: str, now: datetime) -> str:
+    """Raises Invalid, NotFound."""
+    held = get_rules(actor=actor).provider
+    if held is None:
+        raise NotFound("This tenant has no identity provider.")
+    remove_provider(actor=actor, reason=reason, now=now)
+    return f"{held.issuer} lets nobody in any more; who has a password signs in by it."

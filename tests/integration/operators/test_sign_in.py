@@ -226,7 +226,7 @@ def test_without_the_setting_there_are_no_such_pages() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env=environment | {"PYTHONPATH": paths},
+        env=environment | {"PYTHONPATH": paths, "DJANGO_SETTINGS_MODULE": "caret.settings"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -247,7 +247,7 @@ def test_another_process_that_has_opened_it_before_opens_it_no_more(
     paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
     with subprocess.Popen(
         [sys.executable, "-c", _OTHER_PROCESS, *arguments],
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": paths, "DJANGO_SETTINGS_MODULE": "caret.settings"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

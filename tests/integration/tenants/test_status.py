@@ -10,6 +10,8 @@ from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, de
 from caret.foundation.postgres.tenancy import tenant
 from tenants import keyvalue
 from tenants.errors import Conflict, Forbidden, Invalid
+from tenants.identity.operations import NewProvider, set_provider
+from tenants.identity.queries import get_rules
 from tenants.members.status import raise_cache_epoch, set_status
 from tenants.models import AuditEntry
 from tests.cast import GLOBEX, Company, make_company
@@ -128,3 +130,24 @@ def test_a_reason_that_cannot_be_kept_is_refused(acme: Company) -> None:
 def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
     with pytest.raises(CommandError, match="no tenant"):
         run("nobody-here", "--suspend")
+
+
+def test_a_tenant_that_its_provider_locks_out_signs_in_by_password_again(acme: Company) -> None:
+    other = make_company("globex", GLOBEX)
+    new = NewProvider("https://id.example", "caret", "the secret")
+    for company in (acme, other):
+        set_provider(actor=company.platform, new=new, now=timezone.now())
+
+    told = run(acme.slug, "--drop-identity-provider", "--reason", "its certificate ran out")
+
+    assert "https://id.example lets nobody in any more" in told
+    assert get_rules(actor=acme.platform).provider is None
+    assert get_rules(actor=other.platform).provider is not None
+    with tenant(acme.tenant_id):
+        entry = AuditEntry.objects.get(action="identity_provider.removed")
+    assert (entry.actor_kind, entry.reason) == ("platform", "its certificate ran out")
+
+
+def test_where_there_is_no_provider_that_is_said(acme: Company) -> None:
+    with pytest.raises(CommandError, match="has no identity provider"):
+        run(acme.slug, "--drop-identity-provider")
