@@ -4,6 +4,7 @@ from django.urls import path
 
 from console import assets
 from console.views import (
+    export_file,
     health,
     invitation,
     new_key,
@@ -25,6 +26,7 @@ urlpatterns = [
     path("invitation", invitation.invitation, name="invitation"),
     path("keys/new", new_key.new_key, name="new-key"),
     path("keys/<lookup_id>/revoke", revoke_key.revoke, name="revoke-key"),
+    path("exports/file/<token>", export_file.export_file, name="export-file"),
     path("assets/<digest>/<name>", assets.serve, name="asset"),
     path("healthz", health.healthz, name="healthz"),
     path(".well-known/caret-signing-keys.json", signing_keys.public_keys, name="signing-keys"),

@@ -21,6 +21,8 @@ from tenants.billing.stripe.http import HttpStripe
 from tenants.billing.stripe.operations import report_all
 from tenants.data_subjects import erasing
 from tenants.encryption import destroyed
+from tenants.exports.builds import build, sweep
+from tenants.exports.builds.alone import alone
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
@@ -147,6 +149,18 @@ def ingest_telemetry() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def sweep_telemetry() -> None:
     telemetry_erasure.sweep(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def build_exports() -> None:
+    with alone(connect(), "exports") as is_alone:
+        if is_alone:
+            build.build_due(clock=timezone.now)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def sweep_exports() -> None:
+    sweep.sweep(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

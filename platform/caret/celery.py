@@ -24,7 +24,7 @@ app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
     for name in (
         *("ingest", "snapshots", "retrieval", "billing"),
-        *("audit", "metrics", "telemetry", "retention"),
+        *("audit", "metrics", "telemetry", "retention", "exports"),
     )
 ]
 app.conf.task_default_queue = "snapshots"
@@ -50,6 +50,8 @@ app.conf.task_routes = {
     "tenants.tasks.ingest_telemetry": {"queue": "telemetry"},
     "tenants.tasks.sweep_telemetry": {"queue": "telemetry"},
     "tenants.tasks.report_to_stripe": {"queue": "billing"},
+    "tenants.tasks.build_exports": {"queue": "exports"},
+    "tenants.tasks.sweep_exports": {"queue": "exports"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -162,6 +164,16 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.roll_up_usage",
         "schedule": 60.0,
         "options": {"expires": 60.0},
+    },
+    "build-exports": {
+        "task": "tenants.tasks.build_exports",
+        "schedule": 2.0,
+        "options": {"expires": 4.0},
+    },
+    "sweep-exports": {
+        "task": "tenants.tasks.sweep_exports",
+        "schedule": 300.0,
+        "options": {"expires": 300.0},
     },
     "push-audit": {
         "task": "tenants.tasks.push_audit",

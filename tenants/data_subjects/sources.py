@@ -22,6 +22,7 @@ from tenants.models import (
     Budget,
     ConsentReceipt,
     Erasure,
+    ExportBuild,
     Invitation,
     KeptAnswer,
     LegalHold,
@@ -140,6 +141,7 @@ SOURCES: Final = (
     Source("retention_rules", RetentionRule, _by("author_id")),
     # The secret is bytes; who asked for it is in the audit trail.
     Source("erasures", Erasure, _by("user_id", "requested_by_id"), frozenset({"keys"})),
+    Source("exports", ExportBuild, _by("requested_by_id"), frozenset({"members", "proof"})),
     Source("kept_answers", KeptAnswer, lambda subject: Q(caller=f"user:{subject.user_id}")),
     Source("retrieval_chunks", RetrievalChunk, _by_text("holder"), frozenset({"embedding"})),
     Source("audit_entries", AuditEntry, _said_about_or_by),

@@ -39,6 +39,9 @@ class PagedRows:
                 break
         return Batch(rows, after)
 
+    def expect(self, _asked: Asked) -> int | None:
+        return None
+
     def _is_asked(self, asked: Asked, each: Any) -> bool:
         if self.made_at is None:
             return True
@@ -54,6 +57,9 @@ class ListedRows:
     def read(self, asked: Asked, *, after: str | None) -> Batch:
         assert after is None, "there is one batch"
         return Batch(self.rows(asked), None)
+
+    def expect(self, _asked: Asked) -> int | None:
+        return None
 
 
 def fields(*names: str) -> Callable[[Any], Row]:

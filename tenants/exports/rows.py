@@ -69,3 +69,7 @@ class Source(Protocol):
         """Outside any scope; opens the tenant's for one transaction. `after`: a place that a batch
         has named; None: the beginning."""
         ...
+
+    def expect(self, asked: Asked) -> int | None:
+        """How many rows there are about to be; None: not known before they are read."""
+        ...

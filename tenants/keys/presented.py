@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenancy import looking_up, tenant
 from tenants.errors import Unauthenticated
 from tenants.keys.operations import note_use
 from tenants.keys.scopes import modes_of, permissions_of, read_scopes
-from tenants.keys.texts import KeyText, text_found
+from tenants.keys.texts import KeyText, text_found, texts_of
 from tenants.members.actor import Actor, Grant
 from tenants.members.permissions import Role
 from tenants.models import ApiKey
@@ -40,6 +40,20 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     with tenant(TenantId(str(row.tenant_id))):
         note_use([(row.id, now)])
     return _actor(row, presented, address)
+
+
+def actor_in_force(
+    *, tenant_id: TenantId, lookup_id: LookupId, address: str | None, now: datetime
+) -> Actor:
+    """A service key that has acted before, by what was given to it then. Inside the tenant's scope.
+    Raises Unauthenticated."""
+    rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
+    row = rows.order_by("id").first()
+    if row is None or not is_within(tuple(row.networks), address):
+        raise _invalid()
+    text = texts_of(row)[0]
+    _check_in_force(row, text, now)
+    return _actor(row, text, address)
 
 
 def _check_in_force(row: ApiKey, text: KeyText, now: datetime) -> None:

@@ -36,6 +36,7 @@ class Scope(StrEnum):
     RETENTION_READ = "retention:read"
     BILLING_READ = "billing:read"
     BUDGETS_WRITE = "budgets:write"
+    EXPORTS = "exports"  # with the scope that reads the same
 
 
 _P = Permission
@@ -67,6 +68,7 @@ PERMISSIONS_OF: Final = MappingProxyType(
         Scope.RETENTION_READ: frozenset({_P.READ_RETENTION}),
         Scope.BILLING_READ: frozenset({_P.READ_BILLING}),
         Scope.BUDGETS_WRITE: frozenset({_P.READ_BILLING, _P.WRITE_BUDGETS}),
+        Scope.EXPORTS: frozenset({_P.EXPORT}),
     }
 )
 DEFAULT_SCOPES: Final = frozenset({Scope.INFERENCE})

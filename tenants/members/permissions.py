@@ -43,6 +43,7 @@ class Permission(StrEnum):
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
     WRITE_HOLDS = "holds.write"
+    EXPORT = "exports.use"  # of what one may read anyway, as files
     OWN_SUBJECT = "subjects.own"  # all that is held about oneself
     ERASE_SUBJECTS = "subjects.erase"
     EXPORT_SUBJECTS = "subjects.export"  # ... about a member, opened content included
@@ -71,6 +72,7 @@ READING: Final = frozenset(
         _P.READ_ACCESS,
         _P.READ_RETENTION,
         _P.OWN_SUBJECT,
+        _P.EXPORT,
     }
 )
 # Withdrawing consent erases.
@@ -89,6 +91,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_BILLING,
                 _P.WRITE_BUDGETS,
                 _P.OWN_SUBJECT,
+                _P.EXPORT,
             }
         ),
         Role.AUDITOR: frozenset(
@@ -107,6 +110,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_ACCESS,
                 _P.READ_RETENTION,
                 _P.OWN_SUBJECT,
+                _P.EXPORT,
             }
         ),
         Role.DEVELOPER: frozenset(

@@ -13,6 +13,7 @@ from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
 from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.domain import CapturedDomain, Domain
 from tenants.models.erasure import Erasure
+from tenants.models.export_build import ExportBuild, ExportObject
 from tenants.models.identity_provider import IdentityProvider
 from tenants.models.invitation import Invitation
 from tenants.models.invoice import BillingProfile, Invoice
@@ -57,6 +58,8 @@ __all__ = [
     "DeletionCertificate",
     "Domain",
     "Erasure",
+    "ExportBuild",
+    "ExportObject",
     "IdentityProvider",
     "Invitation",
     "Invoice",

@@ -107,6 +107,10 @@ STORAGES = {
         "CARET_DESTROYED_KEYS_STORE",
         env_text("CARET_DESTROYED_KEYS_STORE", str(EMBEDDED.home / "destroyed-keys")),
     ),
+    # What tenants export, sealed likewise, for a few days.
+    "exports": storage_from(
+        "CARET_EXPORT_STORE", env_text("CARET_EXPORT_STORE", str(EMBEDDED.home / "exports"))
+    ),
 }
 
 AUTH_USER_MODEL = "tenants.User"

@@ -16,6 +16,7 @@ from tenants.members.permissions import Permission, Role, allows
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
 from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
+from tests.fakes.exports import make_export
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fakes.sinks import make_sink
 from tests.integration.console.conftest import SignIn
@@ -112,6 +113,13 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("DELETE", "sign-in/provider"): only_for(Role.OWNER),
     ("GET", "scim/groups"): only_for(*MANAGERS, Role.AUDITOR),
     ("PUT", "scim/groups/{group_id}/role"): only_for(Role.OWNER),
+    ("GET", "exports"): only_for(*PAYERS, Role.AUDITOR),
+    ("GET", "exports/definitions"): only_for(*PAYERS, Role.AUDITOR),
+    ("POST", "exports"): only_for(*PAYERS, Role.AUDITOR, status=HTTPStatus.ACCEPTED),
+    ("GET", "exports/{export_id}"): only_for(*PAYERS, Role.AUDITOR),
+    ("GET", "exports/{export_id}/proof"): only_for(*PAYERS, Role.AUDITOR),
+    ("POST", "exports/{export_id}/link"): only_for(*PAYERS, Role.AUDITOR, status=CREATED),
+    ("POST", "exports/{export_id}/cancel"): only_for(*PAYERS, Role.AUDITOR, status=CONFLICT),
     ("GET", "invoices"): only_for(*PAYERS, Role.AUDITOR),
     ("GET", "invoices/{number}"): only_for(*PAYERS, Role.AUDITOR),
     ("GET", "invoices/{number}/pdf"): only_for(*PAYERS, Role.AUDITOR),
@@ -166,6 +174,11 @@ BODIES: dict[tuple[str, str], Any] = {
         "client_secret": "a secret",
     },
     ("PUT", "scim/groups/{group_id}/role"): {"role": "auditor"},
+    ("POST", "exports"): {
+        "definition": "usage_days",
+        "since": "2026-10-01T00:00:00Z",
+        "until": "2026-11-01T00:00:00Z",
+    },
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
     ("POST", "audit/sinks/{sink_id}/replay"): {"from_sequence": 1},
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
@@ -199,6 +212,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{sink_id}": lambda company: make_sink(company),
     "{hold_id}": lambda company: make_hold(company),
     "{certificate_id}": lambda company: make_certificate(company),
+    "{export_id}": lambda company: make_export(company),  # finished
     "{data_class}": lambda _: "usage_records",
 }
 NOBODYS: Final = "{data_class}"  # a name that each tenant has of its own

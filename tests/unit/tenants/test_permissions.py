@@ -44,6 +44,7 @@ EXPECTED = {
     "retention.read":   "yes   yes   no   yes   no",
     "retention.write":  "yes   yes   no   no    no",
     "holds.write":      "yes   yes   no   no    no",
+    "exports.use":      "yes   yes   yes  yes   no",
     "subjects.own":     "yes   yes   yes  yes   yes",
     "subjects.erase":   "yes   yes   no   no    no",
     "subjects.export":  "yes   yes   no   no    no",

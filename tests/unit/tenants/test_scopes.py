@@ -36,6 +36,7 @@ EXPECTED = {
     "retention:read": "retention.read",
     "billing:read": "billing.read",
     "budgets:write": "billing.read budgets.write",
+    "exports": "exports.use",
 }
 # What no key can do: what is one's own (a key is nobody), and what makes people.
 FOR_PEOPLE = {

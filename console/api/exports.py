@@ -1,0 +1,148 @@
+"""Exports over REST: asked for, watched, cancelled, and fetched by a link."""
+
+import datetime
+import uuid
+from typing import Annotated, Any, Final, Literal
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from ninja import Query, Router, Status
+from pydantic import AwareDatetime, Field
+
+from console.api.authentication import ApiRequest, actor_of, open_to
+from console.api.paging import PageAnswer, Paged
+from console.api.schema import Answer, Body
+from tenants.errors import Conflict
+from tenants.exports.builds import operations, queries
+from tenants.exports.builds.operations import Wish
+from tenants.exports.builds.queries import BuildView, DefinitionView
+from tenants.exports.builds.states import State
+from tenants.exports.rows import Period
+from tenants.members.permissions import Permission
+from tenants.paging import Page
+
+router = Router(tags=["exports"])
+_EXPORT: Final = open_to(Permission.EXPORT)
+_EXAMPLE: Final = {
+    "definition": "usage_days",
+    "format": "csv",
+    "since": "2026-10-01T00:00:00Z",
+    "until": "2026-11-01T00:00:00Z",
+}
+
+
+class Definition(Answer):
+    name: str
+    version: int
+    title: str
+    is_of_period: bool  # else it says what there is when it is read
+    columns: list[str]
+
+
+class DefinitionList(Answer):
+    rows: list[Definition]  # of what the caller may export
+
+
+class Export(Answer):
+    id: uuid.UUID
+    definition: str
+    format: Annotated[str, Field(alias="media")]
+    since: datetime.datetime
+    until: datetime.datetime
+    state: State
+    error: str  # of a failed one why; ""
+    rows_done: int
+    rows_expected: int | None  # null: not known before they are read
+    created_at: datetime.datetime
+    finished_at: datetime.datetime | None
+    expires_at: datetime.datetime | None  # of the file; null: there is none yet
+    name: str  # of the file; ""
+    num_bytes: int
+
+
+class ExportList(PageAnswer):
+    rows: list[Export]  # newest first
+
+
+class RequestExport(Body, json_schema_extra={"example": _EXAMPLE}):
+    definition: Annotated[str, Field(max_length=60)]
+    format: Literal["csv", "ndjson", "parquet", "xlsx"] = "csv"
+    since: AwareDatetime
+    until: AwareDatetime  # not part of it
+
+
+class Link(Answer):
+    url: str  # as the console is reached
+    path: str  # of the same, below the console's address
+    expires_at: datetime.datetime
+
+
+@router.get(
+    "/definitions", response=DefinitionList, summary="What can be exported.", openapi_extra=_EXPORT
+)
+def definitions(request: ApiRequest) -> dict[str, list[DefinitionView]]:
+    return {"rows": queries.list_definitions(actor=actor_of(request))}
+
+
+@router.get(
+    "", response=ExportList, summary="Exports, and how far they have come.", openapi_extra=_EXPORT
+)
+def list_all(request: ApiRequest, page: Query[Paged]) -> Page[BuildView]:
+    return queries.list_builds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+
+
+@router.post(
+    "",
+    response={202: Export},
+    summary="Ask for an export; it is built in the background.",
+    openapi_extra=_EXPORT,
+)
+def create(request: ApiRequest, asked: RequestExport) -> Status[BuildView]:
+    wish = Wish(asked.definition, asked.format, Period(asked.since, asked.until))
+    found = operations.request_export(actor=actor_of(request), wish=wish, now=timezone.now())
+    return Status(202, found)
+
+
+@router.get("/{export_id}", response=Export, summary="One export.", openapi_extra=_EXPORT)
+def get(request: ApiRequest, export_id: uuid.UUID) -> BuildView:
+    return queries.find_build(actor=actor_of(request), build_id=export_id)
+
+
+@router.get(
+    "/{export_id}/proof",
+    response={200: None},
+    summary="The signed proof of a finished export, to lie beside its file.",
+    openapi_extra=_EXPORT,
+)
+def proof(request: ApiRequest, export_id: uuid.UUID) -> Any:
+    found = queries.find_build(actor=actor_of(request), build_id=export_id)
+    if not found.proof:
+        raise Conflict(f"It is {found.state}: there is no proof.")
+    response = HttpResponse(found.proof, content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
+    return response
+
+
+@router.post(
+    "/{export_id}/link",
+    response={201: Link},
+    summary="A link to the file, good for ten minutes for whoever has it.",
+    openapi_extra=_EXPORT,
+)
+def link(request: ApiRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
+    found = operations.give_link(actor=actor_of(request), build_id=export_id, now=timezone.now())
+    path = reverse("console:export-file", args=[found.token])
+    url = f"{settings.CONSOLE_URL}{path}"
+    return Status(201, {"url": url, "path": path, "expires_at": found.expires_at})
+
+
+@router.post(
+    "/{export_id}/cancel",
+    response=Export,
+    summary="Cancel an export that is under way.",
+    openapi_extra=_EXPORT,
+)
+def cancel(request: ApiRequest, export_id: uuid.UUID) -> BuildView:
+    return operations.cancel_export(actor=actor_of(request), build_id=export_id, now=timezone.now())

@@ -1,0 +1,84 @@
+"""Whose build it is. Every change of a build is conditional on the claim, in one UPDATE whose row
+count is looked at: a worker that was too slow, or whose build was cancelled, finds out with its
+next step and stops. One that was killed lets go after CLAIM_FOR.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import F, Q
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.exports.builds.states import UNDER_WAY, Event, State, advance
+from tenants.models import ExportBuild
+
+# Longer than a writer works without reading or writing: a sheet of a million rows is packed.
+CLAIM_FOR: Final = timedelta(seconds=120)
+MAX_ATTEMPTS: Final = 5  # without coming on
+Clock = Callable[[], datetime]
+
+
+class Lost(Exception):
+    """It is somebody else's by now, or was cancelled."""
+
+
+@dataclass(slots=True)
+class Claim:
+    tenant_id: TenantId
+    build_id: UUID
+    until: datetime
+    clock: Clock
+
+    def update(self, **fields: Any) -> None:
+        """Changes the build, and holds it on. Inside the tenant's scope. Raises Lost."""
+        until = self.clock() + CLAIM_FOR
+        ours = ExportBuild.objects.filter(
+            tenant_id=self.tenant_id,
+            id=self.build_id,
+            state=State.BUILDING,
+            claimed_until=self.until,
+        )
+        if not ours.update(**{"claimed_until": until, **fields}):
+            raise Lost
+        self.until = until
+
+    def hold(self) -> None:
+        """Raises Lost."""
+        with tenant(self.tenant_id):
+            self.update()
+
+    def let_go(self) -> None:
+        with tenant(self.tenant_id):
+            self.update(claimed_until=None)
+
+
+def claim_next(tenant_id: TenantId, clock: Clock) -> Claim | None:
+    """The oldest of a tenant's, unless one of its builds is in hand: a tenant has one worker at
+    most. One query where there is nothing to do."""
+    now = clock()
+    with tenant(tenant_id):
+        waiting = ExportBuild.objects.filter(
+            tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None
+        )
+        rows = list(waiting.order_by("created_at", "id"))
+        if not rows or any(row.claimed_until and row.claimed_until > now for row in rows):
+            return None
+        return _claim(rows[0], tenant_id, now, clock)
+
+
+def _claim(row: ExportBuild, tenant_id: TenantId, now: datetime, clock: Clock) -> Claim | None:
+    """None: another worker was faster."""
+    until = now + CLAIM_FOR
+    state = State(row.state)
+    free = Q(claimed_until=None) | Q(claimed_until__lte=now)
+    same = ExportBuild.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
+    taken = same.update(
+        state=advance(state, Event.BEGIN) if state is State.QUEUED else state,
+        claimed_until=until,
+        num_attempts=F("num_attempts") + 1,
+    )
+    return Claim(tenant_id, row.id, until, clock) if taken else None

@@ -1,0 +1,81 @@
+"""Links to an export's file: signed, for one tenant's one export, for some minutes, and only for as
+long as who was given it may.
+
+    base64url of: 16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or
+                  zeros | 32 HMAC-SHA-256 of all that
+"""
+
+import binascii
+import hashlib
+import hmac
+from base64 import b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+from caret.foundation.crypto import derive_key
+from caret.foundation.ids import LookupId, TenantId, UserId
+
+_NOBODY: Final = UUID(int=0)
+_KEY_CHARS: Final = 8
+_BODY_BYTES: Final = 16 + 16 + 8 + 16 + _KEY_CHARS
+_MAC_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    tenant_id: TenantId
+    build_id: UUID
+    expires_at: datetime  # to the second
+    user_id: UserId | None  # who was given it; None: a key that is nobody's
+    key: LookupId | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkText:
+    token: str
+    expires_at: datetime
+
+
+def write_link(link: Link) -> str:
+    body = b"".join(
+        (
+            UUID(link.tenant_id).bytes,
+            link.build_id.bytes,
+            int(link.expires_at.timestamp()).to_bytes(8),
+            (_NOBODY if link.user_id is None else UUID(link.user_id)).bytes,
+            (link.key or "").encode().ljust(_KEY_CHARS, b"\0"),
+        )
+    )
+    return urlsafe_b64encode(body + _mac(body)).decode()
+
+
+def read_link(text: str, *, now: datetime) -> Link | None:
+    """None for what is no link of ours, or is none any more."""
+    try:
+        data = b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    body, mac = data[:_BODY_BYTES], data[_BODY_BYTES:]
+    if len(mac) != _MAC_BYTES or not hmac.compare_digest(mac, _mac(body)):
+        return None
+    link = _parse(body)
+    return link if link.expires_at > now else None
+
+
+def _parse(body: bytes) -> Link:
+    user_id, key = UUID(bytes=body[40:56]), body[56:].rstrip(b"\0").decode()
+    return Link(
+        tenant_id=TenantId(str(UUID(bytes=body[:16]))),
+        build_id=UUID(bytes=body[16:32]),
+        expires_at=datetime.fromtimestamp(int.from_bytes(body[32:40]), UTC),
+        user_id=None if user_id == _NOBODY else UserId(str(user_id)),
+        key=LookupId(key) if key else None,
+    )
+
+
+def _mac(body: bytes) -> bytes:
+    return hmac.digest(derive_key(settings.ROOT_SECRET, "export-link/1"), body, hashlib.sha256)

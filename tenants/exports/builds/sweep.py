@@ -1,0 +1,65 @@
+"""What is over goes: its key is shredded first, so that from then on nothing of it is read, then
+its objects. Of what is finished go the parts; the file stays until it expires."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db.models import Q
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption.operations import shred_scope
+from tenants.exports.builds import sealed
+from tenants.exports.builds.states import OVER, Event, State, advance
+from tenants.members.queries import list_tenants
+from tenants.models import ExportBuild, ExportObject
+
+_BATCH: Final = 500  # objects of a build in one transaction
+logger = structlog.get_logger(__name__)
+
+
+def sweep(*, now: datetime) -> None:
+    for tenant_id in list_tenants().values():
+        try:
+            sweep_tenant(tenant_id=tenant_id, now=now)
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            logger.error("exports.not_swept", tenant_id=tenant_id, error=type(error).__name__)
+
+
+def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
+    with tenant(tenant_id):
+        unswept = ExportBuild.objects.filter(tenant_id=tenant_id, swept_at=None)
+        unswept.filter(state=State.FINISHED, expires_at__lte=now).update(
+            state=advance(State.FINISHED, Event.EXPIRE)
+        )
+        # Whoever still works at one finds out with its next step, and writes no more.
+        idle = unswept.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
+        over = list(idle.filter(state__in=OVER).values_list("id", flat=True))
+        finished = list(unswept.filter(state=State.FINISHED).values_list("id", flat=True))
+    for build_id in over:
+        _sweep_build(tenant_id, build_id, now)
+    for build_id in finished:
+        _delete(tenant_id, build_id, ~Q(member=None) | Q(stored_at=None))
+
+
+def _sweep_build(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
+    shred_scope(tenant_id=tenant_id, scope=sealed.scope_of(build_id), now=now)
+    _delete(tenant_id, build_id, Q())
+    with tenant(tenant_id):
+        ExportBuild.objects.filter(tenant_id=tenant_id, id=build_id).update(swept_at=now)
+
+
+def _delete(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
+    """The object first: killed in between, its row is there to try again."""
+    while True:
+        with tenant(tenant_id):
+            rows = ExportObject.objects.filter(which, tenant_id=tenant_id, build_id=build_id)
+            object_ids = list(rows.order_by("number", "id").values_list("id", flat=True)[:_BATCH])
+        if not object_ids:
+            return
+        for object_id in object_ids:
+            sealed.delete(tenant_id, object_id)
+        with tenant(tenant_id):
+            ExportObject.objects.filter(tenant_id=tenant_id, id__in=object_ids).delete()

@@ -1,0 +1,64 @@
+"""Exports of a company, asked for and built as the worker does."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.exports.builds import sealed
+from tenants.exports.builds.build import visit
+from tenants.exports.builds.operations import Wish, request_export
+from tenants.exports.builds.queries import BuildView, find_build
+from tenants.exports.builds.states import OVER, UNDER_WAY, State
+from tenants.exports.rows import Period
+from tenants.members.actor import Actor
+from tenants.models import ExportBuild
+from tests.cast import Company
+
+OCTOBER: Final = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
+
+
+def ask_for(
+    company: Company,
+    definition: str = "usage_days",
+    media: str = "csv",
+    *,
+    period: Period = OCTOBER,
+    actor: Actor | None = None,
+) -> uuid.UUID:
+    wish = Wish(definition, media, period)
+    actor = actor or company.administrator.actor
+    return request_export(actor=actor, wish=wish, now=timezone.now()).id
+
+
+def build_all(company: Company) -> None:
+    while visit(company.tenant_id, timezone.now):
+        pass
+
+
+def made(company: Company, build_id: uuid.UUID) -> BuildView:
+    return find_build(actor=company.administrator.actor, build_id=build_id)
+
+
+def file_of(company: Company, build_id: uuid.UUID) -> bytes:
+    """As a download would give it."""
+    object_ids = sealed.object_ids(company.tenant_id, build_id, member=None)
+    return b"".join(sealed.get(company.tenant_id, build_id, each) for each in object_ids)
+
+
+def make_export(company: Company) -> str:
+    """A finished one; those that tests have left are over before."""
+    end_all(company)
+    build_id = ask_for(company)
+    build_all(company)
+    return str(build_id)
+
+
+def end_all(company: Company) -> None:
+    """So that no bound is reached."""
+    with tenant(company.tenant_id):
+        rows = ExportBuild.objects.filter(tenant_id=company.tenant_id).exclude(state__in=OVER)
+        rows.filter(state__in=UNDER_WAY).update(state=State.CANCELLED)
+        rows.filter(state=State.FINISHED).update(expires_at=timezone.now() - timedelta(days=1))

@@ -1,0 +1,179 @@
+"""Exports over HTTP: asked for, watched, fetched by a link; and what nobody gets."""
+
+import io
+import json
+import uuid
+from typing import Any, Final
+
+import pytest
+from django.test import AsyncClient, Client
+from django.utils import timezone
+
+from console.views.export_file import MAX_AT_ONCE, running
+from tenants.exports.builds import sealed
+from tenants.exports.verification import verify_export
+from tenants.keys.operations import revoke_key
+from tenants.keys.scopes import Scope
+from tenants.members.permissions import Role
+from tenants.signing_keys import signing_keys
+from tests.cast import Cast, Company, make_service_key
+from tests.fakes.exports import build_all, end_all, file_of, make_export
+from tests.integration.console.conftest import SignIn
+
+API: Final = "/api/v1/exports"
+ASKED: Final[dict[str, Any]] = {
+    "definition": "members",
+    "format": "ndjson",
+    "since": "2026-10-01T00:00:00Z",
+    "until": "2026-11-01T00:00:00Z",
+}
+
+
+@pytest.fixture
+def company(cast: Cast) -> Company:
+    end_all(cast.acme)
+    return cast.acme
+
+
+@pytest.fixture
+def auditor(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.people[Role.AUDITOR])
+
+
+def post(client: Client, path: str, body: Any = None, **headers: str) -> Any:
+    text = body if isinstance(body, str) else json.dumps(body) if body is not None else ""
+    return client.post(path, text, content_type="application/json", headers=headers)
+
+
+def link_of(client: Client, export_id: str) -> str:
+    answer = post(client, f"{API}/{export_id}/link")
+    assert answer.status_code == 201
+    assert answer.json()["url"].endswith(answer.json()["path"])
+    return str(answer.json()["path"])
+
+
+def test_an_auditor_asks_watches_fetches_and_verifies(company: Company, auditor: Client) -> None:
+    asked = post(auditor, API, ASKED)
+    export_id = asked.json()["id"]
+    assert (asked.status_code, asked.json()["state"]) == (202, "queued")
+    assert post(auditor, f"{API}/{export_id}/link").status_code == 409
+    assert auditor.get(f"{API}/{export_id}/proof").status_code == 409
+
+    build_all(company)
+
+    found = auditor.get(f"{API}/{export_id}").json()
+    assert (found["state"], found["rows_done"]) == ("finished", 5)
+    answer = Client().get(link_of(auditor, export_id))  # without session or key
+    data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # it streams
+    assert int(answer["Content-Length"]) == len(data) == found["num_bytes"]
+    assert answer["Cache-Control"] == "no-store"
+    assert found["name"] in answer["Content-Disposition"]
+    proof = auditor.get(f"{API}/{export_id}/proof").content
+    verify_export(io.BytesIO(data), proof, signing_keys().public_keys())
+    emails = {json.loads(line)["email"] for line in data.splitlines()}
+    assert company.developer.email in emails
+
+
+def test_what_is_asked_for_twice_is_built_once(auditor: Client) -> None:
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+
+    first, second = post(auditor, API, ASKED, **key), post(auditor, API, ASKED, **key)
+
+    assert first.json()["id"] == second.json()["id"]
+
+
+async def test_a_file_is_streamed_piece_by_piece(
+    company: Company, auditor: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from asgiref.sync import sync_to_async
+
+    monkeypatch.setattr(sealed, "PIECE_BYTES", 100)
+    export_id = await sync_to_async(make_export)(company)
+    path = await sync_to_async(link_of)(auditor, export_id)
+
+    answer = await AsyncClient().get(path)
+    pieces = [piece async for piece in answer.streaming_content]  # type: ignore[attr-defined]
+
+    assert b"".join(pieces) == await sync_to_async(file_of)(company, uuid.UUID(export_id))
+    assert len(pieces) > 1
+    assert running.begin(company.tenant_id), "its place is free again"
+    running.end(company.tenant_id)
+
+
+def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
+    company: Company, cast: Cast, auditor: Client, sign_in: SignIn
+) -> None:
+    path = link_of(auditor, make_export(company))
+    theirs = link_of(sign_in(cast.globex.administrator), make_export(cast.globex))
+    for _ in range(MAX_AT_ONCE):
+        assert running.begin(company.tenant_id)
+    try:
+        assert Client().get(path).status_code == 429
+        assert fetched(theirs) == 200
+    finally:
+        for _ in range(MAX_AT_ONCE):
+            running.end(company.tenant_id)
+    assert fetched(path) == 200
+
+
+def fetched(path: str) -> int:
+    answer = Client().get(path)
+    answer.close()
+    return answer.status_code
+
+
+@pytest.mark.parametrize("token", ["x", "A" * 128, "A" * 10_000, "%00", "é"])
+def test_what_is_no_link_is_not_found(token: str) -> None:
+    answer = Client().get(f"/exports/file/{token}")
+
+    assert answer.status_code == 404
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "[]",
+        {},
+        ASKED | {"format": "exe"},
+        ASKED | {"definition": "passwords"},
+        ASKED | {"until": "2026-10-01T00:00:00Z"},
+        ASKED | {"since": "2026-10-01T00:00:00"},
+        ASKED | {"tenant_id": str(uuid.uuid4())},
+        ASKED | {"definition": "\0"},
+    ],
+    ids=range(9),
+)
+def test_what_is_asked_wrongly_is_refused(auditor: Client, body: Any) -> None:
+    answer = post(auditor, API, body)
+
+    assert answer.status_code in (400, 422)
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_a_body_that_is_huge_is_refused(auditor: Client) -> None:
+    assert (
+        post(auditor, API, json.dumps(ASKED | {"definition": "x" * 2_000_000})).status_code == 413
+    )
+
+
+def test_a_revoked_key_gets_nothing(company: Company) -> None:
+    key = make_service_key(company, Scope.EXPORTS, Scope.MEMBERS_READ)
+    bearer = {"Authorization": f"Bearer {key.text}"}
+    assert post(Client(), API, ASKED, **bearer).status_code == 202
+
+    revoke_key(
+        actor=company.platform, lookup_id=key.key.lookup_id, reason="lost", now=timezone.now()
+    )
+
+    assert post(Client(), API, ASKED, **bearer).status_code == 401
+
+
+def test_a_key_exports_only_what_its_other_scopes_let_it_read(company: Company) -> None:
+    key = make_service_key(company, Scope.EXPORTS, Scope.USAGE_READ)
+    bearer = {"Authorization": f"Bearer {key.text}"}
+
+    assert post(Client(), API, ASKED, **bearer).status_code == 403
+    names = Client().get(f"{API}/definitions", headers=bearer).json()["rows"]
+    assert {each["name"] for each in names} == {"usage_records", "usage_days"}

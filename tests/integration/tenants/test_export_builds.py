@@ -1,0 +1,381 @@
+"""Exports built in the background: whole, once, sealed, whatever happens to the worker."""
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import uuid
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.sealing import SealBroken
+from tenants.encryption.errors import KeyDestroyed
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.exports import sql, xlsx
+from tenants.exports.builds import build, operations, sealed
+from tenants.exports.builds.build import build_due, visit
+from tenants.exports.builds.claim import CLAIM_FOR, MAX_ATTEMPTS, Lost, claim_next
+from tenants.exports.builds.operations import cancel_export, give_link
+from tenants.exports.builds.queries import find_build, list_builds, list_definitions
+from tenants.exports.builds.states import State
+from tenants.exports.builds.sweep import sweep_tenant
+from tenants.exports.formats import FORMATS
+from tenants.exports.reports.usage import USAGE_RECORDS
+from tenants.exports.rows import Asked, Period
+from tenants.exports.stream import read_rows
+from tenants.exports.verification import Broken, verify_export
+from tenants.members.permissions import Role
+from tenants.models import ExportBuild, ExportObject
+from tenants.signing_keys import signing_keys
+from tests.cast import Cast, Company
+from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
+from tests.integration.tenants.records import NOON, add_completion
+from tests.stack.services import Services
+
+ROOT = Path(__file__).resolve().parents[3]
+DAY = Period(NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + timedelta(days=1))
+ROWS = 7
+
+
+@pytest.fixture(scope="module")
+def used(cast: Cast, django_db_blocker: Any) -> Company:
+    """A company with ROWS requests in DAY."""
+    with django_db_blocker.unblock():
+        for minutes in range(ROWS):
+            add_completion(cast.acme, at=NOON + timedelta(minutes=minutes))
+    return cast.acme
+
+
+@pytest.fixture
+def company(used: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
+    """Whose batches have two rows."""
+    end_all(used)
+    monkeypatch.setattr(sql, "BATCH_ROWS", 2)
+    return used
+
+
+def records(company: Company, media: str = "csv", **given: Any) -> uuid.UUID:
+    return ask_for(company, "usage_records", media, period=DAY, **given)
+
+
+def at_once(company: Company, media: str) -> bytes:
+    out = io.BytesIO()
+    asked = Asked(company.platform, DAY, timezone.now())
+    FORMATS[media](USAGE_RECORDS, read_rows(USAGE_RECORDS, asked), out)
+    return out.getvalue()
+
+
+def row_of(company: Company, build_id: uuid.UUID) -> ExportBuild:
+    with tenant(company.tenant_id):
+        return ExportBuild.objects.get(tenant_id=company.tenant_id, id=build_id)
+
+
+def later() -> datetime:
+    return timezone.now() + CLAIM_FOR
+
+
+@pytest.mark.parametrize("media", sorted(FORMATS))
+def test_a_build_is_what_an_export_at_once_is_and_its_proof_verifies(
+    company: Company, media: str
+) -> None:
+    build_id = records(company, media)
+
+    build_all(company)
+
+    found, data = made(company, build_id), file_of(company, build_id)
+    assert found.state is State.FINISHED
+    assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
+    if media != "parquet":  # whose groups follow the batches
+        assert data == at_once(company, media)
+    document = verify_export(io.BytesIO(data), found.proof.encode(), signing_keys().public_keys())
+    assert (document["export_id"], document["file"]) == (str(build_id), found.name)
+    assert (document["rows"], document["media"]) == (ROWS, media)
+    assert document["audit"]["before"]["sequence"] > 0
+
+
+def test_a_hundred_changes_of_a_file_or_its_proof_are_found(company: Company) -> None:
+    build_id = records(company)
+    build_all(company)
+    data, proof = file_of(company, build_id), made(company, build_id).proof.encode()
+    chance = random.Random(8)
+
+    for number in range(100):
+        changed = [bytearray(data), bytearray(proof)]
+        which = changed[number % 2]
+        which[chance.randrange(len(which))] ^= chance.randrange(1, 256)
+        with pytest.raises(Broken):
+            verify_export(
+                io.BytesIO(bytes(changed[0])), bytes(changed[1]), signing_keys().public_keys()
+            )
+
+
+def test_a_worker_that_stops_between_batches_is_gone_on_with_and_no_row_comes_twice(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    build_id = records(company)
+    assert visit(company.tenant_id, timezone.now)
+    assert visit(company.tenant_id, timezone.now)
+    assert made(company, build_id).rows_done == 4
+    # As if the one before had been killed after sealing a part and before it counted.
+    claim = claim_next(company.tenant_id, timezone.now)
+    assert claim is not None
+    sealed.put(claim, b"left", member=0, number=2)
+    assert not visit(company.tenant_id, timezone.now), "it is claimed"
+
+    while visit(company.tenant_id, later):
+        pass
+
+    assert file_of(company, build_id) == at_once(company, "csv")
+
+
+def test_a_claim_that_was_lost_changes_nothing_any_more(company: Company) -> None:
+    build_id = records(company)
+    slow = claim_next(company.tenant_id, timezone.now)
+    quick = claim_next(company.tenant_id, later)
+    assert slow is not None
+    assert quick is not None
+
+    with pytest.raises(Lost):
+        sealed.put(slow, b"late", member=0, number=0)
+
+    with tenant(company.tenant_id):
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        assert not objects.exists()
+
+
+def test_nothing_in_the_store_can_be_read_without_the_tenants_keys(
+    company: Company, cast: Cast
+) -> None:
+    build_id = records(company, "ndjson")
+    build_all(company)
+    (object_id,) = sealed.object_ids(company.tenant_id, build_id, member=None)
+
+    with storages["exports"].open(f"{company.tenant_id}/{object_id}") as file:
+        stored = file.read()
+
+    assert b"python" not in stored
+    assert b"python" in file_of(company, build_id)
+    other = records(company)
+    storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
+    with pytest.raises(SealBroken):
+        sealed.get(cast.globex.tenant_id, build_id, object_id)
+    with pytest.raises(SealBroken):
+        sealed.get(company.tenant_id, other, object_id)
+
+
+def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expires(
+    company: Company,
+) -> None:
+    build_id = records(company)
+    build_all(company)
+
+    sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
+
+    with tenant(company.tenant_id):
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        assert [each.member for each in objects] == [None]
+    (object_id,) = sealed.object_ids(company.tenant_id, build_id, member=None)
+    name = f"{company.tenant_id}/{object_id}"
+    with storages["exports"].open(name) as file:
+        copy = file.read()  # of somebody's backup
+
+    sweep_tenant(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
+
+    assert made(company, build_id).state is State.EXPIRED
+    assert not storages["exports"].exists(name)
+    storages["exports"].save(name, ContentFile(copy))
+    with pytest.raises(KeyDestroyed):
+        sealed.get(company.tenant_id, build_id, object_id)
+
+
+def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
+    build_id = records(company)
+    claim = claim_next(company.tenant_id, timezone.now)
+    assert claim is not None
+    sealed.put(claim, b"part", member=0, number=0)
+
+    cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+
+    with pytest.raises(Lost):
+        claim.hold()
+    sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
+    with tenant(company.tenant_id):
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        assert objects.exists(), "whoever had it may still be at it"
+    sweep_tenant(tenant_id=company.tenant_id, now=later())
+    with tenant(company.tenant_id):
+        assert not objects.exists()
+    with pytest.raises(Conflict, match="cancelled already"):
+        cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+
+
+def test_what_does_not_fit_fails_and_says_why(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xlsx, "MAX_ROWS", 3)
+    build_id = records(company, "xlsx")
+
+    build_all(company)
+
+    found = made(company, build_id)
+    assert (found.state, found.rows_done) == (State.FAILED, 2)
+    assert "at most 3 rows" in found.error
+
+
+def test_a_store_that_fails_is_tried_again_and_given_up_in_the_end(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_id = records(company)
+    clock = [timezone.now()]
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(storages["exports"], "save", broken)
+        for _ in range(MAX_ATTEMPTS):
+            assert not visit(company.tenant_id, lambda: clock[0])
+            assert made(company, build_id).state is State.BUILDING
+            clock[0] += CLAIM_FOR
+        visit(company.tenant_id, lambda: clock[0])
+
+    assert made(company, build_id).state is State.FAILED
+    assert "disk full" not in made(company, build_id).error
+
+
+def test_a_definition_of_another_version_is_not_mixed(company: Company) -> None:
+    build_id = records(company)
+    members = [{"definition": "usage_records", "version": 99}]
+    with tenant(company.tenant_id):
+        ExportBuild.objects.filter(tenant_id=company.tenant_id, id=build_id).update(members=members)
+
+    build_all(company)
+
+    assert "has changed" in made(company, build_id).error
+
+
+def test_a_tenant_has_bounds_and_they_are_its_own(
+    company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "MAX_UNDER_WAY", 2)
+    records(company)
+    records(company)
+
+    with pytest.raises(Conflict, match="under way"):
+        records(company)
+
+    ask_for(cast.globex)
+    monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
+    build_all(company)
+    with pytest.raises(Conflict, match="kept"):
+        records(company)
+
+
+@pytest.mark.parametrize(
+    ("definition", "media", "field"),
+    [("passwords", "csv", "definition"), ("keys", "exe", "format")],
+)
+def test_what_is_not_known_is_refused(
+    company: Company, definition: str, media: str, field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        ask_for(company, definition, media)
+    assert refused.value.field == field
+
+
+def test_who_may_not_read_something_neither_exports_it_nor_sees_that_others_did(
+    company: Company,
+) -> None:
+    bill, ada = company.people[Role.BILLING].actor, company.developer.actor
+    of_keys = ask_for(company, "keys")
+    of_usage = records(company, actor=bill)
+
+    with pytest.raises(Forbidden):
+        ask_for(company, "keys", actor=bill)
+    with pytest.raises(Forbidden):
+        records(company, actor=ada)
+    with pytest.raises(NotFound):
+        find_build(actor=bill, build_id=of_keys)
+    seen = {row.id for row in list_builds(actor=bill, limit=200, cursor=None).rows}
+    assert of_usage in seen
+    assert of_keys not in seen
+    assert "keys" not in {each.name for each in list_definitions(actor=bill)}
+
+
+def test_a_neighbour_finds_no_export_of_ours(company: Company, cast: Cast) -> None:
+    build_id = records(company)
+    bob = cast.globex.administrator.actor
+
+    for ask in (
+        lambda: find_build(actor=bob, build_id=build_id),
+        lambda: cancel_export(actor=bob, build_id=build_id, now=timezone.now()),
+        lambda: give_link(actor=bob, build_id=build_id, now=timezone.now()),
+    ):
+        with pytest.raises(NotFound):
+            ask()
+
+
+def test_one_tenants_failure_keeps_no_other_waiting(
+    company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = records(company), ask_for(cast.globex)
+    with tenant(company.tenant_id):
+        ExportBuild.objects.filter(tenant_id=company.tenant_id, id=mine).update(members=[{}])
+
+    build_due(clock=timezone.now)
+
+    assert find_build(actor=cast.globex.platform, build_id=theirs).state is State.FINISHED
+
+
+_WORKER = """
+import django, os, signal, sys
+django.setup()
+from django.utils import timezone
+from tenants.exports import sql, xlsx
+from tenants.exports.builds import build, sealed
+sql.BATCH_ROWS = 2
+kept = build._keep
+num_kept = 0
+def keep(*args):
+    global num_kept
+    kept(*args)
+    num_kept += 1
+    if num_kept == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+build._keep = keep
+while build.visit(sys.argv[1], timezone.now):
+    pass
+"""
+
+
+def test_a_worker_killed_with_9_is_gone_on_with(company: Company, services: Services) -> None:
+    build_id = records(company, "ndjson")
+    environment = {
+        **os.environ,
+        **services.mark,
+        "DJANGO_SETTINGS_MODULE": "caret.settings",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+    }
+    command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert (made(company, build_id).state, made(company, build_id).rows_done) == ("building", 4)
+
+    while visit(company.tenant_id, later):
+        pass
+
+    ids = [json.loads(line)["request_id"] for line in file_of(company, build_id).splitlines()]
+    assert len(ids) == len(set(ids)) == ROWS
+    assert file_of(company, build_id) == at_once(company, "ndjson")

@@ -1,0 +1,119 @@
+"""Links to exports' files: signed, short, and only for as long as who was given one may."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Forbidden, NotFound
+from tenants.exports.builds.download import open_download
+from tenants.exports.builds.links import Link, read_link, write_link
+from tenants.exports.builds.operations import give_link
+from tenants.keys.operations import revoke_key
+from tenants.keys.presented import authenticate_key
+from tenants.keys.scopes import Scope
+from tenants.members.changes import remove_member
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tests.cast import Cast, Company, make_service_key
+from tests.fakes.exports import ask_for, build_all, end_all, file_of
+from tests.people import make_colleague
+
+
+@pytest.fixture
+def company(cast: Cast) -> Company:
+    end_all(cast.acme)
+    return cast.acme
+
+
+def download(token: str, now: datetime | None = None) -> bytes:
+    found = open_download(
+        token=token, address="192.0.2.9", request_id="r", now=now or timezone.now()
+    )
+    return b"".join(found.pieces())
+
+
+def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> None:
+    build_id = ask_for(company)
+    build_all(company)
+
+    link = give_link(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+
+    assert download(link.token) == file_of(company, build_id)
+    with tenant(company.tenant_id):
+        entries = AuditEntry.objects.filter(target=f"export:{build_id}").order_by("sequence")
+        told = [(each.action, str(each.actor_id), each.address) for each in entries]
+    alice = company.administrator.user_id
+    assert told == [
+        ("export.requested", alice, "192.0.2.7"),
+        ("export.finished", "None", None),
+        ("export.link_given", alice, "192.0.2.7"),
+        ("export.downloaded", alice, "192.0.2.9"),
+    ]
+
+
+def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company) -> None:
+    build_id = ask_for(company)
+    build_all(company)
+    now = timezone.now()
+    token = give_link(actor=company.administrator.actor, build_id=build_id, now=now).token
+
+    with pytest.raises(NotFound):
+        download(token, now + timedelta(minutes=10))
+    for place in range(0, len(token), 7):
+        changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
+        with pytest.raises(NotFound):
+            download(changed)
+    for text in ("", "=", "é", token[:-4], "\0", token + "AAAA"):
+        assert read_link(text, now=now) is None
+
+
+def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) -> None:
+    build_id = ask_for(company)
+    build_all(company)
+    bob = cast.globex.administrator
+    at = timezone.now() + timedelta(minutes=5)
+    token = write_link(Link(cast.globex.tenant_id, build_id, at, bob.user_id, None))
+
+    with pytest.raises(NotFound):
+        download(token)
+
+
+def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
+    colleague = make_colleague(company, Role.AUDITOR)
+    build_id = ask_for(company)
+    build_all(company)
+    token = give_link(actor=colleague.actor, build_id=build_id, now=timezone.now()).token
+    download(token)
+
+    remove_member(
+        actor=company.platform, user_id=colleague.user_id, reason="left", now=timezone.now()
+    )
+
+    with pytest.raises(NotFound):
+        download(token)
+
+
+def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
+    key = make_service_key(company, Scope.EXPORTS, Scope.USAGE_READ)
+    actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
+    build_id = ask_for(company, actor=actor)
+    build_all(company)
+    token = give_link(actor=actor, build_id=build_id, now=timezone.now()).token
+    download(token)
+
+    revoke_key(
+        actor=company.platform, lookup_id=key.key.lookup_id, reason="lost", now=timezone.now()
+    )
+
+    with pytest.raises(NotFound):
+        download(token)
+
+
+def test_a_key_that_may_not_read_something_does_not_export_it(company: Company) -> None:
+    key = make_service_key(company, Scope.EXPORTS)
+    actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
+
+    with pytest.raises(Forbidden):
+        ask_for(company, actor=actor)

@@ -1,0 +1,24 @@
+"""The whole table of builds' states, written down a second time on purpose."""
+
+import pytest
+
+from tenants.exports.builds.states import Event, NotAllowed, State, advance
+
+EXPECTED = {
+    ("queued", "begin"): "building",
+    ("queued", "cancel"): "cancelled",
+    ("building", "cancel"): "cancelled",
+    ("building", "finish"): "finished",
+    ("building", "fail"): "failed",
+    ("finished", "expire"): "expired",
+}
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("event", list(Event))
+def test_a_build_becomes_what_the_table_says_and_nothing_else(state: State, event: Event) -> None:
+    if (state, event) in EXPECTED:
+        assert advance(state, event) == EXPECTED[state, event]
+        return
+    with pytest.raises(NotAllowed):
+        advance(state, event)
