@@ -38,7 +38,7 @@ class Definition(Answer):
     version: int
     title: str
     is_of_period: bool  # else it says what there is when it is read
-    columns: list[str]
+    columns: list[str]  # none: of an evidence pack, which has files
 
 
 class DefinitionList(Answer):
@@ -68,7 +68,7 @@ class ExportList(PageAnswer):
 
 class RequestExport(Body, json_schema_extra={"example": _EXAMPLE}):
     definition: Annotated[str, Field(max_length=60)]
-    format: Literal["csv", "ndjson", "parquet", "xlsx"] = "csv"
+    format: Literal["csv", "ndjson", "parquet", "xlsx", "zip"] = "csv"  # of an evidence pack zip
     since: AwareDatetime
     until: AwareDatetime  # not part of it
 

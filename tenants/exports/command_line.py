@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from caret.foundation.signing import BadPublicKeys, PublicKeys, read_public_keys
+from tenants.exports.pack_verification import verify_pack
 from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
 
 KEYS_FILE: Final = "caret-signing-keys.json"  # as the console serves it
 OK, BROKEN, UNUSABLE = 0, 1, 2
+
+
+PACK: Final = "evidence_pack"
+_NO_PROOF: Final = "There is no proof of the ZIP itself beside it: what is inside was verified.\n"
 
 
 class Unusable(Exception):
@@ -19,10 +24,7 @@ class Unusable(Exception):
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     try:
-        keys = _read_keys(options)
-        proof = _proof_file(options).read_bytes()
-        with options.file.open("rb") as data:
-            document = verify_export(data, proof, keys)
+        said = _verify(options, _read_keys(options))
     except Unusable as error:
         return _complain(str(error))
     except OSError as error:
@@ -30,8 +32,20 @@ def main(argv: list[str]) -> int:
     except Broken as error:
         sys.stdout.write(f"BROKEN: {error}.\n")
         return BROKEN
-    sys.stdout.write(_say(document))
+    sys.stdout.write(said)
     return OK
+
+
+def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
+    """A pack verifies from within as well, and can do so alone. Raises Broken, OSError."""
+    has_proof = options.proof is not None or _proof_file(options).exists()
+    with options.file.open("rb") as data:
+        if options.file.suffix == ".zip" and not has_proof:
+            return _say_pack(verify_pack(data, keys)) + _NO_PROOF
+        document = verify_export(data, _proof_file(options).read_bytes(), keys)
+        if document["definition"] != PACK:
+            return _say(document)
+        return _say(document) + _say_pack(verify_pack(data, keys))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,6 +99,14 @@ def _say(document: dict[str, Any]) -> str:
         f" the tenant {document['tenant']} ({document['tenant_id']}), {period};"
         f" complete until {document['complete_until'] or 'no time yet'}.\n"
         f"Made {document['generated_at']}, signed by the key {document['key_id']}.\n"
+    )
+
+
+def _say_pack(manifest: dict[str, Any]) -> str:
+    return (
+        f"OK: {len(manifest['files'])} files of the evidence pack of {manifest['tenant']}"
+        f" ({manifest['tenant_id']}), from {manifest['since']} to {manifest['until']},"
+        f" signed by the key {manifest['key_id']}.\n"
     )
 
 

@@ -19,3 +19,8 @@ _ALL: Final = (
     *processing.EXPORTS,
 )
 EXPORTS: Final = MappingProxyType({export.name: export for export in _ALL})
+
+# All of them in one ZIP, see builds.pack; it has no rows of its own.
+PACK: Final = "evidence_pack"
+PACK_VERSION: Final = 1
+PACK_MEDIA: Final = "zip"

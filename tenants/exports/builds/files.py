@@ -1,6 +1,6 @@
 """The file of a build, written from its parts into sealed pieces; its proof."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
@@ -8,12 +8,13 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.exports.builds import sealed
 from tenants.exports.builds.claim import Claim
 from tenants.exports.builds.members import Member
-from tenants.exports.builds.parts import decode_part
-from tenants.exports.definitions import EXPORTS
-from tenants.exports.export import Export
+from tenants.exports.builds.pack import write_pack
+from tenants.exports.builds.reading import file_of, read_back
+from tenants.exports.definitions import EXPORTS, PACK, PACK_VERSION
 from tenants.exports.formats import FORMATS
-from tenants.exports.proof import File, prove
-from tenants.exports.rows import Period, Row
+from tenants.exports.proof import Beginning, File, prove
+from tenants.exports.rows import Period
+from tenants.exports.written import Noted, Written
 from tenants.models import ExportBuild, Tenant
 
 
@@ -29,33 +30,49 @@ def write_file(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> Mad
     """Anew, whatever an earlier attempt has written. Raises Lost, Refused, and what sealing and the
     storage raise."""
     sealed.forget_file(claim)
-    (member,) = members
-    export, out = EXPORTS[member.definition], sealed.SealedFile(claim)
-    written = FORMATS[row.media](export, read_back(claim, 0, export), cast("IO[bytes]", out))
-    out.finish()
-    file = file_of(row, export, name=f"{_stem(claim, row)}.{row.media}")
+    slug = _slug(claim)
+    name = f"{slug}-{row.definition}-{row.since:%Y-%m-%d}-{row.until:%Y-%m-%d}.{row.media}"
+    if row.definition == PACK:
+        written, file = _write_pack(claim, row, members, slug), _pack_file(row, name)
+    else:
+        written = _write_rows(claim, row, members[0])
+        file = file_of(row, EXPORTS[row.definition], media=row.media, name=name)
     proof = prove(
         tenant_id=claim.tenant_id,
         file=file,
-        beginning=member.beginning,
+        beginning=_beginning(members),
         written=written,
         now=claim.clock(),
     )
-    return Made(file.name, written.num_bytes, written.sha256, proof)
+    return Made(name, written.num_bytes, written.sha256, proof)
 
 
-def read_back(claim: Claim, place: int, export: Export) -> Iterator[Sequence[Row]]:
-    """A member's rows, a part at a time."""
-    for data in sealed.read_parts(claim, member=place):
-        yield decode_part(data, export.columns)
+def _write_rows(claim: Claim, row: ExportBuild, member: Member) -> Written:
+    export, out = EXPORTS[member.definition], sealed.SealedFile(claim)
+    written = FORMATS[row.media](export, read_back(claim, 0, export), cast("IO[bytes]", out))
+    out.finish()
+    return written
 
 
-def file_of(row: ExportBuild, export: Export, *, name: str) -> File:
-    period = Period(row.since, row.until) if export.is_of_period else None
-    return File(row.id, export.name, export.version, row.media, name, period)
+def _write_pack(claim: Claim, row: ExportBuild, members: Sequence[Member], slug: str) -> Written:
+    out, written = sealed.SealedFile(claim), Written(rows=sum(each.rows for each in members))
+    noted = Noted(cast("IO[bytes]", out), written)
+    write_pack(claim, row, members, slug=slug, out=cast("IO[bytes]", noted))
+    out.finish()
+    return written
 
 
-def _stem(claim: Claim, row: ExportBuild) -> str:
+def _pack_file(row: ExportBuild, name: str) -> File:
+    return File(row.id, PACK, PACK_VERSION, row.media, name, Period(row.since, row.until))
+
+
+def _beginning(members: Sequence[Member]) -> Beginning:
+    """Of all: the first one's head, and the moment up to which all are complete."""
+    moments = [each.complete_until for each in members if each.complete_until is not None]
+    is_complete = len(moments) == len(members)
+    return Beginning(min(moments) if is_complete else None, members[0].beginning.head)
+
+
+def _slug(claim: Claim) -> str:
     with tenant(claim.tenant_id):
-        slug = Tenant.objects.values_list("slug", flat=True).get(id=claim.tenant_id)
-    return f"{slug}-{row.definition}-{row.since:%Y-%m-%d}-{row.until:%Y-%m-%d}"
+        return Tenant.objects.values_list("slug", flat=True).get(id=claim.tenant_id)

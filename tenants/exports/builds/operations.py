@@ -14,7 +14,7 @@ from tenants.exports.builds.links import Link, LinkText, write_link
 from tenants.exports.builds.members import Member, write_members
 from tenants.exports.builds.queries import BuildView, find_row, require_may, view_of
 from tenants.exports.builds.states import UNDER_WAY, Event, NotAllowed, State, advance
-from tenants.exports.definitions import EXPORTS
+from tenants.exports.definitions import EXPORTS, PACK, PACK_MEDIA
 from tenants.exports.formats import FORMATS
 from tenants.exports.rows import Asked, Period
 from tenants.exports.stream import require_period
@@ -103,10 +103,12 @@ def give_link(*, actor: Actor, build_id: UUID, now: datetime) -> LinkText:
 
 
 def _require_known(wish: Wish) -> None:
-    if wish.definition not in EXPORTS:
-        raise Invalid("definition", f"Write one of {', '.join(EXPORTS)}.")
-    if wish.media not in FORMATS:
-        raise Invalid("format", f"Write one of {', '.join(FORMATS)}.")
+    names = (*EXPORTS, PACK)
+    if wish.definition not in names:
+        raise Invalid("definition", f"Write one of {', '.join(names)}.")
+    media = (PACK_MEDIA,) if wish.definition == PACK else tuple(FORMATS)
+    if wish.media not in media:
+        raise Invalid("format", f"Write one of {', '.join(media)}.")
 
 
 def _require_room(actor: Actor) -> None:
@@ -120,10 +122,13 @@ def _require_room(actor: Actor) -> None:
 
 
 def _members(wish: Wish) -> list[Member]:
-    return [Member(wish.definition, EXPORTS[wish.definition].version)]
+    names = tuple(EXPORTS) if wish.definition == PACK else (wish.definition,)
+    return [Member(name, EXPORTS[name].version) for name in names]
 
 
 def _expected(actor: Actor, wish: Wish, now: datetime) -> int | None:
+    if wish.definition == PACK:
+        return None
     return EXPORTS[wish.definition].source.expect(Asked(actor, wish.period, now))
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
 from tenants.exports.builds.states import State
-from tenants.exports.definitions import EXPORTS
+from tenants.exports.definitions import EXPORTS, PACK, PACK_VERSION
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import ExportBuild
@@ -44,12 +44,14 @@ class DefinitionView:
 
 def permissions_for(definition: str) -> frozenset[Permission]:
     """That all of it takes, beside exporting."""
+    if definition == PACK:
+        return frozenset(export.permission for export in EXPORTS.values())
     return frozenset({EXPORTS[definition].permission})
 
 
 def may(actor: Actor, definition: str) -> bool:
     """Not for a definition that is no more."""
-    return definition in EXPORTS and all(map(actor.may, permissions_for(definition)))
+    return definition in (*EXPORTS, PACK) and all(map(actor.may, permissions_for(definition)))
 
 
 def require_may(actor: Actor, definition: str) -> None:
@@ -62,7 +64,7 @@ def require_may(actor: Actor, definition: str) -> None:
 def list_definitions(*, actor: Actor) -> list[DefinitionView]:
     """What the actor may export. Raises Forbidden."""
     actor.require(Permission.EXPORT)
-    return [
+    found = [
         DefinitionView(
             each.name,
             each.version,
@@ -73,13 +75,15 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
         for each in EXPORTS.values()
         if may(actor, each.name)
     ]
+    pack = DefinitionView(PACK, PACK_VERSION, "All of them, as one evidence pack", True, [])
+    return [*found, pack] if may(actor, PACK) else found
 
 
 def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildView]:
     """Newest first, of definitions that the actor may read. Raises Forbidden, Invalid."""
     actor.require(Permission.EXPORT)
     after = read_cursor(cursor)
-    names = [name for name in EXPORTS if may(actor, name)]
+    names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
     with tenant(actor.tenant_id):
         found = ExportBuild.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
         rows = first_of(found, limit=limit, after=after)

@@ -1,16 +1,22 @@
 """`caret GROUP COMMAND` with a service key, against the console's own application."""
 
+import hashlib
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from django.core.wsgi import get_wsgi_application
+from django.db import connections
 
 from caret.client.api.command_line import EXIT_REFUSED, run
 from tenants.keys.scopes import Scope
 from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
+from tests.fakes.exports import build_all
 
 # A key makes none that may do more than it.
 KEY_MAKER = (Scope.KEYS_WRITE, Scope.INFERENCE)
@@ -69,3 +75,55 @@ def test_the_report_of_retention_goes_to_a_file(company: Company, tmp_path: Path
 
     classes = json.loads(file.read_text())["classes"]
     assert {"usage_records", "audit_entries"} <= {each["data_class"] for each in classes}
+
+
+@contextmanager
+def at_work(company: Company) -> Iterator[None]:
+    """A worker builds what is asked for."""
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.wait(0.1):
+            build_all(company)
+        connections.close_all()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        worker.join()
+
+
+def test_a_month_of_usage_is_asked_for_awaited_fetched_and_compared(
+    company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scopes = (Scope.EXPORTS, Scope.USAGE_READ)
+    with at_work(company):
+        code = caret(
+            company,
+            *("export", "usage", "--month", "2026-10", "--format", "ndjson"),
+            *("--into", str(tmp_path), "--max-wait-s", "30"),
+            scopes=scopes,
+        )
+
+    assert code == 0
+    file = Path(printed(capsys)["file"])
+    proof = json.loads(file.with_name(file.name + ".proof.json").read_bytes())
+    assert proof["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert (proof["since"][:10], proof["until"][:10]) == ("2026-10-01", "2026-11-01")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        file.name,
+        f"{file.name}.proof.json",
+    ]
+
+
+def test_an_export_that_the_scopes_do_not_open_is_refused(
+    company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("export", "evidence", "--month", "2026-10", "--into", str(tmp_path))
+
+    assert caret(company, *asked, scopes=(Scope.EXPORTS,)) == EXIT_REFUSED
+    assert "forbidden" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

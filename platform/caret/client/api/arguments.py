@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from caret.client.api.exporting import add_export
 from caret.client.api.operations import IDEMPOTENCY_KEY, Field, Kind, Operation, Place
 
 _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
@@ -29,6 +30,7 @@ def parser_of(operations: Sequence[Operation]) -> argparse.ArgumentParser:
         members = [operation for operation in operations if operation.group == group]
         commands = groups.add_parser(group, help=", ".join(each.command for each in members))
         _add_commands(commands.add_subparsers(metavar="COMMAND", required=True), members)
+    add_export(groups)
     return parser
 
 

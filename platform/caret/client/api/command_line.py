@@ -2,7 +2,7 @@
 
     caret keys list --all
     caret policy put --body policy.json
-    caret --out usage.csv exports download ID
+    caret export usage --month 2026-10
 
 The commands are those that the server describes. Exit codes: 1 the server refused, 2 what was typed
 is wrong, 3 nobody answered.
@@ -23,6 +23,7 @@ from rich.console import Console
 
 from caret.client.api.arguments import body_in, given, operation_in, parser_of
 from caret.client.api.exchange import Asked, Caller, Refused, Unanswered
+from caret.client.api.exporting import export
 from caret.client.api.operations import IDEMPOTENCY_KEY, NotDescribed, Place, read_operations
 from caret.client.api.show import show
 
@@ -62,6 +63,9 @@ def run(
 
 
 def _carry_out(caller: Caller, options: argparse.Namespace) -> int:
+    if vars(options).get("is_export"):
+        sys.stdout.write(json.dumps(export(caller, options), ensure_ascii=False) + "\n")
+        return 0
     for response in _answers(caller, options):
         _tell(response, options)
     return 0

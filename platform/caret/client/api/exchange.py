@@ -4,7 +4,7 @@ Redirects are not followed: the key goes to the address that was named, and nowh
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import httpx
 MAX_TRIES: Final = 4
 _FIRST_PAUSE_S: Final = 0.5
 _MAX_PAUSE_S: Final = 60.0
+_PIECE_BYTES: Final = 256 * 1024
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0)
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 
@@ -76,6 +77,20 @@ class Caller:
             self._sleep(min(pause_s, _MAX_PAUSE_S))
             pause_s *= 2
         raise AssertionError("the last try returns or raises")
+
+    def fetch(self, path: str) -> Iterator[bytes]:
+        """A file, piece by piece; once, as what was got of it cannot be taken back. Raises
+        Unanswered, Refused."""
+        try:
+            with self._client.stream("GET", path) as response:
+                if not response.is_success:
+                    response.read()
+                yield from _accepted(response).iter_bytes(_PIECE_BYTES)
+        except httpx.HTTPError as error:
+            raise Unanswered(f"{self._client.base_url} does not answer: {error}") from error
+
+    def wait(self, seconds: float) -> None:
+        self._sleep(seconds)
 
     def _send(self, asked: Asked) -> httpx.Response:
         return self._client.request(

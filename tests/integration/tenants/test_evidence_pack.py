@@ -1,0 +1,188 @@
+"""The evidence pack: all of it in one file, which verifies as a whole and file by file."""
+
+import io
+import random
+import shutil
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caret.foundation.signing import SigningKeys, write_public_keys
+from tenants.audit.command_line import main as verify_audit
+from tenants.errors import Forbidden, Invalid
+from tenants.exports.builds import build
+from tenants.exports.command_line import BROKEN, OK, main
+from tenants.exports.definitions import EXPORTS, PACK
+from tenants.exports.pack_verification import MANIFEST, TRAIL, verify_pack
+from tenants.exports.rows import Period
+from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
+from tenants.members.permissions import Role
+from tenants.retention.command_line import main as verify_certificate
+from tenants.signing_keys import signing_keys
+from tests.cast import Cast
+from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
+from tests.fakes.retention import make_certificate
+from tests.integration.tenants.records import NOON, add_completion
+
+ALWAYS = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+KEYS = signing_keys().public_keys()
+
+
+@pytest.fixture(scope="module")
+def pack(cast: Cast, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As it was fetched, its proof beside it."""
+    folder = tmp_path_factory.mktemp("pack")
+    with django_db_blocker.unblock():
+        end_all(cast.acme)
+        add_completion(cast.acme, at=NOON)
+        make_certificate(cast.acme)
+        build_id = ask_for(
+            cast.acme, PACK, "zip", period=ALWAYS, actor=cast.acme.people[Role.AUDITOR].actor
+        )
+        build_all(cast.acme)
+        found = made(cast.acme, build_id)
+        assert found.state == "finished", found.error
+        file = folder / found.name
+        file.write_bytes(file_of(cast.acme, build_id))
+    file.with_name(file.name + PROOF_SUFFIX).write_text(found.proof)
+    (folder / "keys").mkdir()
+    (folder / "keys" / "keys.json").write_text(write_public_keys(KEYS))
+    return file
+
+
+def keys_of(pack: Path) -> str:
+    return str(pack.parent / "keys" / "keys.json")
+
+
+def test_it_has_every_export_with_its_proof_and_what_proves_more(pack: Path) -> None:
+    with zipfile.ZipFile(pack) as archive:
+        names = set(archive.namelist())
+        assert archive.testzip() is None
+
+    assert {f"{name}.csv" for name in EXPORTS} <= names
+    assert {f"{name}.csv{PROOF_SUFFIX}" for name in EXPORTS} <= names
+    assert {TRAIL, MANIFEST, "README.txt", "caret-signing-keys.json"} <= names
+    assert any(name.startswith("certificates/") for name in names)
+
+
+def test_the_command_verifies_all_of_it(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(pack), "--public-key", keys_of(pack)]) == OK
+
+    said = capsys.readouterr().out
+    assert "evidence_pack version 1" in said
+    assert "files of the evidence pack" in said
+
+
+def test_without_its_proof_what_is_inside_is_verified(
+    pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = Path(shutil.copy(pack, tmp_path))
+
+    assert main([str(alone), "--public-key", keys_of(pack)]) == OK
+    assert "no proof of the ZIP itself" in capsys.readouterr().out
+
+
+def test_its_files_verify_one_by_one(pack: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(pack) as archive:
+        archive.extractall(tmp_path)
+    keys = ["--public-key", keys_of(pack)]
+
+    for name in EXPORTS:
+        assert main([str(tmp_path / f"{name}.csv"), *keys]) == OK
+    assert verify_audit([str(tmp_path / TRAIL), *keys]) == OK
+    for certificate in (tmp_path / "certificates").iterdir():
+        assert verify_certificate([str(certificate), *keys]) == OK
+
+
+def test_a_hundred_changes_of_a_byte_of_it_or_of_its_proof_are_found(pack: Path) -> None:
+    proof = pack.with_name(pack.name + PROOF_SUFFIX).read_bytes()
+    chance = random.Random(8)
+
+    for number in range(100):
+        changed = [bytearray(pack.read_bytes()), bytearray(proof)]
+        which = changed[number % 4 == 0]
+        which[chance.randrange(len(which))] ^= chance.randrange(1, 256)
+        with pytest.raises(Broken):
+            verify_export(io.BytesIO(bytes(changed[0])), bytes(changed[1]), KEYS)
+
+
+def remade(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
+    """The same ZIP with other files; None: without it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(pack) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            data = change.get(name, old.read(name))
+            if data is not None:
+                new.writestr(name, data)
+        for name in change.keys() - set(old.namelist()):
+            new.writestr(name, change[name] or b"")
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("members.csv", b"user_id\r\n"),
+        ("members.csv", None),
+        ("members.csv.proof.json", b"{}"),
+        (TRAIL, b""),
+        (MANIFEST, b"{}"),
+        ("README.txt", b"Trust me."),
+        ("caret-signing-keys.json", b"{}"),
+        ("more.csv", b"planted"),
+    ],
+)
+def test_from_within_a_file_that_was_changed_added_or_left_out_is_named(
+    pack: Path, name: str, data: bytes | None
+) -> None:
+    with pytest.raises(Broken):
+        verify_pack(remade(pack, {name: data}), KEYS)
+    verify_pack(remade(pack, {}), KEYS)
+
+
+def test_one_by_other_keys_is_none(pack: Path) -> None:
+    other = SigningKeys(bytes(32), version=1).public_keys()
+
+    with pack.open("rb") as file, pytest.raises(Broken, match="not among yours"):
+        verify_pack(file, other)
+
+
+def test_what_is_broken_is_said(
+    pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = tmp_path / "pack.zip"
+    alone.write_bytes(remade(pack, {"keys.csv": b"lookup_id\r\n"}).getvalue())
+
+    assert main([str(alone), "--public-key", keys_of(pack)]) == BROKEN
+    assert "keys.csv: it is not as it was signed" in capsys.readouterr().out
+
+
+def test_only_who_may_read_all_of_it_gets_it(cast: Cast) -> None:
+    with pytest.raises(Forbidden):
+        ask_for(cast.acme, PACK, "zip", actor=cast.acme.people[Role.BILLING].actor)
+    with pytest.raises(Invalid):
+        ask_for(cast.acme, PACK, "csv")
+    with pytest.raises(Invalid):
+        ask_for(cast.acme, "members", "zip")
+
+
+def test_a_pack_has_nothing_of_the_neighbours(pack: Path, cast: Cast) -> None:
+    with zipfile.ZipFile(pack) as archive:
+        for name in archive.namelist():
+            assert cast.globex.tenant_id.encode() not in archive.read(name)
+
+
+def test_a_pack_that_stops_in_between_is_gone_on_with(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_all(cast.acme)
+    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+
+    build_id = ask_for(cast.acme, PACK, "zip", period=OCTOBER)
+    build_all(cast.acme)
+
+    manifest = verify_pack(io.BytesIO(file_of(cast.acme, build_id)), KEYS)
+    assert len(manifest["files"]) >= 2 * len(EXPORTS) + 3
