@@ -27,6 +27,7 @@ from scim2_models import (
     UniquenessException,
 )
 
+from caret.foundation.places import NoPlace, Places
 from console.api.problems import ProblemRaised
 from console.api.rate_limit import take_request
 from console.member import client_address
@@ -35,6 +36,9 @@ from tenants.members.actor import Actor
 from tenants.scim.resources import POLICY
 from tenants.scim.tokens import bearer_of
 
+# Writes of one tenant wait for one another, and some requests compute for seconds: they hold but a
+# few of the console's 64 places.
+PLACES: Final = Places(max_each=4, max_all=32)
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
 _REFUSALS: Final[dict[type[Refused], type[SCIMException]]] = {
@@ -51,12 +55,9 @@ def scim_endpoint(**methods: View) -> View:
     @csrf_exempt  # a bearer token is sent by nobody's browser unasked
     def answered(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
-            with POLICY:
-                actor = _bearer(request)
-                view = methods.get((request.method or "").lower())
-                if view is None:
-                    return _error(Error(status=405, detail="Not here."))
-                return view(request, actor, **kwargs)
+            return _seen(request, methods, kwargs)
+        except NoPlace:
+            return _error(Error(status=429, detail="Too many requests at one time. Try again."))
         except SCIMException as error:
             return _error(error.to_error())
         except Refused as error:
@@ -69,6 +70,17 @@ def scim_endpoint(**methods: View) -> View:
             return _error(Error(status=error.problem.status, detail=error.problem.detail))
 
     return wraps(scim_endpoint)(answered)
+
+
+def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any]) -> HttpResponse:
+    """Raises NoPlace, and what views and operations raise."""
+    with POLICY:
+        actor = _bearer(request)
+        view = methods.get((request.method or "").lower())
+        if view is None:
+            return _error(Error(status=405, detail="Not here."))
+        with PLACES.taken(actor.tenant_id):
+            return view(request, actor, **named)
 
 
 def body_of(request: HttpRequest) -> dict[str, Any]:
@@ -143,6 +155,8 @@ def _detail(error: Refused) -> str:
 
 def _error(error: Error) -> HttpResponse:
     response = answer_json(error.model_dump(), status=error.status or 500)
+    if error.status == 429:
+        response["Retry-After"] = "5"
     if error.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="scim"'
     return response

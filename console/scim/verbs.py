@@ -8,6 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from scim2_models import (
     Context,
+    InvalidFilterException,
+    InvalidValueException,
     ListResponse,
     NotImplementedException,
     PatchOp,
@@ -29,6 +31,9 @@ from tenants.members.actor import Actor
 from tenants.scim import groups, queries, users
 from tenants.scim.resources import Group, User
 
+MAX_FILTER_CHARS: Final = 1_000
+MAX_OPERATIONS: Final = 100  # of one PATCH
+MAX_VALUES: Final = 1_100  # in all its operations, these among them
 _Kind = TypeVar("_Kind", bound=Resource[Any])
 
 
@@ -73,6 +78,7 @@ GROUPS: Final = Collection(
 
 def collection_view(kind: Collection[Any]) -> View:
     def get(request: HttpRequest, actor: Actor) -> HttpResponse:
+        _check_filter(request)
         search = SearchRequest[kind.model].model_validate(  # type: ignore[name-defined]  # a class in a variable
             request.GET.dict(), scim_ctx=Context.SEARCH_REQUEST
         )
@@ -110,7 +116,7 @@ def resource_view(kind: Collection[Any]) -> View:
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         asked = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
-            body_of(request), scim_ctx=Context.RESOURCE_PATCH_REQUEST
+            _with_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
         )
         patched = kind.patch(
             actor=actor,
@@ -131,6 +137,29 @@ def resource_view(kind: Collection[Any]) -> View:
         return HttpResponse(status=204)
 
     return scim_endpoint(get=get, put=put, patch=patch, delete=delete)
+
+
+def _check_filter(request: HttpRequest) -> None:
+    """Raises InvalidFilterException."""
+    if len(request.GET.get("filter", "")) > MAX_FILTER_CHARS:
+        raise InvalidFilterException(detail=f"At most {MAX_FILTER_CHARS} characters.")
+
+
+def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
+    """What is added is compared with all that is there. Raises InvalidValueException."""
+    found = next((value for name, value in body.items() if name.lower() == "operations"), None)
+    if isinstance(found, list) and len(found) > MAX_OPERATIONS:
+        raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
+    if _num_values(found) > MAX_VALUES:
+        raise InvalidValueException(detail=f"At most {MAX_VALUES} values.")
+    return body
+
+
+def _num_values(part: object) -> int:
+    """Of all lists in it."""
+    if isinstance(part, list):
+        return len(part) + sum(map(_num_values, part))
+    return sum(map(_num_values, part.values())) if isinstance(part, dict) else 0
 
 
 def not_offered(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpResponse:

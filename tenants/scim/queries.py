@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from django.conf import settings
 from django.db.models import Model, QuerySet
-from scim2_models import GroupMembership, Meta, Reference, Resource, SearchRequest
+from scim2_models import GroupMembership, Meta, Reference, Resource, SearchRequest, TooManyException
 from scim2_models.path import CompareOperator, Comparison
 
 from caret.foundation.postgres.tenancy import tenant
@@ -20,6 +20,9 @@ from tenants.models import ScimGroup, ScimGroupMember, ScimUser, Team
 from tenants.scim.resources import Group, GroupMember, User, etag_of
 
 MAX_RESULTS: Final = 200
+# Looked through one by one, for filters that no index knows and for sorting: 0.3 ms each.
+MAX_SEARCHED: Final = 5_000
+_MAX_START: Final = 10**9  # Postgres takes no offset of more than 64 bits
 _Found = TypeVar("_Found", bound=Resource[Any])
 _Row = TypeVar("_Row", bound=Model)
 # What identity providers look up by; other filters are tried on each of the tenant's resources.
@@ -40,12 +43,14 @@ class Found(Generic[_Found]):
 
 
 def list_users(*, actor: Actor, search: SearchRequest[User]) -> Found[User]:
+    """Raises TooManyException."""
     with tenant(actor.tenant_id):
         rows = ScimUser.objects.filter(tenant_id=actor.tenant_id).order_by("created_at", "id")
         return _page(_narrowed(rows, search, _USER_COLUMNS), search, users_of)
 
 
 def list_groups(*, actor: Actor, search: SearchRequest[Group]) -> Found[Group]:
+    """Raises TooManyException."""
     with tenant(actor.tenant_id):
         rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
         rows = rows.order_by("created_at", "team_id")
@@ -193,11 +198,15 @@ def _page(
     search: "SearchRequest[Any]",
     build: Callable[[Sequence[_Row]], list[_Found]],
 ) -> Found[_Found]:
-    start = search.start_index_0 or 0
+    """Raises TooManyException."""
+    start = min(search.start_index_0 or 0, _MAX_START)
     count = MAX_RESULTS if search.count is None else min(search.count, MAX_RESULTS)
     if search.filter is None and search.sort_by is None:
         return Found(build(list(rows[start : start + count])), rows.count(), start + 1)
-    found = build(list(rows))
+    searched = list(rows[: MAX_SEARCHED + 1])
+    if len(searched) > MAX_SEARCHED:
+        raise TooManyException
+    found = build(searched)
     if search.filter is not None:
         found = [resource for resource in found if search.filter.match(resource)]
     if search.sort_by is not None:

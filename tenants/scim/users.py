@@ -1,5 +1,6 @@
 """Writes people as an identity provider tells of them."""
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -20,6 +21,7 @@ from tenants.snapshots.publish import tenant_changed
 from tenants.texts import is_storable
 
 MAX_TEXT_CHARS = 254
+MAX_DOCUMENT_CHARS = 16_384  # of all that is kept of one person
 
 # Refuses, by what it is given, when a client has seen another version.
 Precondition = Callable[[User], None]
@@ -104,6 +106,8 @@ def _write(actor: Actor, row: ScimUser, asked: User, now: datetime, *, action: s
 def _fill(row: ScimUser, asked: User) -> None:
     """Raises Invalid."""
     document = asked.model_dump(exclude={"id", "meta", "groups"})
+    if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
+        raise Invalid("emails", f"At most {MAX_DOCUMENT_CHARS} characters in all.")
     if not all(is_storable(text) for text in _texts(document)):
         raise Invalid("userName", "This text has characters that are no text.")
     texts = {

@@ -5,22 +5,11 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from tenants.members.permissions import Role
 from tenants.members.status import set_status
 from tenants.scim.tokens import list_scim_tokens, revoke_scim_token
-from tests.cast import Company, make_company
-from tests.integration.scim.provider import Provider, provider_of
+from tests.cast import Company
+from tests.integration.scim.provider import Provider
 from tests.people import make_scim_token
-
-
-@pytest.fixture
-def company() -> Company:
-    return make_company("initech", {Role.OWNER: "olga"})
-
-
-@pytest.fixture
-def provider(company: Company) -> Provider:
-    return provider_of(company)
 
 
 def test_a_revoked_token_opens_nothing(company: Company) -> None:
