@@ -1,0 +1,59 @@
+"""The pages say what there is: all settings, all pages, and no link leads nowhere."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "platform" / "docs"
+SOURCES = ("platform/caret", "platform/scripts", "inference", "tenants", "console")
+# Read by ourselves alone, or made of parts in the code.
+INTERNAL = {"CARET_SUPERVISED_BY"}
+COMPOSED = {f"CARET_SHED_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
+_SETTING = r"(?:CARET_[A-Z0-9_]*[A-Z0-9]|DATABASE_URL|REDIS_URL|OTEL_[A-Z_]+[A-Z])"
+_LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+def test_the_page_of_settings_names_what_the_code_reads() -> None:
+    assert _written() == _read()
+
+
+def test_the_index_names_all_pages() -> None:
+    named = set(_LINK.findall((DOCS / "README.md").read_text()))
+    pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+
+    assert pages <= named
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def _written() -> set[str]:
+    """Those of the tables' first column; `..._FIM_MS` behind a longer one stands for its kin."""
+    rows = [
+        line.split("|")[1]
+        for line in (DOCS / "settings.md").read_text().splitlines()
+        if line.startswith("| `")
+    ]
+    names = {name for row in rows for name in re.findall(f"`({_SETTING})`", row)}
+    short = [part for row in rows for part in re.findall(r"`\.\.\.(_[A-Z_]+)`", row)]
+    kin = {f"CARET_SHED{part}" for part in short if part.endswith("_MS")}
+    return names | kin
+
+
+def _read() -> set[str]:
+    found = {name for text in _texts() for name in re.findall(f"[\"']({_SETTING})[\"']", text)}
+    return (found | COMPOSED) - INTERNAL
+
+
+def _texts() -> Iterator[str]:
+    for source in SOURCES:
+        for path in (ROOT / source).rglob("*"):
+            if path.suffix in (".py", "") and path.is_file():
+                yield path.read_text()
