@@ -33,12 +33,13 @@ from tenants.retention.classes import DataClass
 from tenants.retention.purge import purge
 from tenants.teams.operations import put_into_team
 from tenants.telemetry.wordings import Kind as Wording
-from tests.cast import Cast, Company, make_key
+from tests.cast import ACME, Cast, Company, make_company, make_key
 from tests.fakes.billing import ensure_invoice
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fakes.workbook import read_workbook
 from tests.integration.console.conftest import SignIn
 from tests.people import make_team
+from tests.stack.services import Services
 
 NOW: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 ALWAYS: Final = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -59,11 +60,12 @@ LISTS: Final = {
 
 
 @pytest.fixture(scope="module")
-def company(cast: Cast, django_db_blocker: DjangoDbBlocker) -> Company:
+def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """With something of everything."""
     with django_db_blocker.unblock():
-        fill(cast.acme)
-    return cast.acme
+        company = make_company("initech", ACME)
+        fill(company)
+    return company
 
 
 def fill(acme: Company) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from django.test import AsyncClient, Client
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from console.views.export_file import MAX_AT_ONCE, running
 from tenants.exports.builds import sealed
@@ -16,9 +17,10 @@ from tenants.keys.operations import revoke_key
 from tenants.keys.scopes import Scope
 from tenants.members.permissions import Role
 from tenants.signing_keys import signing_keys
-from tests.cast import Cast, Company, make_service_key
+from tests.cast import ACME, Cast, Company, make_company, make_service_key
 from tests.fakes.exports import build_all, end_all, file_of, make_export
 from tests.integration.console.conftest import SignIn
+from tests.stack.services import Services
 
 API: Final = "/api/v1/exports"
 ASKED: Final[dict[str, Any]] = {
@@ -29,10 +31,16 @@ ASKED: Final[dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def initech(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
+    with django_db_blocker.unblock():
+        return make_company("initech", ACME)
+
+
 @pytest.fixture
-def company(cast: Cast) -> Company:
-    end_all(cast.acme)
-    return cast.acme
+def company(initech: Company) -> Company:
+    end_all(initech)
+    return initech
 
 
 @pytest.fixture

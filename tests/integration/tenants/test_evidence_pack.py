@@ -22,31 +22,39 @@ from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
 from tenants.members.permissions import Role
 from tenants.retention.command_line import main as verify_certificate
 from tenants.signing_keys import signing_keys
-from tests.cast import Cast
+from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
 from tests.fakes.retention import make_certificate
 from tests.integration.tenants.records import NOON, add_completion
+from tests.stack.services import Services
 
 ALWAYS = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 KEYS = signing_keys().public_keys()
 
 
 @pytest.fixture(scope="module")
-def pack(cast: Cast, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def company(services: Services, django_db_blocker: Any) -> Company:
+    with django_db_blocker.unblock():
+        return make_company("initech", ACME)
+
+
+@pytest.fixture(scope="module")
+def pack(
+    company: Company, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """As it was fetched, its proof beside it."""
     folder = tmp_path_factory.mktemp("pack")
     with django_db_blocker.unblock():
-        end_all(cast.acme)
-        add_completion(cast.acme, at=NOON)
-        make_certificate(cast.acme)
+        add_completion(company, at=NOON)
+        make_certificate(company)
         build_id = ask_for(
-            cast.acme, PACK, "zip", period=ALWAYS, actor=cast.acme.people[Role.AUDITOR].actor
+            company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
-        build_all(cast.acme)
-        found = made(cast.acme, build_id)
+        build_all(company)
+        found = made(company, build_id)
         assert found.state == "finished", found.error
         file = folder / found.name
-        file.write_bytes(file_of(cast.acme, build_id))
+        file.write_bytes(file_of(company, build_id))
     file.with_name(file.name + PROOF_SUFFIX).write_text(found.proof)
     (folder / "keys").mkdir()
     (folder / "keys" / "keys.json").write_text(write_public_keys(KEYS))
@@ -160,13 +168,13 @@ def test_what_is_broken_is_said(
     assert "keys.csv: it is not as it was signed" in capsys.readouterr().out
 
 
-def test_only_who_may_read_all_of_it_gets_it(cast: Cast) -> None:
+def test_only_who_may_read_all_of_it_gets_it(company: Company) -> None:
     with pytest.raises(Forbidden):
-        ask_for(cast.acme, PACK, "zip", actor=cast.acme.people[Role.BILLING].actor)
+        ask_for(company, PACK, "zip", actor=company.people[Role.BILLING].actor)
     with pytest.raises(Invalid):
-        ask_for(cast.acme, PACK, "csv")
+        ask_for(company, PACK, "csv")
     with pytest.raises(Invalid):
-        ask_for(cast.acme, "members", "zip")
+        ask_for(company, "members", "zip")
 
 
 def test_a_pack_has_nothing_of_the_neighbours(pack: Path, cast: Cast) -> None:
@@ -176,13 +184,13 @@ def test_a_pack_has_nothing_of_the_neighbours(pack: Path, cast: Cast) -> None:
 
 
 def test_a_pack_that_stops_in_between_is_gone_on_with(
-    cast: Cast, monkeypatch: pytest.MonkeyPatch
+    company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end_all(cast.acme)
+    end_all(company)
     monkeypatch.setattr(build, "_SLICE_S", 0.0)
 
-    build_id = ask_for(cast.acme, PACK, "zip", period=OCTOBER)
-    build_all(cast.acme)
+    build_id = ask_for(company, PACK, "zip", period=OCTOBER)
+    build_all(company)
 
-    manifest = verify_pack(io.BytesIO(file_of(cast.acme, build_id)), KEYS)
+    manifest = verify_pack(io.BytesIO(file_of(company, build_id)), KEYS)
     assert len(manifest["files"]) >= 2 * len(EXPORTS) + 3

@@ -38,7 +38,7 @@ from tenants.exports.verification import Broken, verify_export
 from tenants.members.permissions import Role
 from tenants.models import ExportBuild, ExportObject
 from tenants.signing_keys import signing_keys
-from tests.cast import Cast, Company
+from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
@@ -49,12 +49,13 @@ ROWS = 7
 
 
 @pytest.fixture(scope="module")
-def used(cast: Cast, django_db_blocker: Any) -> Company:
+def used(services: Services, django_db_blocker: Any) -> Company:
     """A company with ROWS requests in DAY."""
     with django_db_blocker.unblock():
+        company = make_company("initech", ACME)
         for minutes in range(ROWS):
-            add_completion(cast.acme, at=NOON + timedelta(minutes=minutes))
-    return cast.acme
+            add_completion(company, at=NOON + timedelta(minutes=minutes))
+    return company
 
 
 @pytest.fixture

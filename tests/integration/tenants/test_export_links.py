@@ -16,15 +16,14 @@ from tenants.keys.scopes import Scope
 from tenants.members.changes import remove_member
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry
-from tests.cast import Cast, Company, make_service_key
-from tests.fakes.exports import ask_for, build_all, end_all, file_of
+from tests.cast import ACME, Cast, Company, make_company, make_service_key
+from tests.fakes.exports import ask_for, build_all, file_of
 from tests.people import make_colleague
 
 
 @pytest.fixture
-def company(cast: Cast) -> Company:
-    end_all(cast.acme)
-    return cast.acme
+def company() -> Company:
+    return make_company("initech", ACME)
 
 
 def download(token: str, now: datetime | None = None) -> bytes:
