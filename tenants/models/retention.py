@@ -78,6 +78,8 @@ class PurgeRun(models.Model):
     created_at = models.DateTimeField()
     # From here on None: it runs, or was killed and will be resumed.
     closing = models.BigIntegerField(null=True)
+    # Of these those that are older than created_at. None: also of a run before there was this.
+    settled = models.BigIntegerField(null=True)
     held = models.BigIntegerField(null=True)  # old enough to go, and on hold
     finished_at = models.DateTimeField(null=True)
 

@@ -1,0 +1,17 @@
+"""How many records a purge leaves that are older than itself."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("tenants", "0030_exports"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="purgerun",
+            name="settled",
+            field=models.BigIntegerField(null=True),
+        ),
+    ]

@@ -1,0 +1,42 @@
+"""What went by something that is no purge is said, whatever came in meanwhile."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import UsageRecord
+from tests.cast import ACME, Company, make_company
+from tests.integration.tenants.test_retention import NOW, run_usage, use
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("umbrella", ACME)
+
+
+def vanished(company: Company, now: datetime) -> list[int]:
+    """What the next purge says has vanished."""
+    with capture_logs() as logs:
+        run_usage(company, now)
+    return [each["records"] for each in logs if each["event"] == "retention.vanished"]
+
+
+def test_what_vanished_is_not_hidden_by_what_came_in(company: Company) -> None:
+    use(company, 100, 200, 300)
+    run_usage(company)
+    with tenant(company.tenant_id):  # by something that is no purge
+        UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
+    use(company, -1, -1, -1)
+
+    assert vanished(company, NOW + timedelta(days=2)) == [1]
+
+
+def test_nothing_has_vanished_where_all_was_purged_or_came_in(company: Company) -> None:
+    use(company, 100, 200, 500)
+    first = vanished(company, NOW)
+    use(company, -1, 150)  # one of them late
+
+    assert (first, vanished(company, NOW + timedelta(days=220))) == ([], [])
+    assert vanished(company, NOW + timedelta(days=221)) == []
