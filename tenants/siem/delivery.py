@@ -9,6 +9,7 @@ from tenants.siem.address import SinkAddress
 
 TIMEOUT_S: Final = 5.0  # of one message's answer, and of a connection
 REFUSED: Final = "Its address is neither public nor one of the operator's networks."
+BROKEN: Final = "It could not be delivered to, for a reason on our side."
 UNREACHABLE: Final = "It cannot be reached."
 UNKNOWN: Final = "Its name is not known."
 UNTRUSTED: Final = "Its certificate does not hold."

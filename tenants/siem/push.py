@@ -22,7 +22,7 @@ from tenants.audit.queries import find_head
 from tenants.errors import Invalid
 from tenants.members.queries import list_tenants
 from tenants.models import AuditEntry, AuditSink
-from tenants.siem.delivery import Destination, NotDelivered
+from tenants.siem.delivery import BROKEN, Destination, NotDelivered
 from tenants.siem.messages import Message, message_of
 from tenants.siem.operations import NOT_OPENED
 from tenants.siem.retry import is_due, rest_after, wait_after
@@ -77,14 +77,32 @@ def push_due(*, clock: Clock) -> int:
 def _visit_all(
     tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
 ) -> Iterator[tuple[Visit, Result]]:
-    visits = (visit for each in tenant_ids for visit in _claim_due(each, clock()))
+    visits = (visit for each in tenant_ids for visit in _claim_or_say(each, clock()))
     for batch in _batches(visits):
         results = asyncio.run(_deliver_all(batch, clock))
         for visit, result in zip(batch, results, strict=True):
-            _note(visit, result, clock())
-            yield visit, result
+            if _note_or_say(visit, result, clock()):
+                yield visit, result
         if monotonic() >= over_at_s:
             return
+
+
+def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[Visit]:
+    """What goes wrong with one tenant's sinks stops no other's; here, in a visit, and after it."""
+    try:
+        return list(_claim_due(tenant_id, now))
+    except Exception as error:  # noqa: BLE001  # the edge of a tenant's, whatever it is
+        logger.error("audit.push_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
+        return []
+
+
+def _note_or_say(visit: Visit, result: Result, now: datetime) -> bool:
+    try:
+        _note(visit, result, now)
+    except Exception as error:  # noqa: BLE001  # it is delivered again, under the same id
+        logger.error("audit.push_not_noted", tenant_id=visit.tenant_id, error=type(error).__name__)
+        return False
+    return True
 
 
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
@@ -140,7 +158,16 @@ async def _deliver_all(visits: Sequence[Visit], clock: Clock) -> list[Result]:
 async def _deliver(visit: Visit, clock: Clock) -> Result:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
-    delivered, error = await _hand_over(visit, clock)
+    try:
+        delivered, error = await _hand_over(visit, clock)
+    except Exception as failure:  # noqa: BLE001  # the edge of a visit, whatever it is
+        logger.error(
+            "audit.push_broken",
+            tenant_id=visit.tenant_id,
+            sink_id=str(visit.sink.id),
+            error=type(failure).__name__,
+        )
+        delivered, error = None, BROKEN
     return Result(delivered, error, timedelta(seconds=loop.time() - began_s))
 
 

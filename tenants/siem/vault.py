@@ -23,7 +23,7 @@ _SECRET_BYTES: Final = 32  # Standard Webhooks: 24 to 64
 
 
 class NotOpened(Exception):
-    """Its keys were shredded, or are not to be had."""
+    """Its keys were shredded, or are not to be had, or it holds what another release wrote."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -48,9 +48,9 @@ def open_sink(tenant_id: TenantId, sink: AuditSink) -> Destination:
     """Raises NotOpened; Invalid when the operator's networks no longer have the address."""
     try:
         data = open_sealed(tenant_id, place=_place(sink.id), sealed=bytes(sink.sealed))
-    except (EncryptionFailed, SealBroken) as error:
+        kept = msgspec.json.decode(data, type=_Kept)
+    except (EncryptionFailed, SealBroken, msgspec.MsgspecError) as error:
         raise NotOpened from error
-    kept = msgspec.json.decode(data, type=_Kept)
     networks = settings.PRIVATE_TARGETS
     return Destination(parse_address(kept.address, networks), kept.secret, networks)
 

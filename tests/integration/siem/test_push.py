@@ -7,11 +7,13 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.chain import hash_of
+from tenants.encryption.envelope import Place
+from tenants.encryption.operations import seal_for
 from tenants.models import AuditSink
 from tenants.siem.operations import NewSink, create_sink, delete_sink, replay_sink
 from tenants.siem.push import MAX_MESSAGES, Result, _claim, _claim_due, _note, push_due
 from tenants.tasks import push_audit
-from tests.cast import Company
+from tests.cast import ACME, Company, make_company
 from tests.fakes.sinks import Hook, Syslog, webhook
 from tests.integration.siem.attached import add, attach, attach_syslog, state
 from tests.integration.siem.clock import Clock
@@ -240,6 +242,26 @@ def test_each_sink_has_its_own_cursor_and_one_that_fails_stops_no_other(
         push_due(clock=clock)
 
         assert (len(hook.got), len(other.got)) == (8, 0)
+
+
+@pytest.mark.parametrize("kept", [b"no JSON", b'{"address": "URL", "secret": "whsec_!"}'])
+def test_what_breaks_at_one_tenants_sink_stops_nobody_elses(
+    company: Company, hook: Hook, clock: Clock, kept: bytes
+) -> None:
+    with webhook() as other:
+        broken, neighbour = attach(company, other), make_company("neighbour", ACME)
+        data = kept.replace(b"URL", other.url.encode())
+        place = Place("tenants_auditsink", "sealed", str(broken.id))
+        scope = f"audit-sink:{broken.id}"
+        sealed = seal_for(company.tenant_id, scope, place=place, data=data, now=clock())
+        with tenant(company.tenant_id):
+            AuditSink.objects.update(sealed=sealed)
+        attach(neighbour, hook)
+
+        assert push_due(clock=clock) == 7
+        assert hook.sequences == list(range(1, 8))
+        with tenant(neighbour.tenant_id):
+            AuditSink.objects.all().delete()
 
 
 @pytest.mark.parametrize(
