@@ -3,7 +3,8 @@
 Rates count what people do, not what their editors send. An action costs ten units; one unit only,
 so that nothing is for nothing, costs
 
-- what nobody waits for: prefetches and warm-ups;
+- what nobody waits for: warm-ups, and as many prefetches as there were actions shortly before: who
+  calls all that he asks for a prefetch pays for each;
 - a request at the place of the one before, within REPEAT_S: editors ask for several suggestions;
 - what showed nothing and was not let end: superseded, taken back, shed, failed.
 
@@ -14,6 +15,7 @@ at their most and settled with what the account says; so is money (see `spending
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -32,6 +34,9 @@ from inference.gateway.spending import MAX_PROMPT_TOKENS, refuse, reserve
 
 ACTION: Final = 10  # units
 REPEAT_S: Final = 2.0
+# An editor prefetches what follows a suggestion that was seen: one for an action, soon after it.
+PREFETCH_S: Final = 60.0
+MAX_PREFETCHES: Final = 20  # that are saved up
 # Code has more than three characters to a token.
 _CHARS_PER_TOKEN: Final = 3
 _FIRST_ACTIONS: Final = 4  # of a lease
@@ -44,13 +49,22 @@ _MESSAGES: Final = {
 }
 
 
+@dataclass(slots=True)
+class _Recent:
+    """Of one holder, at this gateway."""
+
+    place: int = 0  # of his last request
+    asked_s: float = float("-inf")
+    acted_s: float = float("-inf")  # his last action
+    num_prefetches: int = 0  # that his actions leave him at a tenth
+
+
 class Quotas:
     def __init__(self, leases: Leases, clock: Clock) -> None:
         self.num_refused: Counter[str] = Counter()  # by the kind of limit
         self.leases: Final = leases
         self._clock = clock
-        # The place of each holder's last request and when it came, the latest last.
-        self._places: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._recent: OrderedDict[str, _Recent] = OrderedDict()  # by holder, the latest last
 
     @asynccontextmanager
     async def charged(
@@ -59,13 +73,14 @@ class Quotas:
         """Raises Busy: `rate_limited`, `budget_spent`; and what `spending.refuse` raises. May wait
         for Redis, see Leases."""
         limits = principal.snapshot.policy.limits
-        rates = self._rates(limits, principal, request)
+        units = self._units(principal, request)
+        rates = self._rates(limits, principal, units)
         budgets = self._budgets(limits, principal, request)
         money = reserve(principal, request, now_ms=self._clock.now_ms())
         wants = [*rates, *budgets, *money.wants]
         spent = await self._take(wants, request) if wants else []
         if rates:
-            self._remember_place(principal, request)
+            self._remember(principal, request, units)
         is_action = has_failed = False
         try:
             yield
@@ -77,6 +92,8 @@ class Quotas:
             if not is_action and account.sent_first_s is None:
                 for one in spent[: len(rates)]:
                     self.leases.give_back(one, one.units - 1)
+            elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
+                self._allow_prefetch(principal)
             first_money = len(rates) + len(budgets)
             for one in spent[len(rates) : first_money]:
                 self.leases.give_back(one, one.units - _used_tokens(account))
@@ -96,9 +113,7 @@ class Quotas:
             message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
             raise Busy("budget_spent", message, retry_after_s=self._until_midnight_s()) from None
 
-    def _rates(
-        self, limits: Limits, principal: Principal, request: CompletionRequest
-    ) -> list[Want]:
+    def _rates(self, limits: Limits, principal: Principal, units: int) -> list[Want]:
         tenant, credential = principal.snapshot.tenant_id, principal.credential
         holders = (
             ("tenant", "", limits.tenant),
@@ -110,9 +125,6 @@ class Quotas:
             for kind, holder, limit in holders
             if limit is not None and holder is not None
         ]
-        if not rules:
-            return []
-        units = 1 if self._is_no_action(principal, request) else ACTION
         return [Want(rule, units) for rule in rules]
 
     def _budgets(
@@ -125,21 +137,33 @@ class Quotas:
         rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
         return [Want(rule, _most_tokens(request))]
 
-    def _is_no_action(self, principal: Principal, request: CompletionRequest) -> bool:
-        is_repeat = self._is_repeat(principal, request)
-        return is_repeat or request.is_warm_up or request.trigger is Trigger.PREFETCH
+    def _units(self, principal: Principal, request: CompletionRequest) -> int:
+        recent, now_s = self._recent.get(_holder(principal), _Recent()), self._clock.monotonic_s()
+        is_recent = now_s - recent.asked_s <= REPEAT_S and request.mode is not Mode.CHAT
+        if request.is_warm_up or (is_recent and recent.place == _place(request)):
+            return 1
+        has_acted = now_s - recent.acted_s <= PREFETCH_S and recent.num_prefetches > 0
+        return 1 if request.trigger is Trigger.PREFETCH and has_acted else ACTION
 
-    def _is_repeat(self, principal: Principal, request: CompletionRequest) -> bool:
-        last_place, last_s = self._places.get(_holder(principal), (0, float("-inf")))
-        is_recent = self._clock.monotonic_s() - last_s <= REPEAT_S
-        return is_recent and request.mode is not Mode.CHAT and last_place == _place(request)
+    def _remember(self, principal: Principal, request: CompletionRequest, units: int) -> None:
+        recent = self._of(principal)
+        recent.place, recent.asked_s = _place(request), self._clock.monotonic_s()
+        if request.trigger is Trigger.PREFETCH and units < ACTION:
+            recent.num_prefetches = max(0, recent.num_prefetches - 1)
 
-    def _remember_place(self, principal: Principal, request: CompletionRequest) -> None:
+    def _allow_prefetch(self, principal: Principal) -> None:
+        recent = self._of(principal)
+        recent.acted_s = self._clock.monotonic_s()
+        recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
+
+    def _of(self, principal: Principal) -> _Recent:
+        """Remembered, as the latest."""
         holder = _holder(principal)
-        self._places[holder] = (_place(request), self._clock.monotonic_s())
-        self._places.move_to_end(holder)
-        if len(self._places) > _MAX_HOLDERS:
-            self._places.popitem(last=False)
+        recent = self._recent.setdefault(holder, _Recent())
+        self._recent.move_to_end(holder)
+        if len(self._recent) > _MAX_HOLDERS:
+            self._recent.popitem(last=False)
+        return recent
 
     def _until_midnight_s(self) -> float:
         now = self._now()

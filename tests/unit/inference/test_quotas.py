@@ -11,7 +11,7 @@ from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.request import CompletionRequest, Principal
 from inference.errors import Busy, Dropped
-from inference.gateway.quotas import REPEAT_S, Quotas
+from inference.gateway.quotas import MAX_PREFETCHES, PREFETCH_S, REPEAT_S, Quotas
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.requests import make_account, make_request
@@ -120,11 +120,66 @@ async def test_a_service_key_has_no_users_limit() -> None:
     assert await client.is_let_through() == 100
 
 
-@pytest.mark.parametrize("fields", [{"trigger": Trigger.PREFETCH}, {"is_warm_up": True}])
-async def test_what_nobody_waits_for_costs_a_tenth(fields: dict[str, Any]) -> None:
+async def test_what_nobody_waits_for_costs_a_tenth() -> None:
     client = Client(make_quotas(), _limited(user=FIVE))
 
-    assert await client.is_let_through(**fields) == 50
+    assert await client.is_let_through(is_warm_up=True) == 50
+
+
+PREFETCH: dict[str, Any] = {"trigger": Trigger.PREFETCH}
+
+
+async def test_prefetches_cost_a_tenth_where_there_were_as_many_actions() -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+
+    let_through = [
+        (await client.is_let_through(1), await client.is_let_through(1, **PREFETCH))
+        for _ in range(4)
+    ]
+
+    # Eleven units of fifty for each pair: six are left, for an action too few.
+    assert let_through == [(1, 1)] * 4
+    assert await client.is_let_through(1) == 0
+
+
+async def test_who_calls_everything_a_prefetch_pays_for_everything() -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+
+    assert await client.is_let_through(**PREFETCH) == 5
+
+
+async def test_prefetches_that_were_paid_for_in_full_earn_no_others() -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+    await client.is_let_through(1)
+
+    # One at a tenth: 39 units are left, for three.
+    assert await client.is_let_through(**PREFETCH) == 1 + 3
+
+
+async def test_an_action_that_was_given_up_earns_no_prefetch() -> None:
+    client = Client(make_quotas(), _limited(user=FIVE))
+    for _ in range(10):
+        await client.asks(ends=Dropped(Finish.SUPERSEDED))
+
+    assert await client.is_let_through(**PREFETCH) == 4
+
+
+async def test_no_more_prefetches_are_saved_up_than_an_editor_needs() -> None:
+    client = Client(make_quotas(), _limited(user=RateLimit(per_minute=1, burst=100)))
+    await client.is_let_through(MAX_PREFETCHES + 10)
+
+    # Of 1,000 units 300 are gone: 20 at a tenth, and 680 left for 68.
+    assert await client.is_let_through(200, **PREFETCH) == MAX_PREFETCHES + 68
+
+
+async def test_what_was_saved_up_is_for_soon_afterwards() -> None:
+    clock = FakeClock()
+    client = Client(make_quotas(clock), _limited(user=RateLimit(per_minute=1, burst=100)))
+    await client.is_let_through(10)
+
+    clock.pass_s(PREFETCH_S + 1)  # in which one action comes back
+
+    assert await client.is_let_through(200, **PREFETCH) == 91
 
 
 async def test_several_requests_at_one_place_are_one_action() -> None:
