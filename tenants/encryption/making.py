@@ -66,10 +66,12 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
                 return make_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
         except IntegrityError:
             pass  # somebody else has made it meanwhile
-    # Else rotation has retired what we waited for, and its successor is there; or all are shredded.
-    if (found := in_force.first()) is None:
-        raise KeyDestroyed("The tenant's keys were destroyed, and it gets no new ones.")
-    return found
+    # Else rotation has retired what we waited for, and its successor is there, which the next one
+    # may retire while we wait for that; or all are shredded.
+    while keys.filter(retired_at=None).exists():
+        if (found := in_force.first()) is not None:
+            return found
+    raise KeyDestroyed("The tenant's keys were destroyed, and it gets no new ones.")
 
 
 def _make_data_key(tenant_key: TenantKey, scope: str, now: datetime) -> DataKey:

@@ -11,10 +11,23 @@ from tenants.models import DataKey, TenantKey
 
 
 def data_key_of(row: DataKey) -> bytes:
-    """Inside the tenant's scope. A query where the tenant's key is not held.
+    """Inside the tenant's scope. A query where the tenant's key is not held. `row` may be as old as
+    the transaction: rotation may have wrapped it anew since, and destroyed what it names.
 
     Raises KeyDestroyed, SealBroken, RootKeyMissing, RootKeyUnavailable.
     """
+    while True:
+        try:
+            return _unwrapped(row)
+        except KeyDestroyed:
+            present = DataKey.objects.get(tenant_id=row.tenant_id, id=row.id)
+            if present.tenant_key_id == row.tenant_key_id:
+                raise
+            row = present
+
+
+def _unwrapped(row: DataKey) -> bytes:
+    """Raises as data_key_of."""
     if row.wrapped is None:
         raise KeyDestroyed("The key was destroyed.")
     tenant_id = TenantId(str(row.tenant_id))

@@ -1,11 +1,13 @@
 """Keys of keys are replaced while everything goes on; what was sealed before still opens."""
 
 import secrets
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from uuid import UUID
 
 import boto3
 import pytest
@@ -15,8 +17,9 @@ from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
 
+from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
-from tenants.encryption import making, rotation
+from tenants.encryption import making, rotation, unwrap
 from tenants.encryption.envelope import Place
 from tenants.encryption.errors import KeyDestroyed, RootKeyMissing
 from tenants.encryption.held import held_keys
@@ -274,6 +277,66 @@ def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
     rotate(acme, replacing=True)
 
     assert outcome == ["waited"]
+    assert opened(acme, sealed) == b"text"
+
+
+def elsewhere(company: Company) -> Thread:
+    """A rotation by another process."""
+
+    def run() -> None:
+        try:
+            rotate(company, replacing=True)
+        finally:
+            connection.close()
+
+    thread = Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_what_is_wrapped_anew_between_two_looks_opens(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data key was read while the old tenant key wrapped it, that key when it was destroyed."""
+    sealed, look, rotations = seal(acme), unwrap._tenant_key, list[Thread]()
+    forget_held()
+
+    def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
+        if not rotations:
+            rotations.append(elsewhere(acme))
+            rotations[0].join()
+        return look(tenant_id, key_id)
+
+    monkeypatch.setattr(unwrap, "_tenant_key", look_after_a_rotation)
+
+    assert opened(acme, sealed) == b"text"
+
+
+def test_who_waits_for_one_rotation_after_the_other_seals(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(acme)
+    make, is_locked, rotations = making.make_tenant_key, Event(), list[Thread]()
+
+    def make_slowly(**fields: Any) -> TenantKey:
+        is_locked.set()
+        time.sleep(0.3)  # until the other one waits for the key that is being retired
+        return make(**fields)
+
+    def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
+        if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
+            is_locked.clear()
+            rotations.append(elsewhere(acme))
+            assert is_locked.wait(timeout=10)
+        return execute(sql, *arguments)
+
+    monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
+    with connection.execute_wrapper(meet_a_rotation):
+        sealed = seal(acme, "user:bob")
+    for thread in rotations:
+        thread.join()
+
+    assert len(rotations) == 2
     assert opened(acme, sealed) == b"text"
 
 
