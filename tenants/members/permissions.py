@@ -75,6 +75,7 @@ READING: Final = frozenset(
         _P.EXPORT,
     }
 )
+_ONES_OWN: Final = frozenset({_P.READ_OWN_KEYS, _P.READ_OWN_USAGE, _P.READ_OWN_QUALITY})
 # Withdrawing consent erases.
 WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS, _P.ERASE_SUBJECTS}
 
@@ -94,25 +95,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.EXPORT,
             }
         ),
-        Role.AUDITOR: frozenset(
-            {
-                _P.READ_TENANT,
-                _P.READ_KEYS,
-                _P.READ_POLICY,
-                _P.READ_LAYERS,
-                _P.READ_USAGE,
-                _P.READ_QUALITY,
-                _P.READ_MEMBERS,
-                _P.READ_TEAMS,
-                _P.READ_AUDIT,
-                _P.READ_CONSENT,
-                _P.READ_BILLING,
-                _P.READ_ACCESS,
-                _P.READ_RETENTION,
-                _P.OWN_SUBJECT,
-                _P.EXPORT,
-            }
-        ),
+        Role.AUDITOR: READING - _ONES_OWN,  # he sees everybody's
         Role.DEVELOPER: frozenset(
             {
                 _P.READ_TENANT,
