@@ -1,8 +1,5 @@
 """The real worker with its beat: what gateways send is kept without anybody calling a task."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,28 +10,14 @@ from tenants.encryption.queries import open_sealed
 from tenants.telemetry import store
 from tests.integration.telemetry.willing import Willing, completion
 from tests.stack.services import Services
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.stack.worker import running_worker
 
 
 @pytest.fixture
 def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
     """The worker's log."""
-    log = tmp_path / "worker.log"
-    environment = {
-        **os.environ,
-        **services.mark,
-        "CARET_TELEMETRY_STORE": str(folder),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
-    }
-    command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [*command, "--concurrency", "1"], cwd=ROOT, env=environment, stderr=output
-        )
+    with running_worker(services, tmp_path, CARET_TELEMETRY_STORE=str(folder)) as log:
         yield log
-        process.terminate()
-        process.wait(timeout=20)
 
 
 def test_content_is_kept_within_seconds(acme: Willing, worker: Path) -> None:

@@ -1,8 +1,5 @@
 """The real worker with its beat: what gateways send arrives without anybody calling a task."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,34 +16,21 @@ from tenants.models import Outcome
 from tests.cast import Company, make_company
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.stack.worker import running_worker
 
 
 @pytest.fixture
 def worker(services: Services, tmp_path: Path) -> Iterator[Path]:
     """The worker's log."""
-    log = tmp_path / "worker.log"
-    environment = {
-        **os.environ,
-        **services.mark,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
-    }
-    command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [*command, "--concurrency", "1"], cwd=ROOT, env=environment, stderr=output
-        )
+    with running_worker(services, tmp_path) as log:
         yield log
-        process.terminate()
-        process.wait(timeout=20)
 
 
 def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
     company = make_company("initech", {})
     connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([outcome(company)])})
 
-    assert wait_for_outcome(company, seconds=30), worker.read_text()
+    assert wait_for_outcome(company, seconds=60), worker.read_text()
 
 
 def test_every_task_has_a_declared_queue_and_a_time() -> None:

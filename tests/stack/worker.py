@@ -1,0 +1,30 @@
+"""The worker with its beat, as production runs it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.stack.services import Services
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def running_worker(services: Services, folder: Path, **settings: str) -> Iterator[Path]:
+    """Its log, in `folder`. `settings`: of its environment."""
+    log = folder / "worker.log"
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+    environment = {**os.environ, **services.mark, "PYTHONPATH": paths, **settings}
+    command = [sys.executable, "-m", "celery", "-A", "caret.celery", "worker", "--beat"]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*command, "--concurrency", "1"], cwd=ROOT, env=environment, stderr=output
+        )
+        try:
+            yield log
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
