@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.within import within
 from tenants.audit.chain import timestamp
 from tenants.audit.operations import Facts, record_change
 from tenants.audit.queries import find_head
@@ -19,7 +20,7 @@ from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import AuditSink
 from tenants.siem.address import SinkAddress, parse_address
-from tenants.siem.delivery import Destination, NotDelivered
+from tenants.siem.delivery import SILENT, TIMEOUT_S, Destination, NotDelivered
 from tenants.siem.messages import TEST, Message
 from tenants.siem.queries import SinkView, find_sink, view_of
 from tenants.siem.syslog import send_syslog
@@ -122,7 +123,10 @@ def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> Tried:
     message = Message(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
     try:
         destination = open_sink(actor.tenant_id, row)
-        asyncio.run(_send(destination, message, clock))
+        # asyncio waits at its end for look-ups of names, which take no deadline.
+        within(2 * TIMEOUT_S, lambda: asyncio.run(_send(destination, message, clock)))
+    except TimeoutError:
+        return Tried(False, SILENT)
     except NotDelivered as error:
         return Tried(False, str(error))
     except Invalid as error:

@@ -7,7 +7,6 @@ what follows      nothing: no redirect, no proxy, no cookie, no unpacking
 """
 
 import http.client
-import queue
 import socket
 import ssl
 import threading
@@ -19,6 +18,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from caret.foundation.egress import AddressInfo, Egress, Network
+from caret.foundation.within import within
 
 _PORTS: Final = {"http": 80, "https": 443}
 _OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # whatever the caller's say
@@ -119,24 +119,15 @@ def _connected(egress: Egress, info: AddressInfo, deadline: float) -> socket.soc
 
 
 def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
-    """getaddrinfo takes no deadline: it is asked in a thread that may be left behind, for as long
-    as the system's resolver tries (some 30 s). Raises NotAnswered."""
-    answers: queue.SimpleQueue[list[AddressInfo]] = queue.SimpleQueue()
-
-    def look_up() -> None:
-        try:
-            answers.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
-        except (OSError, UnicodeError):
-            answers.put([])
-
-    threading.Thread(target=look_up, daemon=True).start()
+    """getaddrinfo takes no deadline: the system's resolver tries for some 30 s. Raises
+    NotAnswered."""
+    left_s = max(0.0, deadline - time.monotonic())
     try:
-        found = answers.get(timeout=max(0.0, deadline - time.monotonic()))
-    except queue.Empty as error:
+        return list(within(left_s, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+    except TimeoutError as error:
         raise NotAnswered("Its name is not told in time.") from error
-    if not found:
-        raise NotAnswered("Its name leads nowhere.")
-    return found
+    except (OSError, UnicodeError) as error:
+        raise NotAnswered("Its name leads nowhere.") from error
 
 
 @contextmanager

@@ -1,0 +1,27 @@
+"""Work that takes its time is waited for so long, and no longer."""
+
+import threading
+import time
+
+import pytest
+
+from caret.foundation.within import within
+
+
+def test_what_is_done_in_time_is_given() -> None:
+    assert within(5.0, lambda: 7) == 7
+
+
+def test_what_it_raises_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        within(5.0, lambda: 1 // 0)
+
+
+def test_what_takes_longer_is_left_behind() -> None:
+    released, begun = threading.Event(), time.monotonic()
+
+    with pytest.raises(TimeoutError):
+        within(0.05, lambda: released.wait(10.0))
+
+    assert time.monotonic() - begun < 5
+    released.set()
