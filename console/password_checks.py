@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_CHECKS: Final = 4  # at once, in this process
 MAX_WAIT_S: Final = 2.0
+# For the page of who finds no place.
+BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 _places: Final = BoundedSemaphore(MAX_CHECKS)
 
 

@@ -29,6 +29,7 @@ from django.utils import timezone
 from caret.foundation.ids import TenantId
 from caret.foundation.places import NoPlace
 from console.outward import OUTWARD
+from console.password_checks import BUSY
 from console.sign_in.account import PROVIDER_TENANT
 from console.sign_in.guarded_http import guarded_session
 from tenants.errors import Forbidden
@@ -42,7 +43,6 @@ _UNSOUND: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
     *(AttributeError, RecursionError),
 )
-BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 FAILED: Final = "Your identity provider did not let you in. Try again, or ask your administrator."
 
 

@@ -18,7 +18,7 @@ from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
 from console.member import choose_tenant, client_address
-from console.password_checks import Busy, check_password, checking_place
+from console.password_checks import BUSY, Busy, check_password, checking_place
 from console.sign_in.session import provider_of
 from console.throttle import WINDOW_S, take_try_of_network
 from tenants.errors import Forbidden, Refused
@@ -31,7 +31,6 @@ _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no to
 MAX_NAME_CHARS: Final = 120
 TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then open the link again."
 UNAVAILABLE: Final = "This is not possible right now: Redis does not answer."
-BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 
 
 @require_GET

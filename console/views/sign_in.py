@@ -17,7 +17,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.places import NoPlace
 from console.member import Member, choose_tenant, client_address, for_members
 from console.outward import OUTWARD
-from console.password_checks import Busy, check_password
+from console.password_checks import BUSY, Busy, check_password
 from console.sign_in.identity_provider import authorization_url
 from console.throttle import WINDOW_S, forget_tries, take_try
 from tenants.identity.queries import Provider, provider_for
@@ -26,7 +26,6 @@ logger = structlog.get_logger(__name__)
 
 WRONG: Final = "This e-mail address and password do not belong together."
 TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then try again."
-BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
 UNAVAILABLE: Final = "Signing in is not possible right now: Redis does not answer."
 NO_PROVIDER: Final = "No identity provider is set up for this address. Use your password."
 PROVIDER_SILENT: Final = "Your identity provider does not answer right now. Try again later."
