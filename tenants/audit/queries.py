@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
@@ -15,6 +15,7 @@ from tenants.audit.chain import GENESIS, timestamp
 from tenants.audit.operations import Facts, record_read
 from tenants.errors import Invalid
 from tenants.members.actor import Actor, ActorKind
+from tenants.members.erased import erased_among
 from tenants.members.permissions import Permission
 from tenants.models import AuditEntry, AuditHead
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
@@ -43,7 +44,7 @@ class EntryView:
     at: datetime
     actor_kind: ActorKind
     actor_id: uuid.UUID | None  # None: not a person
-    actor_email: str | None
+    actor_email: str | None  # None also: he was erased here
     actor_key: str | None  # None: no key was used
     action: str
     target: str
@@ -84,7 +85,9 @@ def page_of_entries(
     with tenant(actor.tenant_id):
         found = _matching(actor, asked).select_related("actor")
         rows = first_of(found, limit=limit, after=after, time_field="at")
-    return mapped(page_of(rows, limit=limit, place=lambda row: Place(row.at, row.id)), _view)
+        erased = erased_among(actor.tenant_id, [row.actor_id for row in rows])
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.at, row.id))
+    return mapped(page, lambda row: _view(row, erased))
 
 
 def find_head(*, tenant_id: TenantId) -> Head:
@@ -151,14 +154,14 @@ def _told(asked: Asked) -> Facts:
     }
 
 
-def _view(row: AuditEntry) -> EntryView:
+def _view(row: AuditEntry, erased: Collection[uuid.UUID]) -> EntryView:
     return EntryView(
         sequence=row.sequence,
         id=row.id,
         at=row.at,
         actor_kind=ActorKind(row.actor_kind),
         actor_id=row.actor_id,
-        actor_email=None if row.actor is None else row.actor.email,
+        actor_email=None if row.actor is None or row.actor_id in erased else row.actor.email,
         actor_key=row.actor_key or None,
         action=row.action,
         target=row.target,

@@ -17,6 +17,7 @@ from tenants.data_subjects import identity, leftovers, pseudonyms
 from tenants.data_subjects.certificate import facts_of
 from tenants.data_subjects.operations import holds_on
 from tenants.data_subjects.sources import Subject
+from tenants.exports.builds.sweep import expire_finished
 from tenants.members.actor import platform_actor
 from tenants.members.queries import list_tenants
 from tenants.models import Erasure, Membership, TelemetryObject, Tenant
@@ -46,6 +47,8 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     if row.user_id is None:
         _purge(row, now)
     telemetry.erase_demanded(tenant_id=tenant_id, now=now)
+    # Files that were made before may name him; what is being made is swept when its days are over.
+    expire_finished(tenant_id=tenant_id, now=now)
     return _finish(row, now)
 
 

@@ -1,6 +1,7 @@
 """Reads consents: who has agreed to what, and by which receipts."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +13,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Forbidden
 from tenants.members.actor import Actor
+from tenants.members.erased import erased_among
 from tenants.members.permissions import Permission
 from tenants.models import ConsentReceipt, Membership
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
@@ -75,9 +77,10 @@ def list_receipts(*, actor: Actor, limit: int, cursor: str | None) -> Page[Recei
         if not actor.may(Permission.READ_CONSENT):
             found = found.filter(user_id=_own(actor))
         rows = first_of(found.select_related("user", "actor"), limit=limit, after=after)
-    return mapped(
-        page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id)), _receipt
-    )
+        people = [person for row in rows for person in (row.user_id, row.actor_id)]
+        erased = erased_among(actor.tenant_id, people)
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: _receipt(row, erased))
 
 
 def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
@@ -163,16 +166,16 @@ def _own(actor: Actor) -> UserId:
     return actor.user_id
 
 
-def _receipt(row: ConsentReceipt) -> Receipt:
+def _receipt(row: ConsentReceipt, erased: Collection[UUID]) -> Receipt:
     return Receipt(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
-        user_email=None if row.user is None else row.user.email,
+        user_email=None if row.user is None or row.user_id in erased else row.user.email,
         kind=Kind(row.kind),
         is_given=row.is_given,
         wording=row.wording,
         wording_sha256=row.wording_sha256,
-        actor_email=None if row.actor is None else row.actor.email,
+        actor_email=None if row.actor is None or row.actor_id in erased else row.actor.email,
         policy_version=row.policy_version,
         address=row.address,
         created_at=row.created_at,

@@ -44,6 +44,14 @@ def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
         _delete(tenant_id, build_id, ~Q(member=None) | Q(stored_at=None))
 
 
+def expire_finished(*, tenant_id: TenantId, now: datetime) -> None:
+    """All at once: somebody is erased whom any of them may name. Raises what the storage raises."""
+    with tenant(tenant_id):
+        finished = ExportBuild.objects.filter(tenant_id=tenant_id, state=State.FINISHED)
+        finished.update(expires_at=now)
+    sweep_tenant(tenant_id=tenant_id, now=now)
+
+
 def _sweep_build(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
     shred_scope(tenant_id=tenant_id, scope=sealed.scope_of(build_id), now=now)
     _delete(tenant_id, build_id, Q())

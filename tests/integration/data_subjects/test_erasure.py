@@ -11,17 +11,20 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.queries import Asked, list_entries
 from tenants.data_subjects import identity
 from tenants.data_subjects.erasing import erase_demanded, rename_late
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.data_subjects.queries import list_erasures
 from tenants.encryption.queries import find_evidence
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.exports.builds.states import State
 from tenants.members.actor import Actor
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.models import (
     Erasure,
+    ExportObject,
     Membership,
     Outcome,
     Typed,
@@ -35,7 +38,9 @@ from tenants.retention.queries import list_certificates
 from tenants.retention.verification import verify_certificate
 from tenants.signing_keys import signing_keys
 from tenants.telemetry import erasure as telemetry_erasure
+from tenants.telemetry.queries import list_receipts
 from tests.cast import make_completion
+from tests.fakes.exports import made, make_export
 from tests.integration.data_subjects.searching import places_of
 from tests.integration.data_subjects.traces import Traced
 from tests.integration.telemetry.willing import files
@@ -213,6 +218,19 @@ def test_a_storage_that_fails_leaves_it_under_way(
     assert (failed, erase_demanded(now=timezone.now())) == (0, 1)
 
 
+def test_exports_that_may_name_him_expire_and_the_neighbours_stay(
+    acme: Traced, globex: Traced
+) -> None:
+    ours, theirs = make_export(acme.company), make_export(globex.company)
+
+    erase(acme)
+
+    assert made(acme.company, uuid.UUID(ours)).state is State.EXPIRED
+    assert made(globex.company, uuid.UUID(theirs)).state is State.FINISHED
+    with tenant(acme.company.tenant_id):
+        assert not ExportObject.objects.exists()
+
+
 def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex: Traced) -> None:
     with tenant(globex.company.tenant_id):
         Membership.objects.create(
@@ -223,14 +241,27 @@ def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex
         )
     erase(acme)
     between = User.objects.get(id=acme.ada.user_id).email
+    shown = emails_shown(acme)
 
     demand(globex, whom=acme.ada.user_id)
     erase_demanded(now=timezone.now())
 
     assert acme.mark in between
+    assert not [email for email in shown if acme.mark in email]
     account = User.objects.get(id=acme.ada.user_id)
     assert (account.name, account.is_active, account.has_usable_password()) == ("", False, False)
     assert account.email.endswith("@erased.invalid")
+
+
+def emails_shown(traced: Traced) -> list[str]:
+    """Of those whom the trail and the receipts still name."""
+    entries = list_entries(
+        actor=traced.olga, asked=Asked(), limit=100, cursor=None, now=timezone.now()
+    ).rows
+    receipts = list_receipts(actor=traced.olga, limit=100, cursor=None).rows
+    named = [entry.actor_email for entry in entries]
+    named += [email for each in receipts for email in (each.user_email, each.actor_email)]
+    return [email for email in named if email is not None]
 
 
 def test_who_may_not_erases_nobody(acme: Traced, globex: Traced) -> None:

@@ -1,0 +1,18 @@
+"""Who of those that rows still name was erased here: nothing of him is shown any more, though his
+account may live on in other tenants."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from caret.foundation.ids import TenantId
+from tenants.models import Membership
+
+
+def erased_among(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
+    """Inside the tenant's scope. One query."""
+    rows = Membership.objects.filter(
+        tenant_id=tenant_id,
+        user_id__in={user_id for user_id in user_ids if user_id is not None},
+        erased_at__isnull=False,
+    )
+    return frozenset(rows.values_list("user_id", flat=True))
