@@ -62,14 +62,20 @@ def test_what_is_no_lock_is_not_tried_again(work: Callable[[], None]) -> None:
         patiently(connections["owner"], work, patience=BRIEF, pause=_never)
 
 
-def test_afterwards_the_connection_is_as_it_was() -> None:
-    patiently(connections["owner"], lambda: None, patience=BRIEF)
+def test_afterwards_the_connection_is_as_its_role_has_it() -> None:
+    run("ALTER ROLE caret_owner SET lock_timeout = '7s'")
+    connections["owner"].close()
+
+    try:
+        patiently(connections["owner"], lambda: None, patience=BRIEF)
+    finally:
+        run("ALTER ROLE caret_owner RESET lock_timeout")
 
     with connections["owner"].cursor() as cursor:
         cursor.execute(
             "SELECT current_setting('lock_timeout'), current_setting('statement_timeout')"
         )
-        assert cursor.fetchone() == ("0",)
+        assert cursor.fetchone() == ("7s", "0")
 
 
 def test_migrate_has_these_limits(capsys: pytest.CaptureFixture[str]) -> None:

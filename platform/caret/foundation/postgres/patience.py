@@ -49,11 +49,11 @@ def patiently(
             else:
                 return
     finally:
-        _limit(connection, lock_s=0, statement_s=0)
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout; RESET statement_timeout")
 
 
 def _limit(connection: BaseDatabaseWrapper, *, lock_s: int, statement_s: int) -> None:
-    """0: none."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{lock_s}s"])
         cursor.execute("SELECT set_config('statement_timeout', %s, false)", [f"{statement_s}s"])
