@@ -32,6 +32,7 @@ class _Refusal:
 
 
 _REFUSALS: Final = {
+    400: _Refusal("BadJson", "The body is no JSON.", "bad_json", "Cannot parse request body"),
     401: _Refusal(
         "NotSignedIn",
         "Nobody is signed in, and no key was given.",
