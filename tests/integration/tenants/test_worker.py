@@ -13,7 +13,8 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keyvalue import connect
 from tenants.models import Outcome
-from tests.cast import Company, make_company
+from tests.cast import ACME, Company, make_company
+from tests.fakes.exports import ask_for, made
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
 from tests.stack.worker import running_worker
@@ -31,6 +32,17 @@ def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
     connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([outcome(company)])})
 
     assert wait_for_outcome(company, seconds=60), worker.read_text()
+
+
+def test_an_export_is_built_within_seconds(worker: Path) -> None:
+    company = make_company("initech", ACME)
+
+    build_id = ask_for(company)
+
+    deadline = time.monotonic() + 30
+    while made(company, build_id).state != "finished" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert made(company, build_id).state == "finished", worker.read_text()
 
 
 def test_every_task_has_a_declared_queue_and_a_time() -> None:
