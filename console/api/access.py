@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from django.utils import timezone
 from ninja import Router, Status
@@ -19,11 +19,14 @@ from console.outward import OUTWARD
 from tenants.domains.dns import txt_records
 from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
 from tenants.domains.queries import DomainView, holder_of, list_domains
+from tenants.identity.metadata_http import fetch_metadata
 from tenants.identity.operations import (
+    Described,
     NewProvider,
     remove_provider,
     require_second_factor,
     set_provider,
+    set_saml_provider,
 )
 from tenants.identity.queries import SignInRules, get_rules
 from tenants.members.permissions import Permission, Role
@@ -95,8 +98,11 @@ class SetGroupRole(Body, json_schema_extra={"example": {"role": "auditor"}}):
 
 
 class IdentityProvider(Answer):
-    issuer: str
-    client_id: str
+    protocol: Literal["oidc", "saml"]
+    issuer: str  # SAML: the entity id
+    client_id: str | None  # null: SAML has none
+    sso_url: str | None  # null: OpenID Connect asks for it each time
+    fingerprints: list[str]  # of the certificates that sign, SHA-256 in hex; OpenID Connect: none
     created_at: datetime
 
 
@@ -122,6 +128,15 @@ class SetProvider(
     issuer: str  # below it stands .well-known/openid-configuration
     client_id: str
     client_secret: str  # kept sealed, in no answer
+
+
+class SetSamlProvider(
+    Body, json_schema_extra={"example": {"metadata_url": "https://login.example.com/saml.xml"}}
+):
+    """One of the two."""
+
+    metadata: str | None = None  # XML
+    metadata_url: str | None = None  # fetched now and never again
 
 
 @sign_in.get(
@@ -157,6 +172,26 @@ def put_provider(request: ApiRequest, asked: SetProvider) -> SignInRules:
     with _spared(request) as session:
         return set_provider(
             actor=actor_of(request), new=new, now=timezone.now(), spared_session=session
+        )
+
+
+@sign_in.put(
+    "/provider/saml",
+    response=SignIn,
+    summary="Set the identity provider by its SAML metadata, as text or where they are.",
+    openapi_extra=open_to(Permission.WRITE_ACCESS),
+)
+def put_saml_provider(request: ApiRequest, asked: SetSamlProvider) -> SignInRules:
+    actor = actor_of(request)
+
+    def fetch(url: str) -> str:
+        with OUTWARD.taken(actor.tenant_id):
+            return fetch_metadata(url)
+
+    described = Described(asked.metadata, asked.metadata_url, fetch)
+    with _spared(request) as session:
+        return set_saml_provider(
+            actor=actor, described=described, now=timezone.now(), spared_session=session
         )
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import requests
 import structlog
-from allauth.account.utils import perform_login
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
 from allauth.socialaccount.internal import jwtkit
@@ -21,20 +20,15 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
-from django.contrib.auth import get_user_model
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.utils import timezone
 
 from caret.foundation.ids import TenantId
 from caret.foundation.places import NoPlace
 from console.outward import OUTWARD
 from console.password_checks import BUSY
-from console.sign_in.account import PROVIDER_TENANT
 from console.sign_in.guarded_http import guarded_session
-from tenants.errors import Forbidden
-from tenants.identity.operations import admit
-from tenants.identity.queries import find_provider
+from console.sign_in.let_in import FAILED, Arrival, let_in, refusal
+from tenants.identity.queries import OpenIdProvider, find_provider
 
 logger = structlog.get_logger(__name__)
 
@@ -43,7 +37,6 @@ _UNSOUND: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
     *(AttributeError, RecursionError),
 )
-FAILED: Final = "Your identity provider did not let you in. Try again, or ask your administrator."
 
 
 class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # no types
@@ -53,7 +46,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         """The one of the tenant that `provider` names; never all."""
         tenant_id = _tenant_id(provider or "")
         found = None if tenant_id is None else find_provider(tenant_id)
-        if found is None or client_id not in (None, found.client_id):
+        if not isinstance(found, OpenIdProvider) or client_id not in (None, found.client_id):
             return []
         return [
             SocialApp(
@@ -79,7 +72,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
         reason = type(kwargs.get("exception")).__name__
         logger.warning("sign_in.provider_failed", tenant_id=provider.app.provider_id, reason=reason)
-        raise ImmediateHttpResponse(_refusal(request, FAILED))
+        raise ImmediateHttpResponse(refusal(request, FAILED))
 
     def get_requests_session(self) -> requests.Session:
         return guarded_session()
@@ -120,10 +113,10 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     except SocialApp.DoesNotExist as error:
         raise Http404 from error
     except NoPlace:
-        return _refusal(request, BUSY, 503)
+        return refusal(request, BUSY, 503)
     except OAuth2Error:  # before allauth has begun to catch it
         logger.warning("sign_in.provider_failed", tenant_id=provider_id, reason="OAuth2Error")
-        return _refusal(request, FAILED)
+        return refusal(request, FAILED)
     return response
 
 
@@ -148,34 +141,16 @@ def _sound() -> Iterator[None]:
 def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     tenant_id = TenantId(sociallogin.account.provider)
     claims = sociallogin.account.extra_data.get("id_token") or {}
-    email = str(claims.get("email") or "")
-    try:
-        if claims.get("email_verified") is False:
-            raise Forbidden("Your identity provider has not verified your address.")
-        user_id = admit(
-            tenant_id=tenant_id,
-            email=email,
-            name=str(claims.get("name") or ""),
-            now=timezone.now(),
-        )
-    except Forbidden as error:
+    if claims.get("email_verified") is False:
         logger.warning("sign_in.provider_overstepped", tenant_id=tenant_id)
-        return _refusal(request, error.message)
-    user = get_user_model().objects.get(pk=user_id)
-    target = sociallogin.get_redirect_url(request)
-    response: HttpResponse = perform_login(
-        request,
-        user,
-        email_verification="none",
-        redirect_url=target,
-        signal_kwargs={PROVIDER_TENANT: tenant_id},
+        return refusal(request, "Your identity provider has not verified your address.")
+    arrival = Arrival(
+        tenant_id=tenant_id,
+        email=str(claims.get("email") or ""),
+        name=str(claims.get("name") or ""),
+        target=sociallogin.get_redirect_url(request),
     )
-    return response
-
-
-def _refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
-    context = {"message": message, "next": "/", "email": ""}
-    return render(request, "console/sign_in.html", context, status=status)
+    return let_in(request, arrival)
 
 
 def _tenant_id(text: str) -> TenantId | None:

@@ -11,7 +11,7 @@ from allauth.mfa.totp.views import deactivate_totp
 from allauth.usersessions.views import list_usersessions
 from django.urls import URLPattern, path
 
-from console.sign_in import factor_pages
+from console.sign_in import factor_pages, saml
 from console.sign_in.identity_provider import callback
 from console.sign_in.session import begun_by_password
 from console.views import sign_in
@@ -37,6 +37,9 @@ urlpatterns: list[URLPattern] = [
     path("sign-out", sign_in.sign_out, name="account_logout"),
     path("sign-in/code", factor_pages.ask, name="mfa_authenticate"),
     path("sign-in/provider/<provider_id>", callback, name="openid_connect_callback"),
+    path("sign-in/saml/<uuid:tenant_id>", saml.consume, name="saml_consume"),
+    path("sign-in/saml/<uuid:tenant_id>/done", saml.finish, name="saml_done"),
+    path("sign-in/saml/<uuid:tenant_id>/metadata", saml.metadata, name="saml_metadata"),
     path("account/sessions", list_usersessions, name="usersessions_list"),
     *(
         path(f"account/{address}", begun_by_password(view), name=name)

@@ -19,8 +19,9 @@ from console.member import Member, choose_tenant, client_address, for_members
 from console.outward import OUTWARD
 from console.password_checks import BUSY, Busy, check_password
 from console.sign_in.identity_provider import authorization_url
+from console.sign_in.saml import question_url
 from console.throttle import WINDOW_S, forget_tries, take_try
-from tenants.identity.queries import Provider, provider_for
+from tenants.identity.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)
 
@@ -85,12 +86,19 @@ def _to_provider(request: HttpRequest, provider: Provider, target: str) -> HttpR
     """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy)."""
     try:
         with OUTWARD.taken(provider.tenant_id):
-            url = authorization_url(request, provider.tenant_id, target)
+            url = _way_in(request, provider, target)
     except NoPlace:
         return sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
         return sign_in_page(request, target, PROVIDER_SILENT, 503)
     return render(request, "console/to_provider.html", {"url": url, "issuer": provider.issuer})
+
+
+def _way_in(request: HttpRequest, provider: Provider, target: str) -> str:
+    """Raises OAuth2Error."""
+    if isinstance(provider, SamlProvider):
+        return question_url(request, provider, target)
+    return authorization_url(request, provider.tenant_id, target)
 
 
 def sign_in_page(

@@ -1,6 +1,7 @@
 """Decides how a tenant's people sign in: an owner's matter, as it decides who signs in as him."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -14,20 +15,21 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import seal
-from tenants.audit.operations import record_change
+from tenants.audit.operations import Facts, record_change
 from tenants.domains.queries import holder_of
 from tenants.errors import Forbidden, Invalid
 from tenants.identity.queries import SignInRules, bound_to, get_rules, secret_key
+from tenants.identity.saml_metadata import SamlMetadata, fingerprint, read_metadata
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.members.sessions import end_sessions_at
-from tenants.models import Domain, IdentityProvider, Tenant, User
+from tenants.models import Domain, IdentityProvider, SignInProtocol, Tenant, User
 from tenants.texts import is_storable, read_reason, require_storable
 
 _MAX_CHARS: Final = 200
 _MAX_EMAIL_CHARS: Final = 254
 _MAX_NAME_CHARS: Final = 120
-_MAX_ISSUER_CHARS: Final = 500
+_MAX_URL_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,15 @@ class NewProvider:
     issuer: str
     client_id: str
     client_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """By one of the two."""
+
+    metadata: str | None  # XML
+    url: str | None  # where it is
+    fetch: Callable[[str], str]  # raises Invalid
 
 
 def set_provider(
@@ -49,24 +60,69 @@ def set_provider(
     sealed = seal(
         secret_key(), new.client_secret.encode(), bound_to=bound_to(actor.tenant_id, provider_id)
     )
+    provider = IdentityProvider(
+        tenant_id=actor.tenant_id,
+        id=provider_id,
+        protocol=SignInProtocol.OIDC,
+        issuer=new.issuer,
+        client_id=new.client_id,
+        sealed_secret=sealed,
+        sso_url="",
+        certificates="",
+        created_at=now,
+    )
+    facts: Facts = {"issuer": new.issuer, "client_id": new.client_id}
+    return _set(actor, provider, facts, spared_session)
+
+
+def set_saml_provider(
+    *, actor: Actor, described: Described, now: datetime, spared_session: str | None = None
+) -> SignInRules:
+    """As `set_provider`, by what a provider says of itself. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_ACCESS)
+    new = read_metadata(_metadata(described))
+    _check_saml(new)
+    provider = IdentityProvider(
+        tenant_id=actor.tenant_id,
+        protocol=SignInProtocol.SAML,
+        issuer=new.entity_id,
+        client_id="",
+        sealed_secret=b"",
+        sso_url=new.sso_url,
+        certificates="\n".join(new.certificates),
+        created_at=now,
+    )
+    facts: Facts = {
+        "issuer": new.entity_id,
+        "sso_url": new.sso_url,
+        "certificates": " ".join(map(fingerprint, new.certificates)),
+    }
+    return _set(actor, provider, facts, spared_session)
+
+
+def _metadata(described: Described) -> str:
+    """Raises Invalid."""
+    if (described.metadata is None) == (described.url is None):
+        raise Invalid("metadata", "Give metadata or metadata_url, one of the two.")
+    if described.url is None:
+        return str(described.metadata)
+    if not _is_url(described.url):
+        raise Invalid("metadata_url", "Write an address; it begins with https://.")
+    return described.fetch(described.url)
+
+
+def _set(actor: Actor, provider: IdentityProvider, facts: Facts, spared: str | None) -> SignInRules:
     with tenant(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
-        IdentityProvider.objects.create(
-            tenant_id=actor.tenant_id,
-            id=provider_id,
-            issuer=new.issuer,
-            client_id=new.client_id,
-            sealed_secret=sealed,
-            created_at=now,
-        )
-        _end_sessions(actor, spared_session)
+        provider.save(force_insert=True)
+        _end_sessions(actor, spared)
         record_change(
             actor=actor,
             action="identity_provider.set",
             target="identity_provider",
-            change=(None, {"issuer": new.issuer, "client_id": new.client_id}),
-            now=now,
+            change=(None, facts),
+            now=provider.created_at,
         )
     return get_rules(actor=actor)
 
@@ -144,17 +200,30 @@ def _readable(name: str) -> str:
 
 def _check(new: NewProvider) -> None:
     """Raises Invalid."""
-    schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
-    try:
-        parts = urlsplit(new.issuer)
-        is_sound = parts.scheme in schemes and bool(parts.hostname) and not parts.username
-        _ = parts.port
-    except ValueError:
-        is_sound = False
-    plain = new.issuer.isascii() and new.issuer.isprintable() and " " not in new.issuer
-    if not is_sound or not plain or len(new.issuer) > _MAX_ISSUER_CHARS:
+    if not _is_url(new.issuer):
         raise Invalid("issuer", "Write the issuer's address; it begins with https://.")
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
         require_storable(name, text)
         if not 1 <= len(text.strip()) <= _MAX_CHARS:
             raise Invalid(name, f"Write 1 to {_MAX_CHARS} characters.")
+
+
+def _check_saml(new: SamlMetadata) -> None:
+    """Raises Invalid."""
+    if not _is_url(new.sso_url):
+        raise Invalid("metadata", "The provider's address for signing in begins with https://.")
+    require_storable("metadata", new.entity_id)
+    if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:
+        raise Invalid("metadata", f"An entity id has 1 to {_MAX_URL_CHARS} characters.")
+
+
+def _is_url(text: str) -> bool:
+    schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
+    try:
+        parts = urlsplit(text)
+        is_sound = parts.scheme in schemes and bool(parts.hostname) and not parts.username
+        _ = parts.port
+    except ValueError:
+        return False
+    plain = text.isascii() and text.isprintable() and " " not in text
+    return is_sound and plain and len(text) <= _MAX_URL_CHARS

@@ -11,17 +11,21 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import unseal
 from tenants.domains.queries import holder_of
+from tenants.identity.saml_metadata import fingerprint
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import IdentityProvider, Tenant
+from tenants.models import IdentityProvider, SignInProtocol, Tenant
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderView:
     """As its tenant sees it: without the secret."""
 
+    protocol: SignInProtocol
     issuer: str
-    client_id: str
+    client_id: str | None  # None: SAML has none
+    sso_url: str | None  # None: OpenID Connect asks for it each time
+    fingerprints: list[str]  # of the certificates that sign, SHA-256 in hex; OpenID Connect: none
     created_at: datetime
 
 
@@ -32,7 +36,7 @@ class SignInRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class OpenIdProvider:
     """For signing in by it."""
 
     tenant_id: TenantId
@@ -41,14 +45,26 @@ class Provider:
     client_secret: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SamlProvider:
+    """For signing in by it."""
+
+    tenant_id: TenantId
+    issuer: str  # its entity id
+    sso_url: str
+    certificates: tuple[str, ...]  # DER as base64; any of them signs
+
+
+Provider = OpenIdProvider | SamlProvider
+
+
 def get_rules(*, actor: Actor) -> SignInRules:
     """Raises Forbidden."""
     actor.require(Permission.READ_ACCESS)
     with tenant(actor.tenant_id):
         required = Tenant.objects.get(id=actor.tenant_id).requires_second_factor
         row = _row(actor.tenant_id)
-    found = None if row is None else ProviderView(row.issuer, row.client_id, row.created_at)
-    return SignInRules(required, found)
+    return SignInRules(required, None if row is None else _view(row))
 
 
 def find_provider(tenant_id: TenantId) -> Provider | None:
@@ -57,8 +73,10 @@ def find_provider(tenant_id: TenantId) -> Provider | None:
         row = _row(tenant_id)
     if row is None:
         return None
+    if row.protocol == SignInProtocol.SAML:
+        return SamlProvider(tenant_id, row.issuer, row.sso_url, tuple(row.certificates.split()))
     secret = unseal(secret_key(), bytes(row.sealed_secret), bound_to=bound_to(tenant_id, row.id))
-    return Provider(tenant_id, row.issuer, row.client_id, secret.decode())
+    return OpenIdProvider(tenant_id, row.issuer, row.client_id, secret.decode())
 
 
 def provider_for(email: str) -> Provider | None:
@@ -73,6 +91,17 @@ def secret_key() -> bytes:
 
 def bound_to(tenant_id: TenantId, provider_id: uuid.UUID) -> bytes:
     return f"identity-provider|{tenant_id}|{provider_id}".encode()
+
+
+def _view(row: IdentityProvider) -> ProviderView:
+    return ProviderView(
+        protocol=SignInProtocol(row.protocol),
+        issuer=row.issuer,
+        client_id=row.client_id or None,
+        sso_url=row.sso_url or None,
+        fingerprints=[fingerprint(text) for text in row.certificates.split()],
+        created_at=row.created_at,
+    )
 
 
 def _row(tenant_id: TenantId) -> IdentityProvider | None:

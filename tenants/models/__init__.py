@@ -14,7 +14,7 @@ from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.domain import CapturedDomain, Domain
 from tenants.models.erasure import Erasure
 from tenants.models.export_build import ExportBuild, ExportObject
-from tenants.models.identity_provider import IdentityProvider
+from tenants.models.identity_provider import IdentityProvider, SignInProtocol
 from tenants.models.invitation import Invitation
 from tenants.models.invoice import BillingProfile, Invoice
 from tenants.models.kept_answer import KeptAnswer
@@ -86,6 +86,7 @@ __all__ = [
     "ScimGroupMember",
     "ScimToken",
     "ScimUser",
+    "SignInProtocol",
     "SignedAuditHead",
     "StripeCustomer",
     "StripeEvent",

@@ -1,4 +1,4 @@
-"""A tenant's identity provider, by OpenID Connect."""
+"""A tenant's identity provider, by OpenID Connect or SAML."""
 
 import uuid
 from typing import ClassVar
@@ -9,13 +9,23 @@ from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
 
+class SignInProtocol(models.TextChoices):
+    OIDC = "oidc"
+    SAML = "saml"
+
+
 class IdentityProvider(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    issuer = models.CharField(max_length=500)  # https://...
-    client_id = models.CharField(max_length=200)
-    sealed_secret = models.BinaryField()  # see tenants.identity.secrets
+    protocol = models.CharField(
+        max_length=4, choices=SignInProtocol, db_default=SignInProtocol.OIDC
+    )
+    issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity id
+    client_id = models.CharField(max_length=200)  # OIDC
+    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.secrets
+    sso_url = models.CharField(max_length=500, db_default="")  # SAML
+    certificates = models.TextField(db_default="")  # SAML: DER as base64, one a line
     created_at = models.DateTimeField()
 
     class Meta:

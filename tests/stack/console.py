@@ -18,8 +18,8 @@ _START_S = 30.0
 @contextmanager
 def console(services: Services, **settings: str) -> Iterator[int]:
     """The port on which one listens that was started with `settings`."""
-    number = free_port()
-    own = {"CARET_CONSOLE_PORT": str(number), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
+    own = {"CARET_CONSOLE_PORT": str(free_port()), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
+    number = int(own["CARET_CONSOLE_PORT"])
     process = subprocess.Popen(
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,

@@ -18,6 +18,7 @@ from tests.cast import Cast, Company, make_completion, make_key
 from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
 from tests.fakes.exports import make_export
 from tests.fakes.retention import make_certificate, make_hold
+from tests.fakes.saml_provider import SamlProvider
 from tests.fakes.sinks import make_sink
 from tests.integration.console.conftest import SignIn
 from tests.people import (
@@ -110,6 +111,7 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("GET", "sign-in"): only_for(*MANAGERS, Role.AUDITOR),
     ("PUT", "sign-in/second-factor"): only_for(Role.OWNER),
     ("PUT", "sign-in/provider"): only_for(Role.OWNER),
+    ("PUT", "sign-in/provider/saml"): only_for(Role.OWNER),
     ("DELETE", "sign-in/provider"): only_for(Role.OWNER),
     ("GET", "scim/groups"): only_for(*MANAGERS, Role.AUDITOR),
     ("PUT", "scim/groups/{group_id}/role"): only_for(Role.OWNER),
@@ -173,6 +175,7 @@ BODIES: dict[tuple[str, str], Any] = {
         "client_id": "caret",
         "client_secret": "a secret",
     },
+    ("PUT", "sign-in/provider/saml"): {"metadata": SamlProvider().metadata()},
     ("PUT", "scim/groups/{group_id}/role"): {"role": "auditor"},
     ("POST", "exports"): {
         "definition": "usage_days",

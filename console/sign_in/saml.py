@@ -1,0 +1,156 @@
+"""Signing in by a tenant's own identity provider, over SAML 2.0.
+
+A question goes out by a redirect and is remembered in the session. The answer is posted by another
+site's page, without the session's cookie: it is verified, what it proves is kept for a moment under
+a ticket, and the browser is sent on with that, now with its cookie. Only the session that asked is
+let in, once.
+"""
+
+import hashlib
+import secrets
+import time
+import uuid
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+import msgspec
+import redis
+import structlog
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+from onelogin.saml2.auth import OneLogin_Saml2_Auth
+
+from caret.foundation.ids import TenantId
+from caret.foundation.places import NoPlace, Places
+from console.password_checks import BUSY
+from console.sign_in.let_in import FAILED, Arrival, let_in, refusal
+from console.sign_in.saml_response import (
+    Asserted,
+    NotProven,
+    ServiceProvider,
+    read_response,
+    request_data,
+    settings_for,
+)
+from tenants.identity.queries import SamlProvider, find_provider
+from tenants.keyvalue import connect
+
+logger = structlog.get_logger(__name__)
+
+_QUESTION: Final = "saml-question"  # in the session
+_MAX_ANSWER_S: Final = 600  # somebody types his password and finds his telephone
+_TICKET_S: Final = 60
+_SEEN_S: Final = 3600  # longer than a question is open: its answer is taken once even so
+# Verifying costs milliseconds of a core, asked for by anybody.
+_VERIFYING: Final = Places(max_each=4, max_all=16)
+_METADATA: Final = (
+    '<?xml version="1.0"?>\n'
+    '<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID={entity_id}>'
+    '<md:SPSSODescriptor AuthnRequestsSigned="false" WantAssertionsSigned="true"'
+    ' protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">'
+    "<md:NameIDFormat>urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress</md:NameIDFormat>"
+    '<md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"'
+    ' Location={acs_url} index="1"/>'
+    "</md:SPSSODescriptor></md:EntityDescriptor>\n"
+)
+
+
+def question_url(request: HttpRequest, provider: SamlProvider, target: str) -> str:
+    """Where the tenant's people sign in. The session remembers the question."""
+    us = _us(provider.tenant_id)
+    auth = OneLogin_Saml2_Auth(request_data(us), settings_for(provider, us))
+    url = str(auth.login(return_to=""))
+    request.session[_QUESTION] = {
+        "id": auth.get_last_request_id(),
+        "tenant_id": provider.tenant_id,
+        "target": target,
+        "asked_at": int(time.time()),
+    }
+    return url
+
+
+@csrf_exempt  # posted by the provider's page; the question's id stands in for the token
+@require_POST
+def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
+    """Where identity providers have answers posted to."""
+    provider = find_provider(TenantId(str(tenant_id)))
+    if not isinstance(provider, SamlProvider):
+        raise Http404
+    try:
+        with _VERIFYING.taken(provider.tenant_id):
+            encoded = request.POST.get("SAMLResponse", "")
+            asserted = read_response(encoded, provider, _us(provider.tenant_id))
+        ticket = _ticket_for(provider.tenant_id, asserted)
+    except NotProven as error:
+        return _refused(request, provider.tenant_id, str(error))
+    except (NoPlace, redis.RedisError):
+        return refusal(request, BUSY, 503)
+    done = reverse("saml_done", args=[tenant_id])
+    response = redirect(f"{done}?ticket={ticket}")
+    response.status_code = 303  # a GET, for which browsers send the session's cookie
+    return response
+
+
+@require_GET
+def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
+    tenant = TenantId(str(tenant_id))
+    question = request.session.get(_QUESTION, {})
+    try:
+        asserted = _asserted_under(tenant, request.GET.get("ticket", ""))
+    except redis.RedisError:
+        return refusal(request, BUSY, 503)
+    is_answer = asserted is not None and (asserted.in_response_to, tenant) == (
+        question.get("id"),
+        question.get("tenant_id"),
+    )
+    if asserted is None or not is_answer:
+        return _refused(request, tenant, "It answers no question of this browser's.")
+    del request.session[_QUESTION]
+    if time.time() - question["asked_at"] > _MAX_ANSWER_S:
+        return _refused(request, tenant, "It comes too late.")
+    return let_in(request, Arrival(tenant, asserted.email, asserted.name, question["target"]))
+
+
+@require_GET
+def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
+    """What a provider is told about us; the same for a tenant that does not exist."""
+    us = _us(TenantId(str(tenant_id)))
+    text = _METADATA.format(entity_id=quoteattr(us.entity_id), acs_url=quoteattr(us.acs_url))
+    return HttpResponse(text, content_type="application/samlmetadata+xml")
+
+
+def _us(tenant_id: TenantId) -> ServiceProvider:
+    base = settings.CONSOLE_URL.rstrip("/")
+    return ServiceProvider(
+        entity_id=base + reverse("saml_metadata", args=[tenant_id]),
+        acs_url=base + reverse("saml_consume", args=[tenant_id]),
+    )
+
+
+def _ticket_for(tenant_id: TenantId, asserted: Asserted) -> str:
+    """Raises NotProven for what was seen before, redis.RedisError."""
+    seen = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
+    if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
+        raise NotProven("It was there before.")
+    ticket = secrets.token_urlsafe(32)
+    connect().set(_name(tenant_id, ticket), msgspec.json.encode(asserted), ex=_TICKET_S)
+    return ticket
+
+
+def _asserted_under(tenant_id: TenantId, ticket: str) -> Asserted | None:
+    """Once. Raises redis.RedisError."""
+    kept = connect().getdel(_name(tenant_id, ticket))
+    return None if kept is None else msgspec.json.decode(kept, type=Asserted)
+
+
+def _name(tenant_id: TenantId, ticket: str) -> str:
+    return f"caret:saml:ticket:{tenant_id}:{hashlib.sha256(ticket.encode()).hexdigest()}"
+
+
+def _refused(request: HttpRequest, tenant_id: TenantId, reason: str) -> HttpResponse:
+    logger.warning("sign_in.provider_failed", tenant_id=tenant_id, reason=reason[:200])
+    return refusal(request, FAILED)

@@ -1,0 +1,224 @@
+"""What a SAML identity provider answers, and whether it is proven.
+
+python3-saml verifies signatures and times. It lets pass what the standard lets an answer leave out
+(audience, recipient, destination, which question it answers), and has libxmlsec run what a
+signature names before that is verified. So here each is demanded, and signatures are held to one
+plain form:
+
+    samlp:Response > one saml:Assertion > ds:Signature over just that, enveloped, exclusive
+
+Knows neither requests nor accounts.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from onelogin.saml2.errors import OneLogin_Saml2_Error
+from onelogin.saml2.response import OneLogin_Saml2_Response
+from onelogin.saml2.settings import OneLogin_Saml2_Settings
+from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
+
+from tenants.identity.queries import SamlProvider
+
+MAX_RESPONSE_CHARS: Final = 256 * 1024  # with many groups they are of 30 thousand
+_DS: Final = "http://www.w3.org/2000/09/xmldsig#"
+_EXCLUSIVE: Final = "http://www.w3.org/2001/10/xml-exc-c14n#"
+_ENVELOPED: Final = f"{_DS}enveloped-signature"
+_SIGNATURES: Final = {
+    f"http://www.w3.org/2001/04/xmldsig-more#{kind}-sha{bits}"
+    for kind in ("rsa", "ecdsa")
+    for bits in (256, 384, 512)
+}
+_DIGESTS: Final = {
+    "http://www.w3.org/2001/04/xmlenc#sha256",
+    "http://www.w3.org/2001/04/xmldsig-more#sha384",
+    "http://www.w3.org/2001/04/xmlenc#sha512",
+}
+_BEARER: Final = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
+_POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
+_EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
+_CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
+# As providers name them; the first that is there counts.
+_EMAILS: Final = (
+    f"{_CLAIMS}/emailaddress",
+    "urn:oid:0.9.2342.19200300.100.1.3",
+    "email",
+    "mail",
+)
+_NAMES: Final = (
+    "http://schemas.microsoft.com/identity/claims/displayname",
+    "urn:oid:2.16.840.1.113730.3.1.241",
+    "displayName",
+    "name",
+)
+
+
+class NotProven(Exception):
+    """The text says why, for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceProvider:
+    """What we are to a tenant's provider."""
+
+    entity_id: str
+    acs_url: str  # answers come here, and to no other address
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    assertion_id: str
+    in_response_to: str
+    email: str  # of whatever domain
+    name: str  # empty: not said
+
+
+def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Asserted:
+    """`encoded`: base64, as posted. Raises NotProven."""
+    assertion = _require_plain_form(_parsed(encoded))
+    response = _verified(encoded, provider, us)
+    in_response_to = _require_addressed(response, assertion, us)
+    return Asserted(
+        assertion_id=str(assertion.get("ID")),
+        in_response_to=in_response_to,
+        email=_email(response),
+        name=_first(response.get_attributes(), _NAMES) or "",
+    )
+
+
+def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
+    """python3-saml's."""
+    return {
+        "strict": True,
+        "sp": {
+            "entityId": us.entity_id,
+            "assertionConsumerService": {"url": us.acs_url, "binding": _POST},
+            "NameIDFormat": _EMAIL_FORMAT,
+        },
+        "idp": {
+            "entityId": provider.issuer,
+            "singleSignOnService": {"url": provider.sso_url},
+            "x509certMulti": {"signing": list(provider.certificates)},
+        },
+        "security": {
+            "wantAssertionsSigned": True,
+            "wantAttributeStatement": False,
+            "wantNameId": True,
+            "requestedAuthnContext": False,
+            "rejectDeprecatedAlgorithm": True,
+            "allowRepeatAttributeName": False,
+            "allowSingleLabelDomains": True,
+        },
+    }
+
+
+def request_data(us: ServiceProvider) -> dict[str, str]:
+    """The request as our settings have it: its Host anybody can write."""
+    parts = urlsplit(us.acs_url)
+    https = "on" if parts.scheme == "https" else "off"
+    return {
+        "https": https,
+        "http_host": parts.netloc,
+        "script_name": "",
+        "path_info": parts.path,
+    }
+
+
+def _parsed(encoded: str) -> Any:
+    """Raises NotProven."""
+    if len(encoded) > MAX_RESPONSE_CHARS:
+        raise NotProven("It is too long.")
+    try:
+        return Xml.to_etree(base64.b64decode("".join(encoded.split()), validate=True))
+    except (SyntaxError, ValueError, binascii.Error) as error:  # SyntaxError: lxml's for no XML
+        raise NotProven("It is no XML, or has a document type.") from error
+
+
+def _require_plain_form(document: Any) -> Any:
+    """The one assertion, whose signature is sound in form. Raises NotProven."""
+    ids = document.xpath("//@ID")
+    if len(ids) != len(set(ids)):
+        raise NotProven("An ID is there twice.")
+    assertions = Xml.query(document, "//saml:Assertion")
+    if len(assertions) != 1 or len(Xml.query(document, "/samlp:Response/saml:Assertion")) != 1:
+        raise NotProven("It has not one assertion, in its place and unencrypted.")
+    (assertion,) = assertions
+    if len(Xml.query(document, "/samlp:Response/saml:Assertion/ds:Signature")) != 1:
+        raise NotProven("Its assertion is not signed.")
+    if not all(map(_is_plain, Xml.query(document, "//ds:Signature"))):
+        raise NotProven("A signature is not of the plain form.")
+    return assertion
+
+
+def _is_plain(signature: Any) -> bool:
+    references = Xml.query(signature, "./ds:SignedInfo/ds:Reference")
+    whole = f"#{signature.getparent().get('ID')}"
+    if [reference.get("URI") for reference in references] != [whole]:
+        return False
+    transforms = _algorithms(signature, ".//ds:Transform")
+    return (
+        transforms == [_ENVELOPED, _EXCLUSIVE]
+        and not Xml.query(signature, "./ds:Object")
+        and _algorithms(signature, "./ds:SignedInfo/ds:CanonicalizationMethod") == [_EXCLUSIVE]
+        and set(_algorithms(signature, "./ds:SignedInfo/ds:SignatureMethod")) <= _SIGNATURES
+        and set(_algorithms(signature, ".//ds:DigestMethod")) <= _DIGESTS
+    )
+
+
+def _algorithms(signature: Any, path: str) -> list[str]:
+    return [str(node.get("Algorithm")) for node in Xml.query(signature, path)]
+
+
+def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
+    """Raises NotProven."""
+    try:
+        settings = OneLogin_Saml2_Settings(settings_for(provider, us))
+        response = OneLogin_Saml2_Response(settings, encoded)
+    except (OneLogin_Saml2_Error, ValueError) as error:
+        raise NotProven(str(error)) from error
+    if not response.is_valid(request_data(us)):
+        raise NotProven(response.get_error() or "It is not valid.")
+    return response
+
+
+def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> str:
+    """To us alone, in answer to a question, whose id is returned. Raises NotProven."""
+    question = str(response.document.get("InResponseTo") or "")
+    if not question:
+        raise NotProven("It answers no question.")
+    if response.document.get("Destination") != us.acs_url:
+        raise NotProven("Its destination is another.")
+    restrictions = Xml.query(assertion, "./saml:Conditions/saml:AudienceRestriction")
+    if len(restrictions) != 1 or us.entity_id not in response.get_audiences():
+        raise NotProven("Its audience is another.")
+    if not Xml.query(assertion, "./saml:Conditions[@NotOnOrAfter]"):
+        raise NotProven("It has no end.")
+    data = (
+        f"./saml:Subject/saml:SubjectConfirmation[@Method='{_BEARER}']/saml:SubjectConfirmationData"
+    )
+    confirmed = Xml.query(assertion, data)
+    signed = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmed]
+    ends = [node.get("NotOnOrAfter") for node in confirmed]
+    if signed != [(question, us.acs_url)] or not all(ends):
+        raise NotProven("Its subject is not confirmed for this question.")
+    return question
+
+
+def _email(response: Any) -> str:
+    """Empty: none is said."""
+    told = _first(response.get_attributes(), _EMAILS)
+    if told is None and response.get_nameid_format() == _EMAIL_FORMAT:
+        told = response.get_nameid()
+    return told or ""
+
+
+def _first(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:
+    """Of an attribute with one value that is a text."""
+    for name in names:
+        values = attributes.get(name, [])
+        if len(values) == 1 and isinstance(values[0], str):
+            return values[0]
+    return None

@@ -1,0 +1,166 @@
+"""A SAML identity provider: signs with a key of its own (libxmlsec), and asserts what a test says.
+
+Nothing runs: what a browser would carry between the two sites is carried by the test.
+"""
+
+import base64
+import secrets
+import zlib
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+from xml.sax.saxutils import escape
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
+from onelogin.saml2.utils import OneLogin_Saml2_Utils
+from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
+
+SSO_URL: Final = "https://login.example.com/saml"
+_EMAIL: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"
+_SPACES: Final = (
+    'xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"'
+    ' xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"'
+)
+_ASSERTION: Final = """<saml:Assertion {spaces} ID="{id}" Version="2.0" IssueInstant="{now}">
+<saml:Issuer>{issuer}</saml:Issuer><saml:Subject>
+<saml:NameID Format="urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress">{email}</saml:NameID>
+<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">
+<saml:SubjectConfirmationData {confirmed}/></saml:SubjectConfirmation></saml:Subject>
+<saml:Conditions NotBefore="{since}" NotOnOrAfter="{until}">{restriction}</saml:Conditions>
+<saml:AuthnStatement AuthnInstant="{now}"><saml:AuthnContext><saml:AuthnContextClassRef
+>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef></saml:AuthnContext>
+</saml:AuthnStatement><saml:AttributeStatement><saml:Attribute Name="{email_name}">
+<saml:AttributeValue>{email}</saml:AttributeValue></saml:Attribute></saml:AttributeStatement>
+</saml:Assertion>"""
+_RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInstant="{now}"{more}>
+<saml:Issuer>{issuer}</saml:Issuer><samlp:Status><samlp:StatusCode
+ Value="urn:oasis:names:tc:SAML:2.0:status:Success"/></samlp:Status>{assertion}</samlp:Response>"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer before it is signed; what is None is left out."""
+
+    email: str  # XML, so that a test may write more than text
+    question: str | None
+    acs_url: str | None
+    audience: str | None
+    recipient: str | None
+    confirmed_question: str | None
+    lasts_s: float = 300.0
+    issuer: str | None = None  # None: the provider's own
+    algorithm: str = Saml.RSA_SHA256
+    is_signed: bool = True
+    signs_response: bool = False
+    assertion_id: str = field(default_factory=lambda: f"_{secrets.token_hex(16)}")
+
+
+@dataclass
+class SamlProvider:
+    entity_id: str = "https://login.example.com/entity"
+    sso_url: str = SSO_URL
+    key: rsa.RSAPrivateKey = field(
+        default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    )
+    lets_in: str = ""  # an address
+    signs_with: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "login.example.com")])
+        begin = datetime(2026, 1, 1, tzinfo=UTC)
+        made = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
+        made = made.not_valid_before(begin).not_valid_after(begin + timedelta(days=3_650))
+        return made.public_key(self.key.public_key()).sign(self.key, hashes.SHA256())
+
+    def metadata(self, **changes: str) -> str:
+        der = self.certificate.public_bytes(serialization.Encoding.DER)
+        facts = {"certificate": base64.b64encode(der).decode(), "url": self.sso_url, "before": ""}
+        facts |= {"binding": "HTTP-Redirect", "entity_id": self.entity_id} | changes
+        return (
+            '{before}<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata"'
+            ' entityID="{entity_id}"><md:IDPSSODescriptor'
+            ' protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">'
+            '<md:KeyDescriptor use="signing"><KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#">'
+            "<X509Data><X509Certificate>{certificate}</X509Certificate></X509Data></KeyInfo>"
+            "</md:KeyDescriptor><md:SingleSignOnService"
+            ' Binding="urn:oasis:names:tc:SAML:2.0:bindings:{binding}" Location="{url}"/>'
+            "</md:IDPSSODescriptor></md:EntityDescriptor>"
+        ).format(**facts)
+
+    def asked(self, url: str, email: str) -> Said:
+        """What it says of whom it has let in, to the question in a redirect."""
+        parts = urlsplit(url)
+        assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
+        sent = base64.b64decode(parse_qs(parts.query)["SAMLRequest"][0])
+        question = Xml.to_etree(zlib.decompress(sent, -15))
+        acs_url = str(question.get("AssertionConsumerServiceURL"))
+        (issuer,) = Xml.query(question, "/samlp:AuthnRequest/saml:Issuer")
+        number = str(question.get("ID"))
+        return Said(escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number)
+
+    def answer(self, said: Said, **changes: Any) -> str:
+        """As a browser posts it."""
+        return encoded(self.response(replace(said, **changes)))
+
+    def response(self, said: Said) -> str:
+        more = {"InResponseTo": said.question, "Destination": said.acs_url}
+        response = _RESPONSE.format(
+            spaces=_SPACES,
+            id=f"_{secrets.token_hex(16)}",
+            now=_instant(0),
+            more="".join(f' {name}="{text}"' for name, text in more.items() if text is not None),
+            issuer=said.issuer or self.entity_id,
+            assertion=self._signed(self._assertion(said), said)
+            if said.is_signed
+            else self._assertion(said),
+        )
+        return self._signed(response, said) if said.signs_response else response
+
+    def _assertion(self, said: Said) -> str:
+        confirmed = {
+            "InResponseTo": said.confirmed_question,
+            "Recipient": said.recipient,
+            "NotOnOrAfter": _instant(said.lasts_s),
+        }
+        audience = f"<saml:Audience>{said.audience}</saml:Audience>"
+        restriction = f"<saml:AudienceRestriction>{audience}</saml:AudienceRestriction>"
+        return _ASSERTION.format(
+            spaces=_SPACES,
+            id=said.assertion_id,
+            now=_instant(0),
+            since=_instant(-60),
+            until=_instant(said.lasts_s),
+            issuer=said.issuer or self.entity_id,
+            email=said.email,
+            email_name=_EMAIL,
+            confirmed=" ".join(f'{k}="{v}"' for k, v in confirmed.items() if v is not None),
+            restriction="" if said.audience is None else restriction,
+        )
+
+    def _signed(self, xml: str, said: Said) -> str:
+        key = (self.signs_with or self.key).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        certificate = self.certificate.public_bytes(serialization.Encoding.PEM).decode()
+        digest = Saml.SHA1 if said.algorithm == Saml.RSA_SHA1 else Saml.SHA256
+        signed: bytes = OneLogin_Saml2_Utils.add_sign(
+            xml, key.decode(), certificate, sign_algorithm=said.algorithm, digest_algorithm=digest
+        )
+        return signed.decode()
+
+
+def encoded(xml: str) -> str:
+    return base64.b64encode(xml.encode()).decode()
+
+
+def _instant(later_by_s: float) -> str:
+    at = datetime.now(UTC) + timedelta(seconds=later_by_s)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,375 @@
+"""Signing in by a tenant's SAML provider, and what forged, stolen and stray answers get."""
+
+import html
+import re
+import secrets
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+from django.utils import timezone
+from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
+
+from tenants.errors import Forbidden, Invalid
+from tenants.identity.metadata_http import fetch_metadata
+from tenants.identity.operations import Described, set_saml_provider
+from tenants.identity.queries import get_rules
+from tenants.members.permissions import Role
+from tests.cast import PASSWORD, Cast, Company, Person, make_company
+from tests.fakes.saml_provider import Said, SamlProvider, encoded
+from tests.integration.sign_in.by_provider import fresh_client, is_signed_in
+from tests.people import make_colleague, make_domain
+
+
+@pytest.fixture(scope="module")
+def idp() -> SamlProvider:
+    return SamlProvider()
+
+
+@pytest.fixture
+def company(idp: SamlProvider) -> Company:
+    return company_with(idp)
+
+
+@pytest.fixture
+def owner(company: Company) -> Person:
+    return company.people[Role.OWNER]
+
+
+def company_with(idp: SamlProvider) -> Company:
+    made = make_company("initech", {Role.OWNER: "olga"})
+    make_domain(made, f"{made.slug}.example", verified=True)
+    use(made, idp.metadata())
+    return made
+
+
+def use(company: Company, metadata: str) -> None:
+    described = Described(metadata, None, fetch_metadata)
+    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+
+
+def asked(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
+    """What the provider says once it was asked for this person."""
+    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
+    found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())
+    assert found is not None, page.content
+    return idp.asked(html.unescape(found[1]), email)
+
+
+def post(client: Client, company: Company, answer: str) -> Any:
+    """By another site's page, hence without the session's cookie; then where it leads."""
+    there = fresh_client()
+    response = there.post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
+    return client.get(response["Location"]) if response.status_code == 303 else response
+
+
+def test_a_member_comes_in_by_his_provider(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    client = fresh_client()
+
+    response = post(client, company, idp.answer(asked(client, idp, owner.email)))
+
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert client.get("/api/v1/tenant").json()["slug"] == company.slug
+
+
+def test_the_whole_answer_may_be_signed_too(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, signs_response=True))
+
+    assert response.status_code == 302
+
+
+def test_he_lands_where_he_wanted_to_be(company: Company, owner: Person, idp: SamlProvider) -> None:
+    client = fresh_client()
+
+    response = post(client, company, idp.answer(asked(client, idp, owner.email, next="/keys/new")))
+
+    assert response["Location"] == "/keys/new"
+
+
+def test_no_password_lets_him_in_any_more(company: Company, owner: Person) -> None:
+    client = fresh_client()
+
+    response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
+
+    assert b"To your identity provider" in response.content
+    assert not is_signed_in(client)
+
+
+def test_somebody_new_gets_an_account_and_no_membership(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    client = fresh_client()
+    email = f"{secrets.token_hex(4)}@{company.slug}.example"
+
+    post(client, company, idp.answer(asked(client, idp, email)))
+
+    assert client.get("/api/v1/tenant").json()["code"] == "no_tenant"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"is_signed": False},
+        {"is_signed": False, "signs_response": True},
+        {"algorithm": Saml.RSA_SHA1},
+        {"lasts_s": -301.0},
+        {"audience": "https://elsewhere.example"},
+        {"audience": None},
+        {"issuer": "https://evil.example"},
+        {"acs_url": "https://elsewhere.example/acs"},
+        {"acs_url": None},
+        {"recipient": "https://elsewhere.example/acs"},
+        {"recipient": None},
+        {"question": "_another"},
+        {"question": None},
+        {"confirmed_question": "_another"},
+        {"confirmed_question": None},
+        {"question": None, "confirmed_question": None},
+        {"question": "_another", "confirmed_question": "_another"},
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_not_for_us_now_lets_nobody_in(
+    company: Company, owner: Person, idp: SamlProvider, changes: dict[str, Any]
+) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, **changes))
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+
+
+def test_nor_does_one_by_another_key(company: Company, owner: Person, idp: SamlProvider) -> None:
+    """The certificate that an answer brings along is not asked."""
+    client, thief = fresh_client(), SamlProvider()
+
+    response = post(client, company, thief.answer(asked(client, idp, owner.email)))
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+
+
+def wrapped(xml: str, email: str, evil: str) -> list[str]:
+    """The signed assertion is kept somewhere, and a forged one stands where one is looked for."""
+    signed = xml[xml.index("<saml:Assertion") : xml.index("</saml:Assertion>") + 17]
+    signature = signed[signed.index("<ds:Signature") : signed.index("</ds:Signature>") + 15]
+    name = re.search(r' ID="([^"]+)"', signed)
+    assert name is not None
+    forged = signed.replace(signature, "").replace(email, evil)
+    other = forged.replace(name[1], "_evil")
+    kept = f"<samlp:Extensions>{signed}</samlp:Extensions>"
+    inside = signature.replace("</ds:Signature>", f"<ds:Object>{signed}</ds:Object></ds:Signature>")
+    return [
+        xml.replace(email, evil),
+        xml.replace(signed, other + signed),
+        xml.replace(signed, signed + other),
+        xml.replace(signed, forged + signed),
+        xml.replace(signed, other).replace("<samlp:Status>", f"{kept}<samlp:Status>"),
+        xml.replace(signed, forged).replace("<samlp:Status>", f"{kept}<samlp:Status>"),
+        xml.replace(signed, other.replace("<saml:Subject>", f"{signature}<saml:Subject>")),
+        xml.replace(signed, other.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
+        xml.replace(signed, forged.replace("<saml:Subject>", f"{inside}<saml:Subject>")),
+        xml.replace(signed, signed.replace("</saml:Subject>", f"</saml:Subject>{other}")),
+        xml.replace(signed, other.replace("</saml:Assertion>", f"{signed}</saml:Assertion>")),
+    ]
+
+
+def test_a_signature_around_something_else_lets_nobody_in(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    """Signature wrapping: somebody whom the provider has let in makes himself somebody else."""
+    mallory = f"mallory@{company.slug}.example"
+    for number in range(11):
+        client = fresh_client()
+        xml = idp.response(asked(client, idp, mallory))
+
+        response = post(client, company, encoded(wrapped(xml, mallory, owner.email)[number]))
+
+        assert response.status_code == 403, number
+        assert not is_signed_in(client), number
+
+
+def test_a_comment_does_not_cut_an_address_short(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, email=f"{owner.email}<!-- -->.evil.example"))
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+
+
+def test_an_answer_is_taken_once(company: Company, owner: Person, idp: SamlProvider) -> None:
+    client, other = fresh_client(), fresh_client()
+    answer = idp.answer(asked(client, idp, owner.email))
+    post(client, company, answer)
+    client.post("/sign-out")
+
+    responses = [post(client, company, answer), post(other, company, answer)]
+
+    assert [response.status_code for response in responses] == [403, 403]
+    assert not is_signed_in(client)
+    assert not is_signed_in(other)
+
+
+def test_a_ticket_is_taken_once_and_by_who_asked(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    """Login CSRF: the attacker has the victim's browser finish what his own has begun."""
+    client, victim = fresh_client(), fresh_client()
+    answer = idp.answer(asked(client, idp, owner.email))
+    asked(victim, idp, owner.email)
+    address = f"/sign-in/saml/{company.tenant_id}"
+    done = fresh_client().post(address, {"SAMLResponse": answer})["Location"]
+
+    assert victim.get(done).status_code == 403
+    assert client.get(done).status_code == 403
+    assert not is_signed_in(victim)
+
+
+def test_what_comes_unasked_lets_nobody_in(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    said, stranger = asked(fresh_client(), idp, owner.email), fresh_client()
+
+    response = post(stranger, company, idp.answer(said))
+
+    assert response.status_code == 403
+    assert not is_signed_in(stranger)
+
+
+def test_another_tenants_provider_says_nothing_of_ours(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    """Neither with its own key, nor with ours where two tenants share a provider."""
+    own, shared = company_with(SamlProvider()), company_with(idp)
+    for other in (own, shared):
+        client = fresh_client()
+        said = asked(client, idp, owner.email)
+        thief = SamlProvider() if other is own else idp
+        assert post(client, company, thief.answer(said, audience=None)).status_code == 403
+        assert post(client, other, idp.answer(said)).status_code == 403
+        assert not is_signed_in(client)
+
+
+def test_an_address_of_another_tenants_domain_is_refused(
+    company: Company, owner: Person, cast: Cast, idp: SamlProvider
+) -> None:
+    other = company_with(SamlProvider())
+    for victim in (other.people[Role.OWNER], cast.globex.administrator):
+        client = fresh_client()
+        said = asked(client, idp, owner.email)
+
+        response = post(client, company, idp.answer(said, email=victim.email))
+
+        assert b"may not speak for this address" in response.content
+        assert not is_signed_in(client)
+
+
+BOMB = (
+    '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
+    '<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>'
+)
+READER = '<!DOCTYPE x [<!ENTITY c SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize("doctype", [BOMB, READER, '<!DOCTYPE x SYSTEM "http://127.0.0.1/x.dtd">'])
+def test_entities_are_not_even_declared(
+    company: Company, owner: Person, idp: SamlProvider, doctype: str
+) -> None:
+    client = fresh_client()
+    xml = idp.response(asked(client, idp, owner.email))
+
+    assert post(client, company, encoded(doctype + xml)).status_code == 403
+    with pytest.raises(Invalid):
+        use(company, idp.metadata(before=doctype))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("", "x", "é", "AAAA", encoded("<x/>"), encoded("<x>" * 9_000), "A" * 300_000),
+        encoded('<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>'),
+    ],
+)
+def test_nonsense_is_refused(company: Company, answer: str) -> None:
+    assert post(fresh_client(), company, answer).status_code == 403
+
+
+def test_who_has_no_saml_provider_takes_no_answers(cast: Cast, idp: SamlProvider) -> None:
+    nobody = "00000000-0000-0000-0000-000000000000"
+    for tenant_id in (cast.globex.tenant_id, nobody):
+        response = Client().post(f"/sign-in/saml/{tenant_id}", {"SAMLResponse": "x"})
+        assert response.status_code == 404
+
+
+def test_we_describe_ourselves(company: Company) -> None:
+    response = Client().get(f"/sign-in/saml/{company.tenant_id}/metadata")
+
+    text = response.content.decode()
+    assert f'Location="http://127.0.0.1:8400/sign-in/saml/{company.tenant_id}"' in text
+    assert 'WantAssertionsSigned="true"' in text
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "",
+        "<x/>",
+        "<" * 10,
+        SamlProvider().metadata(binding="HTTP-POST"),
+        SamlProvider().metadata(url="ftp://login.example.com"),
+        SamlProvider().metadata(url="https://user@login.example.com"),
+        SamlProvider().metadata(certificate=""),
+        SamlProvider().metadata(certificate="AAAA"),
+        SamlProvider().metadata(entity_id=""),
+        SamlProvider().metadata() + " " * 300_000,
+    ],
+    ids=range(10),
+)
+def test_metadata_that_are_none_are_refused(company: Company, metadata: str) -> None:
+    with pytest.raises(Invalid):
+        use(company, metadata)
+
+
+def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> None:
+    described = Described(None, "https://127.0.0.1/metadata", fetch_metadata)
+
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(Invalid) as caught:
+        set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+
+    assert caught.value.field == "metadata_url"
+
+
+def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) -> None:
+    """He would let himself in as the owner. Nor is anything fetched for him."""
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+
+    def fetch(url: str) -> str:
+        raise AssertionError(url)
+
+    described = Described(None, "https://x.example", fetch)
+    with pytest.raises(Forbidden):
+        set_saml_provider(actor=alice.actor, described=described, now=timezone.now())
+
+
+def test_the_owner_sees_whose_signatures_are_believed(
+    company: Company, cast: Cast, idp: SamlProvider
+) -> None:
+    provider = get_rules(actor=company.platform).provider
+
+    assert provider is not None
+    assert (provider.protocol, provider.issuer, provider.client_id) == ("saml", idp.entity_id, None)
+    assert [len(text) for text in provider.fingerprints] == [64]
+    assert get_rules(actor=cast.globex.platform).provider is None

@@ -1,0 +1,83 @@
+"""The way back from a SAML provider in a real browser: its page posts across sites, where browsers
+keep our session's cookie to themselves, and only they can say whether we get it in the end."""
+
+import html
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from django.utils import timezone
+
+from tenants.identity.metadata_http import fetch_metadata
+from tenants.identity.operations import Described, set_saml_provider
+from tenants.members.permissions import Role
+from tests.cast import make_company
+from tests.fakes.saml_provider import SamlProvider
+from tests.people import make_domain
+from tests.stack.chromium import CHROMIUM, chromium
+from tests.stack.console import console
+from tests.stack.ports import free_port
+from tests.stack.services import Services
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="the system has neither chromium nor google-chrome"
+)
+_PAGE = """<!doctype html><body onload="document.forms[0].submit()"><form method="post" action="{}">
+<input type="hidden" name="SAMLResponse" value="{}"></form>"""
+
+
+@pytest.fixture
+def idp() -> Iterator[SamlProvider]:
+    """At a network address, where the console is at a name: another site. It lets olga in."""
+    provider = SamlProvider()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self.path.startswith("/saml"):
+                self.send_response(204)  # to what a browser asks for by itself
+                self.end_headers()
+                return
+            said = provider.asked(f"http://{self.headers['Host']}{self.path}", provider.lets_in)
+            page = _PAGE.format(html.escape(str(said.acs_url)), provider.answer(said)).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    provider.sso_url = f"http://127.0.0.1:{server.server_address[1]}/saml"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_the_session_that_asked_is_signed_in(services: Services, idp: SamlProvider) -> None:
+    company, port = make_company("initech", {Role.OWNER: "olga"}), free_port()
+    make_domain(company, f"{company.slug}.example", verified=True)
+    described = Described(idp.metadata(), None, fetch_metadata)
+    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+    idp.lets_in = company.people[Role.OWNER].email
+    url = f"http://localhost:{port}"
+
+    with (
+        console(services, CARET_CONSOLE_PORT=str(port), CARET_CONSOLE_URL=url),
+        chromium() as page,
+    ):
+        page.open(f"{url}/sign-in")
+        page.fill("input[name=email]", idp.lets_in)
+        page.click("button[name=single]")
+
+        page.until(
+            f"location.href === '{url}/' && document.body.innerText.includes('API keys')", True
+        )
+        assert page.complaints == []
