@@ -5,26 +5,28 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from caret.foundation.signing import BadPublicKeys, PublicKeys, read_public_keys
+from caret.foundation.signing import PublicKeys
 from tenants.exports.pack_verification import verify_pack
 from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
-
-KEYS_FILE: Final = "caret-signing-keys.json"  # as the console serves it
-OK, BROKEN, UNUSABLE = 0, 1, 2
-
+from tenants.verifying import (
+    BROKEN,
+    EXIT_CODES,
+    OK,
+    UNUSABLE,
+    Unusable,
+    add_public_key,
+    open_file,
+    read_keys,
+)
 
 PACK: Final = "evidence_pack"
 _NO_PROOF: Final = "There is no proof of the ZIP itself beside it: what is inside was verified.\n"
 
 
-class Unusable(Exception):
-    pass
-
-
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     try:
-        said = _verify(options, _read_keys(options))
+        said = _verify(options, read_keys(options.public_key))
     except Unusable as error:
         return _complain(str(error))
     except OSError as error:
@@ -37,9 +39,9 @@ def main(argv: list[str]) -> int:
 
 
 def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
-    """A pack verifies from within as well, and can do so alone. Raises Broken, OSError."""
+    """A pack verifies from within as well, and can alone. Raises Broken, Unusable, OSError."""
     has_proof = options.proof is not None or _proof_file(options).exists()
-    with options.file.open("rb") as data:
+    with open_file(options.file) as data:
         if options.file.suffix == ".zip" and not has_proof:
             return _say_pack(verify_pack(data, keys)) + _NO_PROOF
         document = verify_export(data, _proof_file(options).read_bytes(), keys)
@@ -52,43 +54,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py verify_export",
         description="Says whether an exported file is whole and as it was signed, or what is wrong"
-        " with it or with its proof. Exit codes: 0 sound, 1 broken, 2 not to be read.",
+        f" with it or with its proof. {EXIT_CODES}",
     )
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument(
         "--proof", type=Path, metavar="FILE", help=f"FILE{PROOF_SUFFIX} when left out"
     )
-    keys = parser.add_mutually_exclusive_group()
-    keys.add_argument(
-        "--public-key",
-        type=Path,
-        metavar="FILE",
-        help="what `manage.py signing_keys` printed, got before and from elsewhere",
-    )
-    keys.add_argument(
-        "--trust-keys-beside",
-        action="store_true",
-        help=f"take {KEYS_FILE} beside the export: whoever made up the one made up the other",
-    )
+    add_public_key(parser)
     return parser
 
 
 def _proof_file(options: argparse.Namespace) -> Path:
     file: Path = options.file
     return options.proof or file.with_name(file.name + PROOF_SUFFIX)
-
-
-def _read_keys(options: argparse.Namespace) -> PublicKeys:
-    if options.public_key is None and not options.trust_keys_beside:
-        raise Unusable(
-            "name the public keys by --public-key; keys that lie beside an export prove nothing"
-            " (--trust-keys-beside takes them nonetheless)"
-        )
-    path = options.public_key or options.file.with_name(KEYS_FILE)
-    try:
-        return read_public_keys(path.read_bytes())
-    except BadPublicKeys as error:
-        raise Unusable(f"{path}: {error}") from None
 
 
 def _say(document: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from caret.foundation.signing import SigningKeys, write_public_keys
 from tenants.audit.command_line import main as verify_audit
 from tenants.errors import Forbidden, Invalid
 from tenants.exports.builds import build
-from tenants.exports.command_line import BROKEN, OK, main
+from tenants.exports.command_line import main
 from tenants.exports.definitions import EXPORTS, PACK
 from tenants.exports.pack_verification import MANIFEST, TRAIL, verify_pack
 from tenants.exports.rows import Period
@@ -22,6 +22,7 @@ from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
 from tenants.members.permissions import Role
 from tenants.retention.command_line import main as verify_certificate
 from tenants.signing_keys import signing_keys
+from tenants.verifying import BROKEN, OK
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
 from tests.fakes.retention import make_certificate

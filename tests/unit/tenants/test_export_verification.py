@@ -13,8 +13,10 @@ import pytest
 
 from caret.foundation.canonical import canonical
 from caret.foundation.signing import SigningKeys, write_public_keys
-from tenants.exports.command_line import BROKEN, KEYS_FILE, OK, UNUSABLE, main
+from tenants.exports.command_line import main
+from tenants.exports.pack_verification import KEYS_FILE
 from tenants.exports.verification import FORMAT, KIND, PURPOSE, Broken, verify_export
+from tenants.verifying import BROKEN, OK, UNUSABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = SigningKeys(bytes(range(32)), version=1)
@@ -136,12 +138,11 @@ def test_the_command_says_what_is_wrong(
     assert "the data: it was changed" in capsys.readouterr().out
 
 
-def test_keys_beside_an_export_are_not_trusted_unless_told_so(
-    export: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(export)]) == UNUSABLE
-    assert "prove nothing" in capsys.readouterr().err
-    assert main([str(export), "--trust-keys-beside"]) == OK
+def test_keys_beside_an_export_are_not_taken(export: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(export)])
+
+    assert ended.value.code == UNUSABLE
 
 
 @pytest.mark.parametrize("missing", ["usage.csv", "usage.csv.proof.json", "elsewhere/keys.json"])
