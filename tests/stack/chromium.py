@@ -97,7 +97,10 @@ class Page:
 def chromium() -> Iterator[Page]:
     """A browser that knows nobody yet, at an empty page; ended with the context."""
     assert CHROMIUM is not None
-    with tempfile.TemporaryDirectory(prefix="caret-chromium-") as folder:
+    # Processes of it that outlive the first may still write there.
+    with tempfile.TemporaryDirectory(
+        prefix="caret-chromium-", ignore_cleanup_errors=True
+    ) as folder:
         process = subprocess.Popen(
             [
                 CHROMIUM,
