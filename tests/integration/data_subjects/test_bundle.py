@@ -43,8 +43,9 @@ def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
     bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
 
     empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not lines(bundle, each.name)}
-    # Nobody has put her in a team or a group, and she wrote no policy, nor ended a consent.
-    rare = {"team_memberships", "scim_groups", "policy_layers", "policy_versions"}
+    # Nobody has put her in a team or a group, and she wrote no policy, ended no consent, exported
+    # nothing.
+    rare = {"team_memberships", "scim_groups", "policy_layers", "policy_versions", "exports"}
     assert empty == rare | {
         "erasures",
         "retention_rules",

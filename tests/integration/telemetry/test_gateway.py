@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from django.conf import settings
 from django.utils import timezone
@@ -33,7 +34,8 @@ def principal(willing: Willing, person: Person) -> Principal:
 
 
 def end(telemetry: Telemetry, by: Principal, text: str) -> None:
-    account = Account(arrival=make_arrival(), clock=SystemClock())
+    now_ms = SystemClock().now_ms()
+    account = Account(arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock())
     account.principal = by
     account.admits(make_admitted(principal=by, prefix=f"{text} = "))
     account.sent("1")

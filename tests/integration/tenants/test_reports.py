@@ -204,15 +204,27 @@ def test_a_period_that_is_none_is_refused(company: Company, days: tuple[date, da
 
 
 def test_a_member_of_two_teams_counts_in_both(company: Company) -> None:
-    people = [make_member(company) for _ in range(15)]
-    red, blue = make_team(company, people[:6]), make_team(company, people[5:10])
+    people = [make_member(company) for _ in range(20)]
+    red, blue = make_team(company, people[:10]), make_team(company, people[5:15])
     worked(company, people)
     count(company)
 
     found = ask(company, GroupBy.TEAM)
 
-    assert shown(found) == {red: 6, blue: 5, NO_TEAM: 5}
-    assert found.total.users == 15
+    assert shown(found) == {red: 10, blue: 10, NO_TEAM: 5}
+    assert found.total.users == 20
+
+
+def test_whom_teams_share_is_not_told_by_the_total(company: Company) -> None:
+    people = [make_member(company) for _ in range(15)]
+    make_team(company, people[:6]), make_team(company, people[5:10])
+    worked(company, people)
+    count(company)
+
+    found = shown(ask(company, GroupBy.TEAM))
+
+    # 6 + 5 + 5 of 15: all three together would say what the one in both has done.
+    assert None in found.values()
 
 
 def test_a_team_of_all_but_a_few_is_not_shown(company: Company) -> None:

@@ -102,7 +102,7 @@ def test_a_row_cannot_be_written_for_a_neighbour(neighbours: Cast) -> None:
         "ALTER TABLE tenants_apikey DISABLE ROW LEVEL SECURITY",
         "TRUNCATE tenants_apikey",
         "TRUNCATE tenants_usage_record",
-        "DELETE FROM tenants_policyversion",
+        "DELETE FROM tenants_ledger_entry",
         "UPDATE tenants_auditentry SET reason = ''",
         "UPDATE tenants_policyversion SET reason = ''",
         "SELECT * FROM tenants_usage_record_default",
