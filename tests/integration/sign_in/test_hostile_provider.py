@@ -9,9 +9,16 @@ import pytest
 
 from console.outward import OUTWARD
 from console.sign_in.guarded_http import BOUNDS
+from tenants import keyvalue
 from tenants.members.permissions import Role
 from tests.cast import Company, Person, make_company
-from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, sent_to, use
+from tests.integration.sign_in.by_provider import (
+    come_back,
+    fresh_client,
+    is_signed_in,
+    sent_to,
+    use,
+)
 from tests.integration.sign_in.openid_provider import OpenIdProvider
 from tests.people import make_domain
 
@@ -113,3 +120,43 @@ def test_a_provider_makes_no_account_of_what_is_no_address(
     provider.claims = {"email": f"{local_part}@{company.slug}.example", "name": "a\0"}
 
     assert client.get(back).status_code == 403
+
+
+def kept_in_redis() -> set[bytes]:
+    return set(keyvalue.connect().scan_iter())
+
+
+def test_a_token_fills_nobodys_redis(owner: Person, provider: OpenIdProvider) -> None:
+    """Embedded Valkey holds 256 MB, of which nothing is evicted."""
+    client, before = fresh_client(), kept_in_redis()
+
+    come_back(client, provider, owner.email, jti="j" * 180_000, exp=int(time.time()) + 10**9)
+
+    assert is_signed_in(client)
+    assert all(len(name) < 200 for name in kept_in_redis() - before)  # tries are counted
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": 1e30, "jti": "j"},
+        {"exp": float("inf"), "jti": "j"},
+        {"exp": "soon", "jti": "j"},
+        {"email": ["a"]},
+        {"email": "\ud800@x.example"},
+        {"name": {"a": 1}},
+        {"name": "\ud800"},
+        {"preferred_username": 1},
+        {"jti": ["j"]},
+    ],
+)
+def test_whatever_a_token_asserts_is_answered(
+    owner: Person, provider: OpenIdProvider, claims: dict[str, object]
+) -> None:
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims = {"email": owner.email, **claims}
+
+    response = client.get(back)
+
+    assert response.status_code in (302, 403)
