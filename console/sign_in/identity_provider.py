@@ -21,6 +21,7 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 
 from caret.foundation.ids import TenantId
@@ -30,13 +31,15 @@ from console.password_checks import BUSY
 from console.sign_in.guarded_http import guarded_session
 from console.sign_in.let_in import FAILED, Arrival, let_in, refusal
 from tenants.identity.queries import OpenIdProvider, find_provider
+from tenants.texts import is_storable
 
 logger = structlog.get_logger(__name__)
 
 # What allauth raises for a provider that does not answer, or not as it should.
 _UNSOUND: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
-    *(AttributeError, RecursionError),
+    *(AttributeError, RecursionError, OverflowError),
+    ImproperlyConfigured,  # a subject that its column, of which we use nothing, would not hold
 )
 
 
@@ -90,6 +93,10 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
         with _sound():
             return super().get_access_token_data(*args, **kwargs)
 
+    def parse_token(self, data: Any) -> Any:
+        with _sound():
+            return super().parse_token(data)
+
     def complete_login(self, *args: Any, **kwargs: Any) -> SocialLogin:
         with _sound():
             return super().complete_login(*args, **kwargs)
@@ -102,7 +109,7 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
             algorithm, key = jwtkit.fetch_key(
                 id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk
             )
-            return jwt.decode(
+            claims = jwt.decode(
                 id_token,
                 key=key,
                 algorithms=[algorithm],
@@ -111,6 +118,9 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
             )
         except jwt.PyJWTError as error:
             raise OAuth2Error("The ID token is not for us.") from error
+        if not is_storable(str(claims.get("sub"))):  # allauth asks Postgres for it
+            raise OAuth2Error("The ID token's subject is no text.")
+        return claims
 
 
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:

@@ -35,7 +35,7 @@ def server() -> Iterator[OpenIdProvider]:
 
 @pytest.fixture
 def provider(server: OpenIdProvider) -> OpenIdProvider:
-    server.claims, server.signs_with, server.raw = {}, None, {}
+    server.claims, server.signs_with, server.raw, server.beside = {}, None, {}, {}
     return server
 
 

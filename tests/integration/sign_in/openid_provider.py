@@ -30,6 +30,7 @@ class OpenIdProvider:
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
     signs_with: rsa.RSAPrivateKey | None = None  # None: with the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
+    beside: dict[str, Any] = field(default_factory=dict)  # the token, in the answer
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     # Writes in place of what the path would be answered with, for as long as it has something.
     raw: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class OpenIdProvider:
         signed = jwt.encode(
             claims | self.claims, self.signs_with or self.key, "RS256", headers={"kid": "k1"}
         )
-        return {"access_token": "x", "token_type": "Bearer", "id_token": signed}
+        return {"access_token": "x", "token_type": "Bearer", "id_token": signed} | self.beside
 
     def document(self, path: str) -> dict[str, Any] | None:
         if path == "/.well-known/openid-configuration":

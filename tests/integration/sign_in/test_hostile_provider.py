@@ -58,11 +58,12 @@ def test_a_provider_that_drips_is_given_up(owner: Person, provider: OpenIdProvid
     [
         endless,
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n[]"],
+        lambda: [OK, b'["access_token"]'],
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n", b"[" * 100_000],
         lambda: [b"HTTP/1.1 200 OK\r\n\r\n{}"],
         lambda: [b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"],
     ],
-    ids=["endless", "a list", "a deep one", "an empty one", "a redirect"],
+    ids=["endless", "a list", "a list of a word", "a deep one", "an empty one", "a redirect"],
 )
 @pytest.mark.parametrize("path", [CONFIGURATION, "/token", "/keys"])
 def test_an_answer_that_is_none_lets_nobody_in(
@@ -142,6 +143,11 @@ def test_a_token_fills_nobodys_redis(owner: Person, provider: OpenIdProvider) ->
         {"exp": 1e30, "jti": "j"},
         {"exp": float("inf"), "jti": "j"},
         {"exp": "soon", "jti": "j"},
+        {"sub": "a\0b"},
+        {"sub": "\ud800"},
+        {"sub": "s" * 300},
+        {"sub": ["a"]},
+        {"sub": None},
         {"email": ["a"]},
         {"email": "\ud800@x.example"},
         {"name": {"a": 1}},
@@ -155,8 +161,20 @@ def test_whatever_a_token_asserts_is_answered(
 ) -> None:
     client = fresh_client()
     back = provider.authorize(sent_to(client, owner.email))
-    provider.claims = {"email": owner.email, **claims}
+    provider.claims = {"email": owner.email} | claims
 
     response = client.get(back)
 
     assert response.status_code in (302, 403)
+
+
+@pytest.mark.parametrize("lifetime", ["soon", float("inf"), 1e30, [1]])
+def test_whatever_an_access_token_is_said_to_live_is_answered(
+    owner: Person, provider: OpenIdProvider, lifetime: object
+) -> None:
+    client = fresh_client()
+    provider.beside = {"expires_in": lifetime}
+
+    response = come_back(client, provider, owner.email)
+
+    assert response.status_code == 403
