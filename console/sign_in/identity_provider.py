@@ -160,7 +160,7 @@ def _sound() -> Iterator[None]:
 def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     tenant_id = TenantId(sociallogin.account.provider)
     claims = sociallogin.account.extra_data.get("id_token") or {}
-    if claims.get("email_verified") is False:
+    if not _is_verified(claims):
         logger.warning("sign_in.provider_overstepped", tenant_id=tenant_id)
         return refusal(request, "Your identity provider has not verified your address.")
     arrival = Arrival(
@@ -170,6 +170,12 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
         target=sociallogin.get_redirect_url(request),
     )
     return let_in(request, arrival)
+
+
+def _is_verified(claims: dict[str, Any]) -> bool:
+    """Providers that verify each address say nothing of it; some write the truth as a text."""
+    said = claims.get("email_verified", True)
+    return said is True or said == "true"
 
 
 def _tenant_id(text: str) -> TenantId | None:

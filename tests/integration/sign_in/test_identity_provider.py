@@ -111,10 +111,27 @@ def test_an_address_of_another_tenants_domain_is_refused(
     assert not is_signed_in(client)
 
 
+@pytest.mark.parametrize("said", [True, "true"])
+def test_an_address_that_the_provider_has_verified_is_let_in(
+    owner: Person, provider: OpenIdProvider, said: object
+) -> None:
+    client = fresh_client()
+
+    come_back(client, provider, owner.email, email_verified=said)
+
+    assert is_signed_in(client)
+
+
 @pytest.mark.parametrize(
     "claims",
     [
         {"email_verified": False},
+        {"email_verified": "false"},
+        {"email_verified": None},
+        {"email_verified": 0},
+        {"email_verified": 1},
+        {"email_verified": "True"},
+        {"email_verified": [True]},
         {"email": ""},
         {"email": None},
         {"aud": "somebody else"},
