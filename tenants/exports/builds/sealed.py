@@ -84,12 +84,19 @@ def delete(tenant_id: TenantId, object_id: UUID) -> None:
 
 
 def forget_file(claim: Claim) -> None:
-    """What an earlier attempt has written of the file is none of this one's."""
+    """What an earlier attempt has written of the file is none of this one's, and goes: a store that
+    is full gets no fuller. Rows stay for the sweep: whoever lost the claim may be storing yet.
+    Raises Lost, and what the storage raises."""
     with tenant(claim.tenant_id):
         claim.update()
-        ExportObject.objects.filter(
+        written = ExportObject.objects.filter(
             tenant_id=claim.tenant_id, build_id=claim.build_id, member=None
-        ).update(stored_at=None)
+        )
+        written.update(stored_at=None)
+        ids = list(written.values_list("id", flat=True))
+    for object_id in ids:
+        claim.hold()
+        delete(claim.tenant_id, object_id)
 
 
 class SealedFile(io.RawIOBase):
@@ -124,7 +131,8 @@ class SealedFile(io.RawIOBase):
         del self._held[:num_bytes]
         object_id = put(self._claim, data, member=None, number=self._num_pieces)
         with tenant(self._claim.tenant_id):
-            self._claim.update(num_attempts=0)
+            # Attempts go on being counted: a file that is begun anew has not come on.
+            self._claim.update()
             mark_stored(self._claim, object_id, self._claim.clock())
         self._num_pieces += 1
 

@@ -1,0 +1,67 @@
+"""A file that cannot be made: how often it is tried, and what that leaves in the store."""
+
+import uuid
+
+import pytest
+from django.core.files.storage import storages
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.exports.builds import build, sealed
+from tenants.exports.builds.build import visit
+from tenants.exports.builds.claim import CLAIM_FOR, MAX_ATTEMPTS
+from tenants.exports.builds.states import State
+from tenants.exports.builds.sweep import sweep_tenant
+from tenants.models import ExportObject
+from tests.cast import ACME, Company, make_company
+from tests.fakes.exports import made
+from tests.integration.tenants.records import NOON, add_completion
+from tests.integration.tenants.test_export_builds import records
+
+ROWS = 7
+
+
+@pytest.fixture
+def company(monkeypatch: pytest.MonkeyPatch) -> Company:
+    """Whose files are of many pieces."""
+    monkeypatch.setattr(sealed, "PIECE_BYTES", 64)
+    company = make_company("initech", ACME)
+    for _ in range(ROWS):
+        add_completion(company, at=NOON)
+    return company
+
+
+def stop_once_all_is_read(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as stopped:
+        stopped.setattr(build, "_finish", lambda *_: None)
+        visit(company.tenant_id, timezone.now)
+
+
+def num_stored(company: Company, build_id: uuid.UUID) -> int:
+    """Parts and pieces."""
+    with tenant(company.tenant_id):
+        objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
+        ids = list(objects.values_list("id", flat=True))
+    return sum(storages["exports"].exists(f"{company.tenant_id}/{each}") for each in ids)
+
+
+def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_each_attempt(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenants.exports.sql.BATCH_ROWS", 2)
+    build_id = records(company)
+    stop_once_all_is_read(company, monkeypatch)
+    last_part = sealed.object_ids(company.tenant_id, build_id, member=0)[-1]
+    sealed.delete(company.tenant_id, last_part)
+    clock, after_attempts = [timezone.now()], []
+
+    for _ in range(MAX_ATTEMPTS + 1):
+        clock[0] += CLAIM_FOR
+        visit(company.tenant_id, lambda: clock[0])
+        after_attempts.append(num_stored(company, build_id))
+
+    assert made(company, build_id).state is State.FAILED
+    assert after_attempts[0] > ROWS, "it wrote pieces"
+    assert set(after_attempts) == {after_attempts[0]}
+    sweep_tenant(tenant_id=company.tenant_id, now=clock[0])
+    assert num_stored(company, build_id) == 0
