@@ -13,6 +13,7 @@ from django.utils import timezone
 from caret.contracts.retrieval import Sealer
 from caret.contracts.telemetry import TelemetrySealer
 from caret.foundation.clock import SystemClock
+from tenants.alone import alone
 from tenants.audit import heads
 from tenants.billing.budgets import deliver
 from tenants.billing.invoices import issue
@@ -22,7 +23,6 @@ from tenants.billing.stripe.operations import report_all
 from tenants.data_subjects import erasing
 from tenants.encryption import destroyed
 from tenants.exports.builds import build, sweep
-from tenants.exports.builds.alone import alone
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
