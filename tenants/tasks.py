@@ -58,7 +58,9 @@ def forget_answers() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def erase_subjects() -> None:
-    erasing.erase_demanded(now=timezone.now())
+    with alone(connect(), "erasures") as is_alone:
+        if is_alone:
+            erasing.erase_demanded(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

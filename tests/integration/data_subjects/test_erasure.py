@@ -11,6 +11,7 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
+from tenants.alone import alone
 from tenants.audit.queries import Asked, list_entries
 from tenants.data_subjects import identity
 from tenants.data_subjects.erasing import erase_demanded, rename_late
@@ -19,6 +20,7 @@ from tenants.data_subjects.queries import list_erasures
 from tenants.encryption.queries import find_evidence
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.exports.builds.states import State
+from tenants.keyvalue import connect
 from tenants.members.actor import Actor
 from tenants.members.operations import join
 from tenants.members.permissions import Role
@@ -37,6 +39,7 @@ from tenants.retention.operations import NewHold, place_hold, release_hold
 from tenants.retention.queries import list_certificates
 from tenants.retention.verification import verify_certificate
 from tenants.signing_keys import signing_keys
+from tenants.tasks import erase_subjects
 from tenants.telemetry import erasure as telemetry_erasure
 from tenants.telemetry.queries import list_receipts
 from tests.cast import make_completion
@@ -96,6 +99,17 @@ def test_after_it_the_person_is_in_no_table_stream_or_file(
     }
     assert places(globex, folder) == theirs
     assert len(files(folder)) == 1  # the neighbour's
+
+
+def test_one_worker_erases_at_a_time_and_the_others_do_not_wait(acme: Traced, folder: Path) -> None:
+    demand(acme)
+
+    with alone(connect(), "erasures"):
+        erase_subjects()
+
+    assert "tenants_user" in places(acme, folder)
+    erase_subjects()
+    assert places(acme, folder) == set()
 
 
 def test_what_is_counted_stays_under_one_id_that_is_nobodys(acme: Traced) -> None:

@@ -1,0 +1,55 @@
+"""Of all workers one runs what runs alone, however long it takes."""
+
+import secrets
+import time
+
+import pytest
+
+from tenants.alone import alone
+from tenants.keyvalue import connect
+
+HOLD_S = 1.0
+
+
+@pytest.fixture
+def name() -> str:
+    return f"test-{secrets.token_hex(4)}"
+
+
+def test_a_second_one_is_not_alone_and_the_next_is(name: str) -> None:
+    with alone(connect(), name) as is_first, alone(connect(), name) as is_second:
+        assert is_first
+        assert not is_second
+
+    with alone(connect(), name) as is_next:
+        assert is_next
+
+
+def test_another_name_is_anothers(name: str) -> None:
+    with alone(connect(), name), alone(connect(), f"{name}-too") as is_alone:
+        assert is_alone
+
+
+def test_a_run_that_takes_longer_than_the_hold_stays_alone(name: str) -> None:
+    with alone(connect(), name, hold_s=HOLD_S):
+        time.sleep(2 * HOLD_S)
+
+        with alone(connect(), name) as is_alone:
+            assert not is_alone
+
+
+def test_one_that_was_killed_lets_go(name: str) -> None:
+    connect().set(f"caret:alone:{name}", "its word", px=int(HOLD_S * 1_000))
+
+    time.sleep(1.5 * HOLD_S)
+
+    with alone(connect(), name) as is_alone:
+        assert is_alone
+
+
+def test_who_was_too_slow_lets_nothing_go_that_is_anothers(name: str) -> None:
+    with alone(connect(), name):
+        connect().set(f"caret:alone:{name}", "another's")
+
+    with alone(connect(), name) as is_alone:
+        assert not is_alone
