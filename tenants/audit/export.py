@@ -35,6 +35,7 @@ from tenants.audit.queries import Head, find_head, in_period, read_range
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import AuditEntry, SignedAuditHead, Tenant
+from tenants.moments import require_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,10 @@ def write_export(
     now: datetime,
     reason: str = "",
 ) -> Span:
-    """Leaves an entry of its own in the trail, before it reads. Raises Forbidden."""
+    """Leaves an entry of its own in the trail, before it reads. Raises Forbidden, Invalid."""
     actor.require(Permission.READ_AUDIT)
+    require_moment("since", period.since)
+    require_moment("until", period.until)
     with tenant(actor.tenant_id):
         record_read(
             actor=actor,

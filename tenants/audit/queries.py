@@ -18,6 +18,7 @@ from tenants.members.actor import Actor, ActorKind
 from tenants.members.erased import erased_among
 from tenants.members.permissions import Permission
 from tenants.models import AuditEntry, AuditHead
+from tenants.moments import require_moment
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.texts import require_storable
 
@@ -123,6 +124,8 @@ def in_period(
 def _matching(actor: Actor, asked: Asked) -> QuerySet[AuditEntry]:
     for name in ("action", "target"):
         require_storable(name, getattr(asked, name) or "")
+    require_moment("since", asked.since)
+    require_moment("until", asked.until)
     entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id)
     if asked.action is not None:
         entries = entries.filter(action=asked.action)

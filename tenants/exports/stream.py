@@ -7,12 +7,15 @@ from tenants.audit.operations import record_read
 from tenants.errors import Invalid
 from tenants.exports.export import Export
 from tenants.exports.rows import Asked, Period, Row
+from tenants.moments import require_moment
 
 
 def require_period(period: Period) -> None:
     """Raises Invalid."""
+    require_moment("since", period.start)
+    require_moment("until", period.end)
     if period.start >= period.end:
-        raise Invalid("end", "A period ends after its start.")
+        raise Invalid("until", "A period ends after its start.")
 
 
 def read_rows(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:

@@ -28,6 +28,7 @@ from tenants.metrics import rollup_sql
 from tenants.metrics.marks import AROUND, HOUR, hour_of, lock_counting, mark
 from tenants.models import PurgeRun, RollupMark, RollupState, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
+from tenants.moments import require_moment
 from tenants.retention.classes import DataClass
 
 DAY: Final = timedelta(days=1)
@@ -65,7 +66,10 @@ def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
 
 
 def mark_again(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
-    """Has a period counted anew by the next run; hours without records keep what they have."""
+    """Has a period counted anew by the next run; hours without records keep what they have.
+    Raises Invalid."""
+    require_moment("start", start)
+    require_moment("end", end)
     first, hours = hour_of(start), []
     while first < end:
         hours.append(first)

@@ -28,14 +28,15 @@ def find_request(
     somebody else asked is in the audit trail."""
     try:
         made_at = from_unix_ms(request_id.int >> 80)
+        first, last = made_at - _AROUND, made_at + _AROUND
     except OverflowError:  # no version 7
         raise _not_found() from None
     with tenant(actor.tenant_id):
         row = (
             visible_to(actor, UsageRecord.objects.all())
             .filter(
-                occurred_at__gt=made_at - _AROUND,
-                occurred_at__lt=made_at + _AROUND,
+                occurred_at__gt=first,
+                occurred_at__lt=last,
                 request_id=request_id,
             )
             .order_by("occurred_at")

@@ -19,6 +19,7 @@ from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor
 from tenants.members.queries import list_tenants
 from tenants.models import BillingState, Plan, PriceVersion, Subscription
+from tenants.moments import require_day
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import require_storable
 
@@ -81,6 +82,7 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
     """The first subscription may begin on any day: what was used since then is rated. A change of
     plan begins tomorrow or later. Raises Forbidden, Invalid, NotFound, Conflict."""
     actor.require_operator()
+    require_day("starts_on", starts_on)
     found = _plan(plan)
     with tenant(actor.tenant_id):
         # Locks the tenant: of two first subscriptions one is first.
@@ -121,6 +123,7 @@ def _plan(slug: str) -> Plan:
 
 
 def _check_price(new: NewPrice) -> None:
+    require_day("effective_on", new.effective_on)
     if not 0 <= new.seat_month_micros <= MAX_PRICE_MICROS:
         raise Invalid("seat_month_micros", f"Write 0 to {MAX_PRICE_MICROS} micros.")
     if missing := sorted(set(Tier) - set(new.tiers)):

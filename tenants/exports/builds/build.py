@@ -62,20 +62,26 @@ def build_due(*, clock: Clock) -> None:
 
 def visit(tenant_id: TenantId, clock: Clock) -> bool:
     """One slice of the tenant's oldest build. False: there is nothing to do, or not now."""
-    claim = claim_next(tenant_id, clock)
-    if claim is None:
-        return False
     try:
-        _work(claim)
+        claim = claim_next(tenant_id, clock)
+        if claim is None:
+            return False
+        _work_or_fail(claim)
     except Lost:
         pass
-    except Refused as refusal:
-        _fail(claim, refusal.message)
     except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
         # The claim stays: it is tried again once it has run out.
         logger.error("exports.not_built", tenant_id=tenant_id, error=type(error).__name__)
         return False
     return True
+
+
+def _work_or_fail(claim: Claim) -> None:
+    """Raises Lost, and what is worth another try."""
+    try:
+        _work(claim)
+    except Refused as refusal:
+        _fail(claim, refusal.message)
 
 
 def _work(claim: Claim) -> None:

@@ -64,6 +64,6 @@ def _write(actor: Actor, period: Period, path: Path, reason: str) -> Span:
 def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError("write 2026-11-01 or 2026-11-01T12:00:00Z") from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from tenants.errors import Refused
 from tenants.keyvalue import connect
 from tenants.members.queries import find_tenant
 from tenants.metrics.roll_up import MAX_DAYS, mark_again, roll_up
@@ -37,7 +38,10 @@ class Command(BaseCommand):
             raise CommandError(f"The period has 1 to {MAX_DAYS} days.")
         stream = UsageStream(connect(), consumer="roll-up")
         arrived_until = stream.arrived_until(now=timezone.now())
-        mark_again(tenant_id=tenant_id, start=first, end=end)
+        try:
+            mark_again(tenant_id=tenant_id, start=first, end=end)
+        except Refused as error:
+            raise CommandError(error.message) from error
         days = roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
         self.stdout.write(f"{options['slug']}: {days} days counted anew.")
 

@@ -120,6 +120,8 @@ def test_entries_are_found_by_target_and_period(company: Company, auditor: Clien
         ("limit", "0"),
         ("since", "yesterday"),
         ("since", "2026-11-21T12:00:00"),
+        ("since", "0001-01-01T00:00:00+14:00"),
+        ("until", "9999-12-31T23:59:59-12:00"),
         ("target", "\0"),
     ],
 )

@@ -148,10 +148,13 @@ def test_what_is_no_link_is_not_found(token: str) -> None:
         ASKED | {"definition": "passwords"},
         ASKED | {"until": "2026-10-01T00:00:00Z"},
         ASKED | {"since": "2026-10-01T00:00:00"},
+        # Before and after all that Python reads back.
+        ASKED | {"since": "0001-01-01T00:00:00+14:00"},
+        ASKED | {"until": "9999-12-31T23:59:59-12:00"},
         ASKED | {"tenant_id": str(uuid.uuid4())},
         ASKED | {"definition": "\0"},
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_what_is_asked_wrongly_is_refused(auditor: Client, body: Any) -> None:
     answer = post(auditor, API, body)

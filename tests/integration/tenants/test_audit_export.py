@@ -210,6 +210,8 @@ def test_the_command_writes_what_the_other_command_verifies(
         ("nobody", "--out", "x"),
         ("{slug}", "--out", "/nonexistent/x"),
         ("{slug}", "--out", "x", "--from", "yesterday"),
+        ("{slug}", "--out", "x", "--from", "0001-01-01T00:00:00+14:00"),
+        ("{slug}", "--out", "x", "--to", "9999-12-31"),
     ],
 )
 def test_the_command_refuses_in_a_sentence(company: Company, arguments: tuple[str, ...]) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import uuid
+from datetime import UTC, datetime
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from caret.foundation.clock import to_unix_ms
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
 from tenants.models import AuditEntry
@@ -51,7 +53,13 @@ def test_a_developer_finds_his_own_only(cast: Cast) -> None:
         find_request(actor=actor, request_id=uuid.UUID(alices), now=timezone.now())
 
 
-@pytest.mark.parametrize("request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)])
+# In the last minute that Python knows.
+_LAST = uuid.UUID(int=to_unix_ms(datetime.max.replace(tzinfo=UTC)) << 80)
+
+
+@pytest.mark.parametrize(
+    "request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), _LAST]
+)
 def test_an_id_of_nothing_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
     with pytest.raises(NotFound):
         find_request(actor=cast.acme.platform, request_id=request_id, now=timezone.now())

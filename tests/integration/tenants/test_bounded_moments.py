@@ -1,0 +1,75 @@
+"""Times that Postgres stores and Python cannot read back: taken nowhere, and one tenant's matter
+where one is stored already."""
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils.timezone import now
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.plans.operations import NewPrice, add_price, subscribe
+from tenants.errors import Invalid
+from tenants.exports.builds.build import build_due
+from tenants.exports.builds.queries import find_build, list_builds
+from tenants.exports.builds.states import State
+from tenants.models import ExportBuild, RollupMark
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.exports import OCTOBER, ask_for
+
+_BEYOND = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.mark.parametrize(("name", "text"), _BEYOND)
+def test_no_export_is_of_such_a_period(company: Company, name: str, text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        ask_for(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
+
+    assert refused.value.field == {"start": "since", "end": "until"}[name]
+    assert list_builds(actor=company.administrator.actor, limit=10, cursor=None).rows == []
+
+
+def test_an_export_that_cannot_be_read_keeps_no_other_tenant_waiting(
+    company: Company, cast: Cast
+) -> None:
+    mine, theirs = ask_for(company), ask_for(cast.globex)
+    beyond = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))  # 1 BC in UTC
+    with tenant(company.tenant_id):
+        rows = ExportBuild.objects.filter(tenant_id=company.tenant_id, id=mine)
+        rows.update(since=beyond)
+    try:
+        build_due(clock=now)
+
+        assert find_build(actor=cast.globex.platform, build_id=theirs).state is State.FINISHED
+    finally:
+        with tenant(company.tenant_id):
+            rows.update(since=OCTOBER.start, state=State.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--from=0001-01-01", "--to=0001-01-02"), ("--from=9999-12-30", "--to=9999-12-31")],
+)
+def test_no_such_days_are_counted_anew(company: Company, arguments: tuple[str, str]) -> None:
+    with pytest.raises(CommandError, match="years 1970 to 2199"):
+        call_command("roll_up", company.slug, *arguments)
+
+    with tenant(company.tenant_id):
+        assert not RollupMark.objects.filter(tenant_id=company.tenant_id).exists()
+
+
+@pytest.mark.parametrize("day", [date.min, date.max])
+def test_neither_a_plan_nor_a_price_begins_on_such_a_day(company: Company, day: date) -> None:
+    with pytest.raises(Invalid) as refused:
+        subscribe(actor=company.platform, plan="team", starts_on=day, now=now())
+    assert refused.value.field == "starts_on"
+
+    with pytest.raises(Invalid) as refused:
+        add_price(plan="team", new=NewPrice(day, 0, {}), now=now())
+    assert refused.value.field == "effective_on"

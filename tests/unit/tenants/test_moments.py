@@ -1,0 +1,53 @@
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.errors import Invalid
+from tenants.moments import require_day, require_moment
+
+_OFFSETS = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
+
+
+@given(st.datetimes(timezones=_OFFSETS))
+def test_a_moment_that_passes_is_one_in_utc_with_room_around_it(moment: datetime) -> None:
+    try:
+        require_moment("since", moment)
+    except Invalid:
+        return
+
+    ten_years = timedelta(days=3_660)
+    assert moment.astimezone(UTC) - ten_years < moment < moment.astimezone(UTC) + ten_years
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-12:00",
+        "1970-01-01T00:00:00+00:01",
+        "2199-12-31T23:59:59-00:01",
+    ],
+)
+def test_what_an_offset_carries_beyond_the_bounds_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        require_moment("since", datetime.fromisoformat(text))
+
+
+@pytest.mark.parametrize("text", ["1970-01-01T00:00:00Z", "2199-12-31T23:59:59Z"])
+def test_the_bounds_themselves_are_good(text: str) -> None:
+    require_moment("since", datetime.fromisoformat(text))
+    require_day("day", datetime.fromisoformat(text).date())
+
+
+def test_nothing_is_no_matter() -> None:
+    require_moment("since", None)
+
+
+@pytest.mark.parametrize("day", [date.min, date(1969, 12, 31), date(2200, 1, 1), date.max])
+def test_a_day_has_the_same_bounds(day: date) -> None:
+    with pytest.raises(Invalid) as refused:
+        require_day("starts_on", day)
+
+    assert refused.value.field == "starts_on"
