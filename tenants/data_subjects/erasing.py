@@ -58,15 +58,23 @@ def erase_to_the_end(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetim
 
 
 def rename_late(*, now: datetime) -> None:
-    """Of all tenants: what gateways delivered of somebody after he had been erased."""
+    """Of all tenants: what gateways delivered of somebody after he had been erased. What goes wrong
+    with one stops no other."""
     for tenant_id in list_tenants().values():
-        with tenant(tenant_id):
-            recent = Erasure.objects.filter(
-                tenant_id=tenant_id, finished_at__gt=now - _LATE, user_id__isnull=False
-            )
-            rows = list(recent.order_by("id"))
-        for row in rows:
-            _rename_late(row, now)
+        try:
+            _rename_late_of(tenant_id, now)
+        except Exception as error:  # noqa: BLE001  # the edge of a tenant's
+            logger.error("subject.not_renamed", tenant_id=tenant_id, error=type(error).__name__)
+
+
+def _rename_late_of(tenant_id: TenantId, now: datetime) -> None:
+    with tenant(tenant_id):
+        recent = Erasure.objects.filter(
+            tenant_id=tenant_id, finished_at__gt=now - _LATE, user_id__isnull=False
+        )
+        rows = list(recent.order_by("id"))
+    for row in rows:
+        _rename_late(row, now)
 
 
 def _rename_late(row: Erasure, now: datetime) -> None:

@@ -11,6 +11,7 @@ from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
+from tenants.moments import require_moment
 from tenants.retention.classes import TERMS, DataClass, Terms
 from tenants.retention.rules import Rule, rule_of
 from tenants.texts import MAX_REASON_CHARS, read_reason, require_storable
@@ -83,6 +84,8 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     actor.require(Permission.WRITE_HOLDS)
     name = _name(new.name)
     reason = _reason(new.reason)
+    require_moment("since", new.since)
+    require_moment("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
         raise Invalid("until", "A period ends after it begins.")
     with tenant(actor.tenant_id):

@@ -1,7 +1,8 @@
 """Who is erased is nowhere any more; what is counted stays, under an id that is nobody's."""
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
+from datetime import timezone as timezone_of
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tenants.members.permissions import Role
 from tenants.models import (
     Erasure,
     ExportObject,
+    LegalHold,
     Membership,
     Outcome,
     Typed,
@@ -192,6 +194,26 @@ def test_what_is_delivered_late_is_renamed_as_well(acme: Traced) -> None:
     rename_late(now=timezone.now())
 
     assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["before", "behind"])
+def test_a_tenant_in_which_nothing_can_be_renamed_keeps_no_other_waiting(
+    acme: Traced, globex: Traced, order: int
+) -> None:
+    broken, other = (acme, globex)[::order]
+    for traced in (acme, globex):
+        demand(traced)
+    erase_demanded(now=timezone.now())
+    make_completion(other.company, other.ada)
+    hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
+    beyond = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # 1 BC in UTC
+    with tenant(broken.company.tenant_id):
+        LegalHold.objects.filter(id=hold_id).update(since=beyond)
+
+    rename_late(now=timezone.now())
+
+    assert other.ada.user_id not in ids_of(other)["UsageRecord"]
+    release_hold(actor=broken.olga, hold_id=hold_id, reason="settled", now=timezone.now())
 
 
 def test_who_comes_back_is_a_member_like_any_other(acme: Traced) -> None:

@@ -289,6 +289,22 @@ def test_a_hold_ends_after_it_begins(company: Company) -> None:
         place_hold(actor=owner(company), new=NewHold("m", "r", since=NOW, until=NOW), now=NOW)
 
 
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("since", "0001-01-01T00:00:00+14:00"), ("until", "9999-12-31T23:59:59-12:00")],
+)
+def test_a_hold_names_no_moment_that_cannot_be_read_back(
+    company: Company, field: str, text: str
+) -> None:
+    bounds: dict[str, Any] = {field: datetime.fromisoformat(text)}
+
+    with pytest.raises(Invalid) as refused:
+        place_hold(actor=owner(company), new=NewHold("m", "r", **bounds), now=NOW)
+
+    assert refused.value.field == field
+    assert list_holds(actor=owner(company), limit=10, cursor=None).rows == []
+
+
 def test_a_hold_is_of_a_member(company: Company) -> None:
     with pytest.raises(Invalid):
         place_hold(actor=owner(company), new=NewHold("m", "r", user_id=uuid.uuid4()), now=NOW)
