@@ -19,10 +19,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from caret.foundation.ids import TenantId
-from console.api.problems import Problem, problem_of, problem_response
+from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
+from console.api.rate_limit import take_request
 from console.member import client_address
 from tenants.errors import NotFound
-from tenants.exports.builds.download import Download, open_download
+from tenants.exports.builds.download import Download, find_link, open_download
 
 MAX_S: Final = 900.0
 MAX_AT_ONCE: Final = 2  # of one tenant, in this process
@@ -62,17 +63,29 @@ running: Final = _Running()
 @require_GET
 def export_file(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
-        found = open_download(
-            token=token,
-            address=client_address(request),
-            request_id=str(uuid4()),
-            now=timezone.now(),
-        )
+        return _private(_begin(request, token))
     except NotFound as error:
         return _refusal(problem_of(error))
-    if not running.begin(found.tenant_id):
-        return _refusal(_BUSY)
-    return _private(_answer(request, found))
+    except ProblemRaised as error:
+        return _refusal(error.problem)
+
+
+def _begin(request: HttpRequest, token: str) -> StreamingHttpResponse:
+    """In the trail is only what is given: there is a place for it before it is opened. Raises
+    NotFound, ProblemRaised."""
+    now = timezone.now()
+    link = find_link(token=token, now=now)
+    take_request(f"export-file:{link.tenant_id}")
+    if not running.begin(link.tenant_id):
+        raise ProblemRaised(_BUSY)
+    try:
+        found = open_download(
+            link=link, address=client_address(request), request_id=str(uuid4()), now=now
+        )
+        return _answer(request, found)
+    except BaseException:
+        running.end(link.tenant_id)
+        raise
 
 
 def _answer(request: HttpRequest, found: Download) -> StreamingHttpResponse:

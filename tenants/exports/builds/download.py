@@ -35,12 +35,17 @@ class Download:
             yield sealed.get(self.tenant_id, self.build_id, object_id)
 
 
-def open_download(*, token: str, address: str, request_id: str, now: datetime) -> Download:
-    """In the trail before a byte of it is given. Raises NotFound for every link that is not good:
-    nobody learns why."""
+def find_link(*, token: str, now: datetime) -> Link:
+    """Whatever it leads to. Raises NotFound. No queries."""
     link = read_link(token, now=now)
     if link is None:
         raise _no_link()
+    return link
+
+
+def open_download(*, link: Link, address: str, request_id: str, now: datetime) -> Download:
+    """In the trail before a byte of it is given. Raises NotFound for every link that is not good:
+    nobody learns why."""
     with tenant(link.tenant_id):
         try:
             actor = _issuer(link, address, request_id, now)

@@ -72,11 +72,12 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
     """What was read of it goes with the next sweep. Raises Forbidden, NotFound, Conflict."""
     with tenant(actor.tenant_id):
         row = find_row(actor, build_id)
+        before = State(row.state)
         try:
-            state = advance(State(row.state), Event.CANCEL)
+            state = advance(before, Event.CANCEL)
         except NotAllowed as error:
-            raise Conflict(f"It is {row.state} already.") from error
-        same = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=row.state)
+            raise Conflict(f"It is {before} already.") from error
+        same = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
         if not same.update(state=state, finished_at=now):
             raise Conflict("It has changed meanwhile. Look again.")
         row.refresh_from_db()
@@ -84,7 +85,7 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
             actor=actor,
             action="export.cancelled",
             target=f"export:{build_id}",
-            change=({"state": State.QUEUED.value}, {"state": state.value}),
+            change=({"state": before.value}, {"state": state.value}),
             now=now,
         )
     return view_of(row)

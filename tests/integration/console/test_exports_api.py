@@ -10,12 +10,16 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
+from caret.foundation.postgres.tenancy import tenant
+from console.api import rate_limit
 from console.views.export_file import MAX_AT_ONCE, running
 from tenants.exports.builds import sealed
 from tenants.exports.verification import verify_export
 from tenants.keys.operations import revoke_key
 from tenants.keys.scopes import Scope
+from tenants.keyvalue import connect
 from tenants.members.permissions import Role
+from tenants.models import AuditEntry
 from tenants.signing_keys import signing_keys
 from tests.cast import ACME, Cast, Company, make_company, make_service_key
 from tests.fakes.exports import build_all, end_all, file_of, make_export
@@ -122,6 +126,53 @@ def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
         for _ in range(MAX_AT_ONCE):
             running.end(company.tenant_id)
     assert fetched(path) == 200
+
+
+def num_downloads(company: Company) -> int:
+    """That the trail tells of."""
+    with tenant(company.tenant_id):
+        return AuditEntry.objects.filter(
+            tenant_id=company.tenant_id, action="export.downloaded"
+        ).count()
+
+
+def test_what_is_not_given_is_not_in_the_trail(company: Company, auditor: Client) -> None:
+    path = link_of(auditor, make_export(company))
+    num_before = num_downloads(company)
+    for _ in range(MAX_AT_ONCE):
+        assert running.begin(company.tenant_id)
+    try:
+        refused = fetched(path)
+    finally:
+        for _ in range(MAX_AT_ONCE):
+            running.end(company.tenant_id)
+
+    assert (refused, num_downloads(company)) == (429, num_before)
+    assert (fetched(path), num_downloads(company)) == (200, num_before + 1)
+
+
+def test_whoever_fetches_again_and_again_is_slowed_down(
+    company: Company, cast: Cast, auditor: Client, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = link_of(auditor, make_export(company))
+    theirs = link_of(sign_in(cast.globex.administrator), make_export(cast.globex))
+    connect().delete(
+        *(f"caret:throttle:api:export-file:{each.tenant_id}" for each in (company, cast.globex))
+    )
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
+
+    answers = [fetched(path), fetched(path), fetched(theirs)]
+
+    assert answers == [200, 429, 200]
+
+
+def test_a_link_that_leads_nowhere_takes_no_place(company: Company, auditor: Client) -> None:
+    path = link_of(auditor, make_export(company))
+    end_all(company)
+
+    answers = {fetched(path) for _ in range(MAX_AT_ONCE + 1)}
+
+    assert answers == {404}
 
 
 def fetched(path: str) -> int:

@@ -28,7 +28,7 @@ from tenants.exports.builds.build import build_due, visit
 from tenants.exports.builds.claim import CLAIM_FOR, MAX_ATTEMPTS, Lost, claim_next
 from tenants.exports.builds.operations import cancel_export, give_link
 from tenants.exports.builds.queries import find_build, list_builds, list_definitions
-from tenants.exports.builds.states import State
+from tenants.exports.builds.states import UNDER_WAY, State
 from tenants.exports.builds.sweep import sweep_tenant
 from tenants.exports.formats import FORMATS
 from tenants.exports.reports.usage import USAGE_RECORDS
@@ -36,7 +36,7 @@ from tenants.exports.rows import Asked, Period
 from tenants.exports.stream import read_rows
 from tenants.exports.verification import Broken, verify_export
 from tenants.members.permissions import Role
-from tenants.models import ExportBuild, ExportObject
+from tenants.models import AuditEntry, ExportBuild, ExportObject
 from tenants.signing_keys import signing_keys
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
@@ -220,6 +220,21 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
         assert not objects.exists()
     with pytest.raises(Conflict, match="cancelled already"):
         cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+
+
+@pytest.mark.parametrize("state", UNDER_WAY)
+def test_the_trail_says_in_which_state_a_build_was_cancelled(
+    company: Company, state: State
+) -> None:
+    build_id = records(company)
+    if state is State.BUILDING:
+        assert claim_next(company.tenant_id, timezone.now) is not None
+
+    cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="export.cancelled", target=f"export:{build_id}")
+    assert (entry.before, entry.after) == ({"state": state}, {"state": "cancelled"})
 
 
 def test_what_does_not_fit_fails_and_says_why(

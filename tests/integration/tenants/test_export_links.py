@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Forbidden, NotFound
-from tenants.exports.builds.download import open_download
+from tenants.exports.builds.download import find_link, open_download
 from tenants.exports.builds.links import Link, read_link, write_link
 from tenants.exports.builds.operations import give_link
 from tenants.keys.operations import revoke_key
@@ -27,9 +27,9 @@ def company() -> Company:
 
 
 def download(token: str, now: datetime | None = None) -> bytes:
-    found = open_download(
-        token=token, address="192.0.2.9", request_id="r", now=now or timezone.now()
-    )
+    now = now or timezone.now()
+    link = find_link(token=token, now=now)
+    found = open_download(link=link, address="192.0.2.9", request_id="r", now=now)
     return b"".join(found.pieces())
 
 
