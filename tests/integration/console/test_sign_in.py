@@ -194,3 +194,39 @@ def test_an_address_with_a_nul_is_a_failed_try_as_any_other() -> None:
 
     assert response.status_code == 400
     assert b"do not belong together" in response.content
+
+
+def form_in(charset: str, email: str) -> tuple[bytes, str]:
+    """Its body and what it calls itself."""
+    body = f'--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n{email}\r\n--b--\r\n'
+    return body.encode(), f"multipart/form-data; boundary=b; charset={charset}"
+
+
+@pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "zlib", "idna", "latin-1"])
+def test_a_form_that_is_not_in_utf_8_is_refused(charset: str) -> None:
+    body, content_type = form_in(charset, "\\ud800@x.example")
+
+    response = Client(REMOTE_ADDR="198.51.100.9").generic("POST", "/sign-in", body, content_type)
+
+    assert response.status_code == 400
+    assert b"makes no sense" in response.content
+    assert "default-src 'none'" in response["Content-Security-Policy"]
+
+
+def test_nor_is_an_address_read_in_another_encoding() -> None:
+    client = Client(REMOTE_ADDR="198.51.100.9")
+
+    page = client.get("/sign-in?next=%5Cud800", CONTENT_TYPE="text/plain; charset=unicode_escape")
+    answer = client.get("/api/v1/keys", CONTENT_TYPE="application/json; charset=utf-7")
+
+    assert page.status_code == 400
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "UTF8", '"utf-8"', "none-such"])
+def test_what_is_utf_8_by_any_name_is_read(charset: str) -> None:
+    body, content_type = form_in(charset, "jos\u00e9@x.example")
+
+    response = Client(REMOTE_ADDR="198.51.100.10").generic("POST", "/sign-in", body, content_type)
+
+    assert "jos\u00e9@x.example" in response.content.decode()

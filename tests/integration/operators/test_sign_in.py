@@ -53,6 +53,15 @@ def test_two_of_the_three_do_not(wrong: dict[str, str]) -> None:
     assert not browser.is_in()
 
 
+def test_a_form_that_is_not_in_utf_8_is_refused() -> None:
+    body = b'--b\r\nContent-Disposition: form-data; name="handle"\r\n\r\n\\ud800\r\n--b--\r\n'
+    content_type = "multipart/form-data; boundary=b; charset=unicode_escape"
+
+    response = new_browser().client.generic("POST", "/operators/sign-in", body, content_type)
+
+    assert response.status_code == 400
+
+
 def test_a_code_is_good_once() -> None:
     account = make_account()
     form = account.form()
