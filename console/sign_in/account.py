@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from console.member import client_address
+from console.password_checks import checking_place
 from console.sign_in.session import note_provider
 from tenants.identity.queries import provider_for
 
@@ -25,6 +26,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
+        """Raises Busy."""
+        with checking_place():
+            return super().authenticate(request, **credentials)
 
     def post_login(
         self,

@@ -3,14 +3,16 @@ our forms and rules."""
 
 from typing import Any, Final
 
+from allauth.account.views import ReauthenticateView
 from allauth.mfa.base.views import AuthenticateView, IndexView
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.views import ActivateTOTPView
 from allauth.mfa.webauthn import views
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 
+from console.password_checks import BUSY, Busy
 from console.sign_in.second_factor import note_new_factor
 
 _LIST: Final = reverse_lazy("mfa_index")
@@ -62,6 +64,18 @@ class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
         return response
 
 
+class _ConfirmByPassword(ReauthenticateView):  # type: ignore[misc]  # allauth has no types
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            response: HttpResponse = super().post(request, *args, **kwargs)
+        except Busy:
+            form = self.get_form_class()(user=request.user)  # none of the password in it
+            context = self.get_context_data(form=form, busy=BUSY)
+            response = self.render_to_response(context, status=503)
+            response["Retry-After"] = "5"
+        return response
+
+
 class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]  # no types
     def form_invalid(self, form: Any) -> HttpResponse:
         response: HttpResponse = self.render_to_response(self.get_context_data(form=form))
@@ -76,6 +90,7 @@ ask = _Ask.as_view()
 index = _Index.as_view()
 set_up_app = _SetUpApp.as_view()
 add_passkey = _AddPasskey.as_view()
+confirm_by_password = _ConfirmByPassword.as_view()
 confirm_by_passkey = _ConfirmByPasskey.as_view()
 rename_passkey = views.EditWebAuthnView.as_view(success_url=_LIST)
 remove_passkey = views.RemoveWebAuthnView.as_view(success_url=_LIST)

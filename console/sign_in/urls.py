@@ -1,6 +1,5 @@
 """The addresses of django-allauth's pages, by the names that it knows them by."""
 
-from allauth.account.views import reauthenticate
 from allauth.mfa.base.views import reauthenticate as reauthenticate_by_code
 from allauth.mfa.recovery_codes.views import (
     download_recovery_codes,
@@ -18,7 +17,7 @@ from console.views import sign_in
 
 # What opens the account everywhere is no provider's matter.
 _OWN = {
-    "confirm": (reauthenticate, "account_reauthenticate"),
+    "confirm": (factor_pages.confirm_by_password, "account_reauthenticate"),
     "confirm/code": (reauthenticate_by_code, "mfa_reauthenticate"),
     "confirm/passkey": (factor_pages.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
     "second-factor": (factor_pages.index, "mfa_index"),

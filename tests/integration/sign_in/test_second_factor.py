@@ -1,16 +1,19 @@
 """Second factors: set up, asked for, wanted by a tenant; and the list of sessions."""
 
+from contextlib import ExitStack
+
 import pytest
 from allauth.mfa.models import Authenticator
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
+from console.password_checks import MAX_CHECKS, checking_place
 from tenants.identity.operations import require_second_factor
 from tenants.members.changes import remove_member
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.models import User
-from tests.cast import Company, make_company
+from tests.cast import PASSWORD, Company, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
 from tests.people import make_colleague
 
@@ -111,6 +114,23 @@ def test_setting_one_up_asks_for_the_password_first(browser: Browser) -> None:
     response = browser.client.get("/account/second-factor/app")
 
     assert response["Location"].startswith("/account/confirm")
+
+
+def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(browser: Browser) -> None:
+    browser.sign_in()
+    browser.client.get("/account/second-factor/app")
+    with ExitStack() as others:
+        for _ in range(MAX_CHECKS):
+            others.enter_context(checking_place())
+        refused = browser.client.post("/account/confirm?next=/account/x", {"password": PASSWORD})
+
+    taken = browser.client.post("/account/confirm", {"password": PASSWORD})
+
+    assert (refused.status_code, refused["Retry-After"]) == (503, "5")
+    assert b"Too many people are signing in" in refused.content
+    assert b"/account/x" in refused.content
+    assert PASSWORD.encode() not in refused.content
+    assert taken.status_code == 302
 
 
 def test_the_page_of_codes_is_of_no_use_without_the_password(browser: Browser) -> None:
