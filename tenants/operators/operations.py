@@ -27,7 +27,12 @@ def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datet
     actor.require_operator()
     if status not in _STATUSES:
         raise Forbidden("Closing a tenant is done on the command line.")
-    set_status(actor=actor, status=status, reason=required_reason(reason), now=now)
+    reason = required_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it
+        if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
+            raise Forbidden("This tenant is closing: thinking it over is the command line's, too.")
+        set_status(actor=actor, status=status, reason=reason, now=now)
 
 
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:

@@ -255,6 +255,22 @@ def test_closing_is_not_done_here(acme: Company, status: str) -> None:
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.SUSPENDED
 
 
+@pytest.mark.parametrize("status", ["suspended", "active"])
+def test_nor_is_closing_thought_over_here(acme: Company, status: str) -> None:
+    browser, now = signed_in(), timezone.now()
+    browser.look(acme)
+    for step in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
+        set_status(actor=acme.platform, status=step, reason="", now=now)
+    before = published(acme)
+
+    response = browser.change(acme, "status", status=status)
+
+    assert response.status_code == 403
+    assert "This tenant is closing" in response.content.decode()
+    assert published(acme) == before
+    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.CLOSING
+
+
 def test_a_manager_corrects_the_region(acme: Company) -> None:
     browser = signed_in()
     browser.look(acme)
