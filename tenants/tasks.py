@@ -134,7 +134,9 @@ def revoke_idle_keys() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def push_audit() -> None:
-    push.push_due(clock=timezone.now)
+    with alone(connect(), "audit-push") as is_alone:
+        if is_alone:
+            push.push_due(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -72,15 +72,16 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
 
 
 def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetime) -> SinkView:
-    """It gets everything from that entry on, once more or for the first time; at once, too, when it
-    was waiting for its next attempt. Raises Forbidden, Invalid, NotFound."""
+    """It gets everything from that entry on, once more or for the first time; not before its next
+    attempt, when it waits for that: workers have others, too. Raises Forbidden, Invalid, NotFound.
+    """
     actor.require(Permission.PUSH_AUDIT)
     with tenant(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         cursor = _cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
         # Whoever is delivering to it now finds its claim gone, and leaves our cursor alone.
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).update(
-            delivered_sequence=cursor, claimed_until=None, next_attempt_at=None
+            delivered_sequence=cursor, claimed_until=None
         )
         before: Facts = {"delivered_sequence": row.delivered_sequence}
         _record(actor, row, "replayed", (before, {"delivered_sequence": cursor}), now)

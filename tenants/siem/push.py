@@ -6,6 +6,8 @@ lets go by itself. What was delivered and not noted is delivered again, under th
 """
 
 import asyncio
+import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +34,7 @@ from tenants.siem.webhook import webhook_sender
 
 MAX_MESSAGES: Final = 500  # of one visit: held in memory
 _MAX_AT_ONCE: Final = 32  # sinks that are delivered to at the same time
+_MAX_OF_TENANT: Final = 8  # of those, until all others have had their turn
 _VISIT_S: Final = 2.0  # a webhook gets no further message after that: others have their turn
 _RUN_S: Final = 20.0  # no further batch after that: the next run finds who was not reached
 # Longer than a visit with its last message takes; a worker that was killed lets go after it.
@@ -62,15 +65,16 @@ class Result:
 
 def push_due(*, clock: Clock) -> int:
     """How many entries were delivered, all sinks together. Who is far behind is visited again, once
-    all others have had their turn."""
+    all others have had their turn. Nobody is always the last, whom a run that ends may not reach.
+    """
     num_delivered = 0
     over_at_s = monotonic() + _RUN_S
     behind = list(list_tenants().values())
+    random.shuffle(behind)
     while behind and monotonic() < over_at_s:
         done = list(_visit_all(behind, clock, over_at_s))
         num_delivered += sum(_count(visit, result) for visit, result in done)
-        more = (visit.tenant_id for visit, result in done if _has_more(visit, result))
-        behind = list(dict.fromkeys(more))
+        behind = _tenants_behind(done)
     return num_delivered
 
 
@@ -85,6 +89,16 @@ def _visit_all(
                 yield visit, result
         if monotonic() >= over_at_s:
             return
+
+
+def _tenants_behind(done: Sequence[tuple[Visit, Result]]) -> list[TenantId]:
+    num_visits = Counter(visit.tenant_id for visit, _ in done)
+    more = (
+        visit.tenant_id
+        for visit, result in done
+        if _has_more(visit, result) or num_visits[visit.tenant_id] == _MAX_OF_TENANT
+    )
+    return list(dict.fromkeys(more))
 
 
 def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[Visit]:
@@ -107,11 +121,13 @@ def _note_or_say(visit: Visit, result: Result, now: datetime) -> bool:
 
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
     with tenant(tenant_id):
-        due = list(AuditSink.objects.filter(is_due(now), tenant_id=tenant_id).order_by("id"))
+        rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id)
+        # Each has its turn: first who was delivered to the longest time ago, or never.
+        due = list(rows.order_by(F("delivered_at").asc(nulls_first=True), "id"))
         # Asked for only then: most tenants have no sink, and all are looked at every few seconds.
         last = find_head(tenant_id=tenant_id).sequence if due else 0
         behind = [sink for sink in due if sink.delivered_sequence < last]
-        visits = [_claim(tenant_id, sink, now) for sink in behind]
+        visits = [_claim(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
     yield from (visit for visit in visits if visit is not None)
 
 
@@ -203,19 +219,20 @@ async def _hand_over_one_by_one(
 
 
 def _note(visit: Visit, result: Result, now: datetime) -> None:
-    """Only as long as the sink is ours: it may have been replayed or deleted meanwhile."""
-    changes: dict[str, Any] = {"claimed_until": None}
+    """The cursor only as long as the sink is ours: it may have been replayed meanwhile. How it went
+    in any case: no replay saves a sink that fails or is slow its wait."""
+    cursor: dict[str, Any] = {"claimed_until": None}
     if result.delivered is not None:
-        changes |= {"delivered_sequence": result.delivered, "delivered_at": now}
-    changes |= (
+        cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
+    health = (
         _failure(visit, result, now)
         if result.error
         else _success(result, _count(visit, result), now)
     )
     with tenant(visit.tenant_id):
-        AuditSink.objects.filter(
-            tenant_id=visit.tenant_id, id=visit.sink.id, claimed_until=visit.claimed_until
-        ).update(**changes)
+        rows = AuditSink.objects.filter(tenant_id=visit.tenant_id, id=visit.sink.id)
+        if not rows.filter(claimed_until=visit.claimed_until).update(**cursor, **health):
+            rows.update(**health)
 
 
 def _success(result: Result, num_delivered: int, now: datetime) -> dict[str, Any]:

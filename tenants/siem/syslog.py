@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from caret.foundation.look_up import look_up
 from tenants.siem.delivery import (
     REFUSED,
     SILENT,
@@ -72,7 +73,7 @@ async def _connect(destination: Destination) -> socket.socket:
     loop, egress = asyncio.get_running_loop(), destination.egress()
     host, port = destination.address.host, destination.address.port
     failure: OSError | None = None
-    for info in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    for info in await look_up(host, port):
         try:
             opened = egress.open_socket(info)
         except OSError as error:

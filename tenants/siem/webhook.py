@@ -1,6 +1,7 @@
 """Delivers by HTTP, signed as Standard Webhooks has it. Only an answer of 2xx counts; redirects are
 not followed, and what the receiver answers besides its status is not read."""
 
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,9 +9,11 @@ from datetime import datetime
 from typing import Final
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from standardwebhooks.webhooks import Webhook
 
 from caret.foundation.egress import Egress
+from caret.foundation.look_up import look_up
 from tenants.siem.delivery import (
     REFUSED,
     SILENT,
@@ -24,6 +27,28 @@ from tenants.siem.delivery import (
 from tenants.siem.messages import Message, webhook_body
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
+
+
+class _Resolver(AbstractResolver):
+    """aiohttp's own asks in the threads that all sinks share."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=info[4][0],
+                port=info[4][1],
+                family=info[0],
+                proto=info[2],
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for info in await look_up(host, port, family)
+        ]
+
+    async def close(self) -> None:
+        """It holds nothing."""
 
 
 class WebhookSender:
@@ -76,7 +101,10 @@ async def webhook_sender(
 ) -> AsyncIterator[WebhookSender]:
     egress = destination.egress()
     connector = aiohttp.TCPConnector(
-        socket_factory=egress.open_socket, ssl=ssl.create_default_context(), limit=1
+        socket_factory=egress.open_socket,
+        ssl=ssl.create_default_context(),
+        resolver=_Resolver(),
+        limit=1,
     )
     async with aiohttp.ClientSession(
         connector=connector,

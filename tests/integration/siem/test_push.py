@@ -1,15 +1,19 @@
 """Entries reach a real webhook: at least once, in order, and those that failed again."""
 
+import json
 from datetime import timedelta
 
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from caret.foundation.postgres.tenancy import tenant
+from tenants.alone import alone
 from tenants.audit.chain import hash_of
 from tenants.encryption.envelope import Place
 from tenants.encryption.operations import seal_for
+from tenants.keyvalue import connect
 from tenants.models import AuditSink
+from tenants.siem import push
 from tenants.siem.operations import NewSink, create_sink, delete_sink, replay_sink
 from tenants.siem.push import MAX_MESSAGES, Result, _claim, _claim_due, _note, push_due
 from tenants.tasks import push_audit
@@ -222,6 +226,83 @@ def test_a_replay_during_a_visit_is_not_forgotten(
     assert state(company).delivered_sequence == 0
 
 
+def test_a_replay_saves_a_failing_sink_no_wait(company: Company, hook: Hook, clock: Clock) -> None:
+    sink = attach(company, hook)
+    hook.statuses = [500]
+    push_due(clock=clock)
+
+    replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
+    push_due(clock=clock)
+
+    assert hook.num_asked == 1
+    assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
+
+
+def test_a_replay_during_a_visit_that_fails_saves_no_wait(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    sink = attach(company, hook)
+    (visit,) = _claim_due(company.tenant_id, clock())
+
+    replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
+    _note(visit, Result(None, "It did not answer.", timedelta()), clock())
+
+    assert state(company).num_failures == 1
+    assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
+
+
+def test_one_tenants_many_sinks_take_turns_with_all_others(
+    company: Company, syslog: Syslog, clock: Clock
+) -> None:
+    for number in range(10):
+        address = f"syslog+tcp://127.0.0.1:{syslog.port}"
+        new = NewSink(name=str(number), address=address, from_sequence=7)
+        create_sink(actor=company.administrator.actor, new=new, now=clock())
+
+    assert len(list(_claim_due(company.tenant_id, clock()))) == 8
+
+    clock.turn(seconds=61)
+    push_due(clock=clock)
+
+    with tenant(company.tenant_id):
+        assert set(AuditSink.objects.values_list("delivered_sequence", flat=True)) == {16}
+
+
+def test_sinks_that_fail_keep_their_siblings_from_no_turn(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    for number in range(9):
+        new = NewSink(name=str(number), address="http://127.0.0.1:1/", from_sequence=1)
+        create_sink(actor=company.administrator.actor, new=new, now=clock())
+    last = attach(company, hook)
+    with tenant(company.tenant_id):
+        AuditSink.objects.filter(id=last.id).update(delivered_at=clock.now)
+
+    push_due(clock=clock)
+
+    assert hook.got
+
+
+def test_nobody_is_always_the_last_of_a_run(
+    company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "_MAX_AT_ONCE", 1)
+    neighbour, first = make_company("neighbour", ACME), set()
+    for each in (company, neighbour):
+        attach_syslog(each, syslog)
+
+    for _ in range(24):
+        syslog.lines.clear()
+        push_due(clock=clock)
+        first.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
+        add(company)
+        add(neighbour)
+
+    assert first == {company.tenant_id, neighbour.tenant_id}
+    with tenant(neighbour.tenant_id):
+        AuditSink.objects.all().delete()
+
+
 def test_a_deleted_sink_gets_nothing(company: Company, hook: Hook, clock: Clock) -> None:
     sink = attach(company, hook)
     delete_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
@@ -290,3 +371,13 @@ def test_the_workers_task_pushes(company: Company, hook: Hook) -> None:
     push_audit()
 
     assert len(hook.got) == 7
+
+
+def test_of_two_runs_at_once_one_does_nothing(company: Company, hook: Hook) -> None:
+    attach(company, hook)
+
+    with alone(connect(), "audit-push") as is_alone:
+        push_audit()
+
+    assert is_alone
+    assert hook.num_asked == 0

@@ -1,15 +1,27 @@
 """Syslog and TLS, with real servers."""
 
+import asyncio
 import json
+from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from tenants.siem.address import SinkKind, parse_address
+from tenants.siem.delivery import Destination
+from tenants.siem.messages import TEST, Message
 from tenants.siem.push import push_due
+from tenants.siem.syslog import send_syslog
+from tenants.siem.vault import new_secret
+from tenants.siem.webhook import webhook_sender
 from tests.cast import Company
-from tests.fakes.sinks import Syslog, certificate_for_loopback, syslog_server, webhook
+from tests.fakes.names import silent_names
+from tests.fakes.sinks import Hook, Syslog, certificate_for_loopback, syslog_server, webhook
 from tests.integration.siem.attached import add, attach, attach_syslog, state
 from tests.integration.siem.clock import Clock
+
+LOOPBACK = [ip_network("127.0.0.0/8")]
 
 
 def test_syslog_gets_every_entry_over_one_connection(
@@ -72,3 +84,42 @@ def test_webhooks_over_tls(
         push_due(clock=clock)
 
         assert hook.sequences == list(range(1, 8))
+
+
+@pytest.mark.parametrize("kind", SinkKind)
+def test_names_whose_dns_is_silent_keep_no_other_sink_waiting(
+    kind: SinkKind, hook: Hook, syslog: Syslog
+) -> None:
+    hook.secret = new_secret(SinkKind.WEBHOOK) or ""
+    good, silent = {
+        SinkKind.SYSLOG: (f"syslog+tcp://siem.known.test:{syslog.port}", "syslog+tcp://{}"),
+        SinkKind.WEBHOOK: (hook.url.replace("127.0.0.1", "siem.known.test"), "http://{}/"),
+    }[kind]
+
+    async def send_all() -> None:
+        # More than a loop has threads, on any machine.
+        addresses = [silent.format(f"{number}.silent.test") for number in range(40)]
+        others = [asyncio.create_task(send(address, hook.secret)) for address in addresses]
+        await asyncio.sleep(0.2)
+        try:
+            await send(good, hook.secret)
+        finally:
+            for other in others:
+                other.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    with silent_names():
+        asyncio.run(send_all())
+
+    assert (syslog.sequences or hook.sequences) == [7]
+
+
+async def send(text: str, secret: str) -> None:
+    address, networks = parse_address(text, LOOPBACK), LOOPBACK
+    message = Message("x", TEST, "2026-11-21T12:00:00Z", None, {"sequence": 7})
+    if address.kind is SinkKind.SYSLOG:
+        await send_syslog(Destination(address, None, networks), [message])
+        return
+    destination = Destination(address, secret, networks)
+    async with webhook_sender(destination, lambda: datetime.now(UTC)) as sender:
+        await sender.send(message)
