@@ -13,6 +13,7 @@ from django.utils import timezone
 from caret.contracts.retrieval import Sealer
 from caret.contracts.telemetry import TelemetrySealer
 from caret.foundation.clock import SystemClock
+from tenants import noted
 from tenants.alone import alone
 from tenants.audit import heads
 from tenants.billing.budgets import deliver
@@ -21,6 +22,7 @@ from tenants.billing.rating import rate
 from tenants.billing.stripe.http import HttpStripe
 from tenants.billing.stripe.operations import report_all
 from tenants.data_subjects import erasing
+from tenants.data_subjects import noted as erasures_noted
 from tenants.encryption import destroyed
 from tenants.exports.builds import build, sweep
 from tenants.idempotency import operations as idempotency
@@ -80,7 +82,9 @@ def purge_due() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def note_destroyed_keys() -> None:
+    noted.mark_store()
     destroyed.note_missed(now=timezone.now())
+    erasures_noted.note_missed(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -122,7 +122,7 @@ app.conf.beat_schedule = {
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
-    # They are noted as they are destroyed; here what was missed then.
+    # They are noted as they are destroyed, erasures as they are demanded; here what was missed.
     "note-destroyed-keys": {
         "task": "tenants.tasks.note_destroyed_keys",
         "schedule": 3600.0,

@@ -13,10 +13,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.ids import TenantId, UserId
+from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.data_subjects.bundle import find_subject
+from tenants.data_subjects.noted import Noted, note_once_committed
 from tenants.encryption.operations import ShreddedKey, shred_scope
 from tenants.encryption.operations import shred_tenant as shred_keys
 from tenants.errors import Conflict, Invalid
@@ -38,6 +39,9 @@ class Demand:
     reason: str
     # True: not at all while a legal hold lies on it. False: what is not held goes.
     refuses_held: bool = False
+    # Of one that was demanded before a backup took its place: it has its id again, and ends the
+    # last owner, too. None: it is a new one.
+    again: uuid.UUID | None = None
 
 
 def demand_erasure(*, actor: Actor, demand: Demand, now: datetime) -> uuid.UUID:
@@ -53,16 +57,20 @@ def demand_erasure(*, actor: Actor, demand: Demand, now: datetime) -> uuid.UUID:
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
         if demand.refuses_held and holds_on(actor.tenant_id, subject.user_id):
             raise Conflict("A legal hold lies on this person. Release it first.")
-        _end(actor, UserId(str(subject.user_id)), now)
+        _end(actor, demand, now)
         demand_content_erasure(actor=actor, user_id=demand.user_id, reason=Reason.ERASED, now=now)
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
-        erasure_id = _create(actor, subject.user_id, reason, keys, now)
+        noted = Noted(subject.user_id, demand.again or uuid7())
+        _create(actor, noted, reason, keys, now)
         _record(actor, "subject.erasure_demanded", f"user:{subject.user_id}", reason, now)
-        return erasure_id
+        return noted.erasure_id
 
 
-def demand_shredding(*, actor: Actor, reason: str, now: datetime) -> uuid.UUID:
-    """Of all of a closed tenant. From now on nothing that was sealed for it opens again.
+def demand_shredding(
+    *, actor: Actor, reason: str, now: datetime, again: uuid.UUID | None = None
+) -> uuid.UUID:
+    """Of all of a closed tenant. From now on nothing that was sealed for it opens again. `again` is
+    as a demand's.
 
     Raises Forbidden, Invalid, and Conflict for a tenant that is not closed, is held, or is being
     shredded or has been.
@@ -80,9 +88,10 @@ def demand_shredding(*, actor: Actor, reason: str, now: datetime) -> uuid.UUID:
             raise Conflict(f"{row.slug} is being shredded, or has been.")
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
-        erasure_id = _create(actor, None, reason, keys, now)
+        noted = Noted(None, again or uuid7())
+        _create(actor, noted, reason, keys, now)
         _record(actor, "tenant.shredding_demanded", f"tenant:{row.slug}", reason, now)
-        return erasure_id
+        return noted.erasure_id
 
 
 def holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
@@ -94,8 +103,9 @@ def holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
     return list(found.order_by("id"))
 
 
-def _end(actor: Actor, user_id: UserId, now: datetime) -> None:
+def _end(actor: Actor, demand: Demand, now: datetime) -> None:
     """Raises Forbidden, Conflict."""
+    user_id = demand.user_id
     found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
     if found.erased_at is not None and found.ended_at is not None:
         raise Conflict("This person has been erased.")
@@ -103,22 +113,24 @@ def _end(actor: Actor, user_id: UserId, now: datetime) -> None:
         return
     if found.role == Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
-        require_another_owner(actor, user_id)
+        if demand.again is None:
+            require_another_owner(actor, user_id)
     end_membership(actor=actor, user_id=user_id, now=now)
 
 
 def _create(
     actor: Actor,
-    user_id: uuid.UUID | None,
+    noted: Noted,
     reason: str,
     keys: list[ShreddedKey],
     now: datetime,
-) -> uuid.UUID:
+) -> None:
     try:
         with transaction.atomic():
-            row = Erasure.objects.create(
+            Erasure.objects.create(
                 tenant_id=actor.tenant_id,
-                user_id=user_id,
+                id=noted.erasure_id,
+                user_id=noted.user_id,
                 reason=reason,
                 requested_by_id=actor.user_id,
                 secret=secrets.token_bytes(_SECRET_BYTES),
@@ -129,7 +141,7 @@ def _create(
             )
     except IntegrityError as error:
         raise Conflict("This person is being erased.") from error
-    return row.id
+    note_once_committed(actor.tenant_id, noted)
 
 
 def _told(key: ShreddedKey) -> dict[str, Any]:

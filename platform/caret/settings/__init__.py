@@ -103,7 +103,7 @@ STORAGES = {
     "telemetry": storage_from(
         "CARET_TELEMETRY_STORE", env_text("CARET_TELEMETRY_STORE", str(EMBEDDED.home / "telemetry"))
     ),
-    # Ids of destroyed keys, where a restored database does not bring back an older state.
+    # What was destroyed and erased, where a restored database brings back no older state.
     "destroyed_keys": storage_from(
         "CARET_DESTROYED_KEYS_STORE",
         env_text("CARET_DESTROYED_KEYS_STORE", str(EMBEDDED.home / "destroyed-keys")),

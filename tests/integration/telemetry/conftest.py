@@ -32,6 +32,27 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
     return tmp_path / "telemetry"
 
 
+@pytest.fixture(autouse=True)
+def noted(tmp_path: Path, settings: Settings) -> Path:
+    """Where a test notes what is destroyed."""
+    from caret.settings.stores import storage_from
+    from tenants.noted import mark_store
+
+    folder = tmp_path / "destroyed"
+    stored = storage_from("CARET_DESTROYED_KEYS_STORE", str(folder))
+    settings.STORAGES = {**settings.STORAGES, "destroyed_keys": stored}
+    mark_store()
+    return folder
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> tuple[Path, Path]:
+    """Where data and keys go."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "keys").mkdir()
+    return tmp_path / "data" / "caret.dump", tmp_path / "keys" / "caret.dump"
+
+
 @pytest.fixture
 def acme() -> Willing:
     from tests.integration.telemetry.willing import make_willing

@@ -1,111 +1,38 @@
 """Back up, lose all, restore: what was sealed opens, what was shredded does not."""
 
-import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
-from urllib.parse import quote
 
-import psycopg
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.core.files.storage import storages
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import DatabaseError, connections
 from django.utils import timezone
-from pytest_django import Settings
 
-from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
-from caret.embedded.postgres_cluster import programs_of
+from caret.embedded.credentials import DATABASE
 from caret.foundation.postgres.roles import find_powers
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import SealBroken
-from caret.settings.stores import storage_from
+from tenants import noted as store_of_notes
 from tenants.encryption import destroyed
 from tenants.encryption.errors import KeyDestroyed
-from tenants.encryption.held import held_keys
 from tenants.encryption.operations import shred_scope, shred_tenant
-from tenants.encryption.queries import open_sealed
 from tenants.encryption.rotation import rotate_tenant
-from tenants.models import AuditEntry, DataKey, Membership, TelemetryObject, TenantKey
-from tenants.telemetry import store
+from tenants.models import (
+    AuditEntry,
+    DataKey,
+    Membership,
+    TenantKey,
+)
+from tenants.noted import mark_store
 from tenants.telemetry.erasure import scope_of
-from tests.cast import Company
+from tests.integration.telemetry.restoring import back_up, destroy_again, lost, opened, restore
 from tests.integration.telemetry.willing import Willing
 from tests.stack.services import Services
 
 SECRET = "planted secret of acme"
-
-
-@pytest.fixture(autouse=True)
-def noted(tmp_path: Path, settings: Settings) -> Path:
-    """Where destroyed keys are noted."""
-    folder = tmp_path / "destroyed"
-    stored = storage_from("CARET_DESTROYED_KEYS_STORE", str(folder))
-    settings.STORAGES = {**settings.STORAGES, "destroyed_keys": stored}
-    return folder
-
-
-@pytest.fixture
-def backup(tmp_path: Path) -> tuple[Path, Path]:
-    """Where data and keys go."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "keys").mkdir()
-    return tmp_path / "data" / "caret.dump", tmp_path / "keys" / "caret.dump"
-
-
-def back_up(files: tuple[Path, Path]) -> None:
-    call_command("backup", data=files[0], keys=files[1], stdout=StringIO())
-
-
-@contextmanager
-def lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty database in place of ours, which both roles know."""
-    name = f"restored_{secrets.token_hex(4)}"
-    host, password = services.paths.sockets, password_of(services.paths, SUPERUSER)
-    admin = psycopg.connect(
-        host=str(host), dbname=DATABASE, user=SUPERUSER, password=password, autocommit=True
-    )
-    admin.execute(f"CREATE DATABASE {name} OWNER caret_owner".encode())
-    address = f"postgresql://{SUPERUSER}:{password}@/{name}?host={quote(str(host), safe='')}"
-    monkeypatch.setenv("CARET_BACKUP_DATABASE_URL", address)
-    monkeypatch.setenv("PATH", f"{programs_of(services.paths)}:{os.environ['PATH']}")
-    connection = connections["default"]
-    connection.close()
-    connection.settings_dict["NAME"] = name
-    try:
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict["NAME"] = DATABASE
-        held_keys_forget()
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-        admin.close()
-
-
-def held_keys_forget() -> None:
-    held_keys._keys.clear()
-
-
-def restore(files: tuple[Path, Path | None]) -> str:
-    held_keys_forget()
-    told = StringIO()
-    call_command("restore", data=files[0], keys=files[1], stdout=told)
-    return told.getvalue()
-
-
-def opened(company: Company) -> list[bytes]:
-    with tenant(company.tenant_id):
-        ids = list(TelemetryObject.objects.order_by("id").values_list("id", flat=True))
-    tenant_id = company.tenant_id
-    return [
-        open_sealed(tenant_id, place=store.place(each), sealed=store.get(tenant_id, each))
-        for each in ids
-    ]
 
 
 def test_what_was_lost_is_there_again(
@@ -130,7 +57,7 @@ def test_what_was_lost_is_there_again(
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
 
-    assert "Restored. 0 keys" in told
+    assert "Restored.\n0 keys were destroyed again, 0 erasures" in told
     assert SECRET in contents[0].decode()
     assert powers == []
     assert num_sessions == 0
@@ -215,21 +142,82 @@ def test_a_key_that_was_replaced_is_not_shredded(
     assert SECRET in contents[0].decode()
 
 
+def test_nothing_is_restored_without_the_store_that_says_what_is_gone(
+    services: Services,
+    backup: tuple[Path, Path],
+    noted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    back_up(backup)
+    (noted / "README").unlink()
+
+    with lost(services, monkeypatch):
+        with pytest.raises(CommandError, match="CARET_DESTROYED_KEYS_STORE"):
+            restore(backup)
+        noted.rmdir()
+        with pytest.raises(CommandError, match="CARET_DESTROYED_KEYS_STORE"):
+            restore(backup)
+        mark_store()
+        assert "Restored." in restore(backup)
+
+
+def test_nothing_is_restored_while_the_application_has_another_database(
+    services: Services, backup: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_up(backup)
+
+    with lost(services, monkeypatch):
+        connection = connections["default"]
+        connection.close()
+        connection.settings_dict["NAME"] = DATABASE
+        with pytest.raises(CommandError, match="another database"):
+            restore(backup)
+
+
+def test_one_that_is_stopped_before_it_destroys_is_ended_by_a_command(
+    services: Services,
+    backup: tuple[Path, Path],
+    acme: Willing,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    acme.agree(acme.company.developer)
+    acme.keep(acme.company.developer, SECRET)
+    back_up(backup)
+    scope = scope_of(acme.company.developer.user_id)
+    shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=timezone.now())
+    storage = storages[store_of_notes.STORAGE]
+
+    with lost(services, monkeypatch):
+        listdir = type(storage).listdir
+        with monkeypatch.context() as away:
+            # The store is there when it is looked at first.
+            away.setattr(
+                type(storage), "listdir", lambda self, path: _away() if path else listdir(self, "")
+            )
+            with pytest.raises(CommandError, match=r"manage\.py destroy_again"):
+                restore(backup)
+        told = destroy_again()
+        with pytest.raises(KeyDestroyed):
+            opened(acme.company)
+
+    assert "1 keys were destroyed again" in told
+
+
 def test_what_was_not_noted_at_once_is_noted_later(
     acme: Willing, noted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme.agree(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
-    storage = storages[destroyed.STORAGE]
+    storage = storages[store_of_notes.STORAGE]
     scope, now = scope_of(acme.company.developer.user_id), timezone.now()
     with monkeypatch.context() as away:
         away.setattr(type(storage), "save", _away)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
-    before = list(noted.rglob("*"))
+    before = [path.name for path in noted.rglob("*")]
 
     num_noted = destroyed.note_missed(now=now)
 
-    assert before == []
+    assert before == ["README"]
     assert num_noted >= 1
     assert destroyed.note_missed(now=now) == 0
 

@@ -14,6 +14,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 KEY_TABLES: Final = "keyring_*"
+# The same for all who are connected to one database, whichever way they came to it.
+WHICH_DATABASE: Final = "SELECT pg_postmaster_start_time(), current_database()"
 # Who has a backup shall not be signed in as anybody.
 _NOT_KEPT: Final = ("django_session",)
 _TIMEOUT_S: Final = 6 * 3600
@@ -55,6 +57,12 @@ def is_empty(server: Server) -> bool:
             " AND relnamespace = 'public'::regnamespace)"
         ).fetchone()
     return row == (True,)
+
+
+def which_database(server: Server) -> object:
+    """What WHICH_DATABASE says there."""
+    with psycopg.connect(server.address) as connection:
+        return connection.execute(WHICH_DATABASE).fetchone()
 
 
 def _dump(server: Server, to: Path, arguments: list[str]) -> None:

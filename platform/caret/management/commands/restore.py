@@ -2,19 +2,32 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
+from django.db import connections
 
 from caret.embedded.backup_server import backup_server
-from caret.foundation.postgres.dump import DumpFailed, is_empty, restore
-from tenants.encryption.destroyed import destroy_again
+from caret.foundation.postgres.dump import (
+    WHICH_DATABASE,
+    DumpFailed,
+    Server,
+    is_empty,
+    restore,
+    which_database,
+)
+from tenants.noted import NotTheStore, require_store
+
+_NOT_DESTROYED: Final = (
+    "It was restored, and keys and people that are gone since may be there again ({error}). Before"
+    " anything is started: `manage.py migrate --database owner`, then `manage.py destroy_again`."
+)
 
 
 class Command(BaseCommand):
-    help = "Restores a backup into an empty database, and destroys again what was destroyed since."
+    help = "Restores a backup into an empty database; what was destroyed since is destroyed again."
     requires_system_checks: list[str] = []  # noqa: RUF012  # it may mend what they find
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -23,14 +36,33 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         server = backup_server(settings.EMBEDDED)
-        if not is_empty(server):
-            raise CommandError("The database has tables: restore into an empty one.")
+        _require_usable(server)
         try:
             restore(server, options["data"])
             if options["keys"] is not None:
                 restore(server, options["keys"])
         except DumpFailed as error:
             raise CommandError(f"It was not restored: {error}") from error
-        # Before anything is started: a key from the backup may be one that was shredded since.
-        num_keys = destroy_again(now=timezone.now())
-        self.stdout.write(f"Restored. {num_keys} keys were destroyed again.")
+        self.stdout.write("Restored.")
+        try:
+            call_command("destroy_again", stdout=self.stdout)
+        except Exception as error:
+            raise CommandError(_NOT_DESTROYED.format(error=error)) from error
+
+
+def _require_usable(server: Server) -> None:
+    """Raises CommandError. Nothing was changed then."""
+    if not is_empty(server):
+        raise CommandError("The database has tables: restore into an empty one.")
+    with connections["default"].cursor() as cursor:
+        cursor.execute(WHICH_DATABASE)
+        ours = cursor.fetchone()
+    if which_database(server) != ours:
+        raise CommandError(
+            "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL: keys would be"
+            " destroyed there."
+        )
+    try:
+        require_store()
+    except NotTheStore as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,26 @@
+"""`manage.py destroy_again`: see platform/docs/backup.md."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from tenants.data_subjects.again import demand_again
+from tenants.encryption.destroyed import destroy_again
+from tenants.noted import NotTheStore
+
+
+class Command(BaseCommand):
+    help = "After a restore, before anything is started: what was destroyed and erased since goes."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # it may mend what they find
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = timezone.now()
+        try:
+            num_keys = destroy_again(now=now)
+            num_erasures = demand_again(now=now)
+        except NotTheStore as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(
+            f"{num_keys} keys were destroyed again, {num_erasures} erasures demanded again."
+        )
