@@ -6,6 +6,7 @@ changes nothing then.
 
 import uuid
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -47,7 +48,7 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     if row.user_id is None:
         _purge(row, now)
     telemetry.erase_demanded(tenant_id=tenant_id, now=now)
-    # Files that were made before may name him; what is being made is swept when its days are over.
+    # Files that were made before may name him, and what was read for those that are being made.
     expire_finished(tenant_id=tenant_id, now=now)
     return _finish(row, now)
 
@@ -96,9 +97,7 @@ def _rename_late(row: Erasure, now: datetime) -> None:
 
 
 def _purge(row: Erasure, now: datetime) -> None:
-    purged = leftovers.purge(row, now=now)
-    with tenant(TenantId(str(row.tenant_id))):
-        _add(row, purged)
+    leftovers.purge(row, now=now, count=partial(_add, row))
 
 
 def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:

@@ -2,6 +2,7 @@
 objects in the store, its keys in Redis. Each part can be done again.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -46,6 +47,9 @@ from tenants.usage.stream import REJECTED_STREAM
 
 BATCH: Final = 1_000  # rows to a transaction
 _SCAN: Final = 1_000
+_SHREDDED: Final = "The tenant was shredded."
+# Told in the transaction in which they go how many rows of which table went.
+Count = Callable[[dict[str, int]], None]
 # In an order in which no row points at one that has gone.
 _TABLES: Final[tuple[type[Model], ...]] = (
     *(RetrievalChunk, KeptAnswer, ScimUser, ScimGroup, TeamMembership, Team, Budget, AuditSink),
@@ -53,30 +57,36 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 )
 
 
-def purge(row: Erasure, *, now: datetime) -> dict[str, int]:
-    """Rows by table. Raises redis.RedisError, and what the telemetry's storage raises."""
+def purge(row: Erasure, *, now: datetime, count: Count) -> None:
+    """Raises redis.RedisError, and what the telemetry's storage raises."""
     tenant_id = TenantId(str(row.tenant_id))
-    counts = {model._meta.db_table: _purge_table(tenant_id, model) for model in _TABLES}
+    for model in _TABLES:
+        _purge_table(tenant_id, model, count)
     with tenant(tenant_id):
         tenant_changed(tenant_id=tenant_id)  # locks the tenant; what gateways know is empty, too
-        counts |= _empty_rows(tenant_id, now)
+        count(_empty_rows(tenant_id, now))
         demand_all(tenant_id=tenant_id, now=now)
     CapturedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
-    counts["objects"] = store.delete_all(tenant_id)
+    _purge_store(tenant_id, count)
     _purge_redis(connect(), tenant_id)
-    return counts
 
 
-def _purge_table(tenant_id: TenantId, model: type[Model]) -> int:
-    num_deleted = 0
+def _purge_store(tenant_id: TenantId, count: Count) -> None:
+    """No transaction binds a store: killed in between, these objects are counted nowhere."""
+    num_objects = store.delete_all(tenant_id)
+    with tenant(tenant_id):
+        count({"objects": num_objects})
+
+
+def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
     while True:
         with tenant(tenant_id):
             rows: QuerySet[Any] = model._default_manager.filter(tenant_id=tenant_id)
             some = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
             if not some:
-                return num_deleted
+                return
             rows.filter(pk__in=some).delete()
-            num_deleted += len(some)
+            count({model._meta.db_table: len(some)})
 
 
 def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
@@ -101,12 +111,14 @@ def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
     """The default takes their place: without a policy there is no snapshot, and gateways would go
     on with the last that they had."""
     versions = PolicyVersion.objects.filter(tenant_id=tenant_id)
+    if not versions.exclude(reason=_SHREDDED, author_id=None).exists():
+        return 0  # an attempt before this did it
     last: int = versions.aggregate(last=Max("version"))["last"]
     add_version(
         actor=platform_actor(tenant_id),
         policy=DEFAULT_POLICY,
         version=last + 1,
-        reason="The tenant was shredded.",
+        reason=_SHREDDED,
         now=now,
     )
     deleted, _ = versions.filter(version__lte=last).delete()

@@ -134,6 +134,23 @@ def test_one_that_is_killed_goes_on(
     assert places(acme, folder) == set()
 
 
+def test_what_went_before_a_kill_is_counted_and_counted_once(
+    acme: Traced, globex: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for traced in (acme, globex):
+        close(traced)
+    for last in ("_empty_rows", "_purge_redis"):
+        with monkeypatch.context() as patched:
+            patched.setattr(leftovers, last, lambda *_: pytest.fail("killed"))
+            with pytest.raises(pytest.fail.Exception):
+                shred(acme)
+
+    shred(acme)
+    shred(globex)
+
+    assert certificate(acme)["rows"] == certificate(globex)["rows"]
+
+
 def test_no_policy_is_deleted_of_a_tenant_that_is_not_shredded(acme: Traced) -> None:
     with tenant(acme.company.tenant_id):
         before = PolicyVersion.objects.count()
