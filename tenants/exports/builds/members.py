@@ -38,6 +38,11 @@ def begun(member: Member, beginning: Beginning) -> Member:
     )
 
 
+def unread(members: Iterable[Member]) -> list[Member]:
+    """As they were when it was asked for."""
+    return [Member(member.definition, member.version) for member in members]
+
+
 def with_part(member: Member, *, num_rows: int, place: str | None) -> Member:
     """After a batch; place None: it was the last."""
     return msgspec.structs.replace(

@@ -1,6 +1,7 @@
 """What is over goes: its key is shredded first, so that from then on nothing of it is read, then
 its objects. Of what is finished go the parts; the file stays until it expires."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -12,6 +13,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.encryption.operations import shred_scope
 from tenants.exports.builds import sealed
+from tenants.exports.builds.members import read_members, unread, write_members
 from tenants.exports.builds.states import OVER, Event, State, advance
 from tenants.members.queries import list_tenants
 from tenants.models import ExportBuild, ExportObject
@@ -45,11 +47,38 @@ def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def expire_finished(*, tenant_id: TenantId, now: datetime) -> None:
-    """All at once: somebody is erased whom any of them may name. Raises what the storage raises."""
+    """All at once: somebody is erased whom any of them may name. Those that are being built begin
+    anew, without what they have read. Raises what the storage raises."""
     with tenant(tenant_id):
+        left = _begin_anew(tenant_id, now)
+        # Behind those: one that was finished meanwhile is among these.
         finished = ExportBuild.objects.filter(tenant_id=tenant_id, state=State.FINISHED)
         finished.update(expires_at=now)
+    _delete_objects(tenant_id, left)
     sweep_tenant(tenant_id=tenant_id, now=now)
+
+
+def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
+    """Inside the tenant's scope: ids of objects that nobody reads any more. Whoever is at one of
+    these builds loses it; what he still writes is sealed before the shredding, or not at all."""
+    unswept = ExportBuild.objects.filter(tenant_id=tenant_id, swept_at=None)
+    rows = unswept.filter(state__in=(State.BUILDING, *OVER)).select_for_update().order_by("id")
+    building = [row for row in rows if row.state == State.BUILDING]
+    for row in building:
+        unswept.filter(id=row.id).update(
+            members=write_members(unread(read_members(row.members))),
+            rows_done=0,
+            began_at=None,
+            claimed_until=None,
+            num_attempts=0,
+        )
+    for row in rows:  # those that are over as well: their sweep may wait for who was at them
+        shred_scope(tenant_id=tenant_id, scope=sealed.scope_of(row.id), now=now)
+    objects = ExportObject.objects.filter(
+        tenant_id=tenant_id, build_id__in=[row.id for row in building]
+    )
+    objects.update(stored_at=None)
+    return list(objects.values_list("id", flat=True))
 
 
 def _sweep_build(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
@@ -67,7 +96,11 @@ def _delete(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
             object_ids = list(rows.order_by("number", "id").values_list("id", flat=True)[:_BATCH])
         if not object_ids:
             return
-        for object_id in object_ids:
-            sealed.delete(tenant_id, object_id)
-        with tenant(tenant_id):
-            ExportObject.objects.filter(tenant_id=tenant_id, id__in=object_ids).delete()
+        _delete_objects(tenant_id, object_ids)
+
+
+def _delete_objects(tenant_id: TenantId, object_ids: Sequence[UUID]) -> None:
+    for object_id in object_ids:
+        sealed.delete(tenant_id, object_id)
+    with tenant(tenant_id):
+        ExportObject.objects.filter(tenant_id=tenant_id, id__in=object_ids).delete()

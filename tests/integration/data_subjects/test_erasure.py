@@ -1,6 +1,7 @@
 """Who is erased is nowhere any more; what is counted stays, under an id that is nobody's."""
 
 import uuid
+import zlib
 from datetime import datetime, timedelta
 from datetime import timezone as timezone_of
 from pathlib import Path
@@ -20,12 +21,15 @@ from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.data_subjects.queries import list_erasures
 from tenants.encryption.queries import find_evidence
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.exports.builds import build, sealed
+from tenants.exports.builds.claim import Lost, claim_next
 from tenants.exports.builds.states import State
 from tenants.keyvalue import connect
 from tenants.members.actor import Actor
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.models import (
+    DataKey,
     Erasure,
     ExportObject,
     LegalHold,
@@ -45,7 +49,7 @@ from tenants.tasks import erase_subjects
 from tenants.telemetry import erasure as telemetry_erasure
 from tenants.telemetry.queries import list_receipts
 from tests.cast import make_completion
-from tests.fakes.exports import made, make_export
+from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
 from tests.integration.data_subjects.searching import places_of
 from tests.integration.data_subjects.traces import Traced
 from tests.integration.telemetry.willing import files
@@ -252,6 +256,8 @@ def test_a_storage_that_fails_leaves_it_under_way(
         failed = erase_demanded(now=timezone.now())
 
     assert (failed, erase_demanded(now=timezone.now())) == (0, 1)
+    # What the first has emptied the second has not.
+    assert certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
 def test_exports_that_may_name_him_expire_and_the_neighbours_stay(
@@ -265,6 +271,34 @@ def test_exports_that_may_name_him_expire_and_the_neighbours_stay(
     assert made(globex.company, uuid.UUID(theirs)).state is State.FINISHED
     with tenant(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
+
+
+def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
+    acme: Traced, globex: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    ours, theirs = ask_for(acme.company, "members"), ask_for(globex.company, "members")
+    for traced in (acme, globex):  # all is read, no file is written
+        assert build.visit(traced.company.tenant_id, timezone.now)
+    parts = sealed.object_ids(acme.company.tenant_id, ours, member=0)
+    read = [sealed.get(acme.company.tenant_id, ours, each) for each in parts]
+    slow = claim_next(acme.company.tenant_id, timezone.now)
+    assert slow is not None
+
+    erase(acme)
+
+    with pytest.raises(Lost):
+        slow.hold()
+    with tenant(acme.company.tenant_id):
+        assert not ExportObject.objects.exists()
+        scopes = DataKey.objects.filter(scope=sealed.scope_of(ours))
+        assert not scopes.filter(destroyed_at=None).exists()
+    assert len(sealed.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
+    assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
+    build_all(acme.company)
+    found = made(acme.company, ours)
+    assert (found.state, found.rows_done) == (State.FINISHED, len(acme.company.people) - 1)
+    assert acme.mark.encode() not in file_of(acme.company, ours)
 
 
 def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex: Traced) -> None:
