@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 
 from caret.foundation.ids import UserId
 from tenants.audit.operations import record_change
+from tenants.data_subjects.identity import empty_mails
 from tenants.domains.names import domain_of
 from tenants.errors import Conflict, Invalid, Refused
 from tenants.invitations.operations import revoke_invitations_by
@@ -21,7 +22,9 @@ from tenants.members.changes import end_membership, require_another_owner
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.models import (
+    AlertDelivery,
     Domain,
+    Invitation,
     Membership,
     ScimGroup,
     ScimGroupMember,
@@ -106,7 +109,7 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
     if user.email != row.email:
         if not may_have or not _is_verified(actor, user.email):
             raise Invalid("emails", "This address is of no domain that was verified for you.")
-        _change_address(user, row.email)
+        _change_address(actor, user, row.email, now)
     name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
     if name and name != user.name and may_have:
         User.objects.filter(id=user.id).update(name=name)
@@ -135,12 +138,22 @@ def _bind(actor: Actor, row: ScimUser, now: datetime) -> None:
     ScimUser.objects.filter(tenant_id=actor.tenant_id, id=row.id).update(user_id=user.id)
 
 
-def _change_address(user: User, email: str) -> None:
+def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None:
+    """Also where the one before is written: an erasure looks for the one that he has."""
     try:
         with transaction.atomic():
             User.objects.filter(id=user.id).update(email=email)
     except IntegrityError as error:
         raise Conflict("Another user has this address already.") from error
+    invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
+    # The old mailbox may be somebody else's by now, with the link in it.
+    invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
+    invitations.update(email=email)
+    mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
+    old = mails.filter(address=user.email)
+    # An alert goes to an address once.
+    empty_mails(old.filter(alert_id__in=mails.filter(address=email).values("alert_id")))
+    old.update(address=email)
 
 
 def _is_verified(actor: Actor, email: str) -> bool:

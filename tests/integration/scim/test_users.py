@@ -1,7 +1,7 @@
 """People by SCIM: who becomes a member, who ends as one, and what the neighbour's token sees."""
 
 import secrets
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
@@ -13,11 +13,11 @@ from tenants.domains.operations import give_up_domain
 from tenants.keys.queries import KeyState, find_key
 from tenants.members.permissions import Role
 from tenants.members.queries import find_memberships, find_user
-from tenants.models import AuditEntry, ScimUser, User
+from tenants.models import AlertDelivery, AuditEntry, BudgetAlert, Invitation, ScimUser, User
 from tests.cast import Cast, Company, make_key
 from tests.integration.scim.people import members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of
-from tests.people import make_colleague, make_domain
+from tests.people import make_colleague, make_domain, send_invitation
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
@@ -255,6 +255,49 @@ def test_an_address_moves_within_verified_domains_only(
 
     assert (moved.status_code, stolen.status_code) == (200, 400)
     assert User.objects.get(id=ada.user_id).email == f"ada.l@{domain}"
+
+
+def test_a_former_address_is_left_nowhere(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    old, new = f"ada@{domain}", f"ada.l@{domain}"
+    send_invitation(company, old)
+    scim_id, _ = provisioned(provider, company, old)
+    make_alert(company, old)
+    make_alert(company, old, new)
+
+    provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": new})
+
+    with tenant(company.tenant_id):
+        invitation = Invitation.objects.get(email=new)
+        mails = list(AlertDelivery.objects.filter(address=new))
+        assert not Invitation.objects.filter(email=old).exists()
+        assert not AlertDelivery.objects.filter(address=old).exists()
+    assert invitation.revoked_at is not None
+    assert len(mails) == 2
+
+
+def make_alert(company: Company, *addresses: str) -> None:
+    """Of a budget, mailed to these."""
+    now, tenant_id = timezone.now(), company.tenant_id
+    with tenant(tenant_id):
+        alert = BudgetAlert.objects.create(
+            tenant_id=tenant_id,
+            budget_id=uuid4(),
+            month=now.date().replace(day=1),
+            percent=50,
+            spent_micros=3,
+            limit_micros=5,
+            created_at=now,
+        )
+        for address in addresses:
+            AlertDelivery.objects.create(
+                tenant_id=tenant_id,
+                alert_id=alert.id,
+                channel="mail",
+                address=address,
+                last_error="",
+            )
 
 
 def test_an_address_that_another_person_has_is_not_taken(
