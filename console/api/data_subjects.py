@@ -1,11 +1,11 @@
 """What is held about one person, over REST, and that it goes."""
 
 import datetime
-import io
 import uuid
-from typing import Annotated
+from typing import IO, Annotated
 
-from django.http import HttpResponse
+import redis
+from django.http import StreamingHttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
@@ -13,18 +13,19 @@ from pydantic import Field
 from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.description import DONE_ANEW
+from console.api.made_file import made_file
 from console.api.paging import PageAnswer, Paged
+from console.api.problems import UNAVAILABLE, ProblemRaised
 from console.api.schema import Answer, Body
-from tenants.data_subjects.bundle import Asked, own_id, write_bundle
+from tenants.data_subjects.bundle import Asked, Bounds, own_id, write_bundle
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.data_subjects.queries import ErasureView, list_erasures
-from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.paging import Page
 
 router = Router(tags=["data subjects"])
-# Some seconds of work and 10 MB; who has left more behind is the operator's command's.
-MAX_ROWS = 100_000
+# Some seconds of work, and mostly 10 MB; who has left more behind is the operator's command's.
+BOUNDS = Bounds(max_rows=100_000, max_bytes=256 << 20)
 
 
 class Why(Body, json_schema_extra={"example": {"reason": "Request under article 15, 3 May."}}):
@@ -36,9 +37,8 @@ class Why(Body, json_schema_extra={"example": {"reason": "Request under article 
     summary="All that is held about you here: NDJSON in a ZIP, with a signed manifest.",
     openapi_extra=open_to(Permission.OWN_SUBJECT) | DONE_ANEW,
 )
-def own_bundle(request: ApiRequest) -> HttpResponse:
-    actor = actor_of(request)
-    return _bundle(actor, Asked(own_id(actor), "", MAX_ROWS))
+def own_bundle(request: ApiRequest) -> StreamingHttpResponse:
+    return _bundle(request, Asked(own_id(actor_of(request)), "", BOUNDS))
 
 
 @router.post(
@@ -46,8 +46,8 @@ def own_bundle(request: ApiRequest) -> HttpResponse:
     summary="All that is held about a member, past or present: a ZIP, with a reason.",
     openapi_extra=open_to(Permission.EXPORT_SUBJECTS) | DONE_ANEW,
 )
-def bundle(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> HttpResponse:
-    return _bundle(actor_of(request), Asked(UserId(str(user_id)), asked.reason, MAX_ROWS))
+def bundle(request: ApiRequest, user_id: uuid.UUID, asked: Why) -> StreamingHttpResponse:
+    return _bundle(request, Asked(UserId(str(user_id)), asked.reason, BOUNDS))
 
 
 class Demanded(Answer):
@@ -90,11 +90,15 @@ def erasures(request: ApiRequest, page: Query[Paged]) -> Page[ErasureView]:
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _bundle(actor: Actor, asked: Asked) -> HttpResponse:
-    out = io.BytesIO()
-    write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
-    response = HttpResponse(out.getvalue(), content_type="application/zip")
+def _bundle(request: ApiRequest, asked: Asked) -> StreamingHttpResponse:
+    """Raises ProblemRaised, and as write_bundle."""
+    actor = actor_of(request)
+
+    def write(out: IO[bytes]) -> None:
+        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
+
     name = f"caret-data-subject-{asked.user_id}.zip"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    try:
+        return made_file(request, write, name=name, content_type="application/zip")
+    except redis.RedisError as error:
+        raise ProblemRaised(UNAVAILABLE) from error

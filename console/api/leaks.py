@@ -13,7 +13,7 @@ from pydantic import Field
 
 from console.api.authentication import ApiRequest
 from console.api.description import DONE_ANEW
-from console.api.problems import Problem, ProblemRaised
+from console.api.problems import UNAVAILABLE, ProblemRaised
 from console.api.reporters import is_github, knows_secret
 from console.api.schema import Answer, Body
 from tenants.keys.sightings import Sighting, keep, sightings_in
@@ -24,7 +24,6 @@ router = Router(tags=["leaks"])
 MAX_TEXTS: Final = 100
 MAX_CHARS: Final = 10_000
 _FOR_REPORTERS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "reporters"} | DONE_ANEW
-_UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry_after_s=60)
 _EXAMPLE: Final = {
     "texts": ["export CARET_KEY=cpk_live_..."],
     "place": "https://git.example.com/shop/blob/main/.env#L3",
@@ -89,4 +88,4 @@ def _keep(sightings: list[Sighting]) -> None:
     try:
         keep(connect(), sightings)
     except redis.RedisError as error:
-        raise ProblemRaised(_UNAVAILABLE) from error
+        raise ProblemRaised(UNAVAILABLE) from error

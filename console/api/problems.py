@@ -31,6 +31,9 @@ class Problem:
         return HTTPStatus(self.status).phrase
 
 
+UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry_after_s=60)
+
+
 class ProblemRaised(Exception):
     """A problem of the request itself, before any operation was asked."""
 

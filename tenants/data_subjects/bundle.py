@@ -4,7 +4,8 @@
     telemetry_content.ndjson                  what was kept by his consent, opened
     README.txt manifest.json                  what it is; how much, and the SHA-256 of each file
 
-It is in the tenant's audit trail before anything is read.
+It is in the tenant's audit trail before anything is read. A tenant has one made at a time, opened
+content included: that is the costly part.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,12 +17,12 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import msgspec
 from django.conf import settings
-from django.db import connection
 
 from caret.foundation.canonical import canonical
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import SealBroken
+from tenants.alone import alone
 from tenants.audit.operations import record_read
 from tenants.audit.queries import Head, find_head
 from tenants.data_subjects.sources import OWN_SOURCES, SOURCES, Source, Subject
@@ -30,6 +31,7 @@ from tenants.encryption.errors import KeyDestroyed
 from tenants.encryption.queries import open_sealed
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.exports.written import Written
+from tenants.keyvalue import connect
 from tenants.members.actor import Actor, ActorKind
 from tenants.members.permissions import Permission
 from tenants.models import Membership, RetrievalChunk, TelemetryObject, Tenant
@@ -52,29 +54,38 @@ as it was made, wherever the public keys of the installation are known.
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    max_rows: int
+    max_bytes: int  # of lines, before they are packed
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     user_id: UserId
     reason: str  # "" is enough for who asks for his own
-    max_rows: int | None = None  # None: no bound
+    bounds: Bounds | None = None  # None: all there is
 
 
 def write_bundle(*, actor: Actor, asked: Asked, out: IO[bytes], now: datetime) -> dict[str, Any]:
     """The manifest. Memory does not grow with it.
 
-    Raises Forbidden, Invalid, NotFound, OSError, what the telemetry's storage raises, and Conflict
-    for more rows than were asked for, or while another one of the tenant's is being made.
+    Raises Forbidden, Invalid, NotFound, OSError, redis.RedisError, what the telemetry's storage
+    raises, and Conflict for more than was asked for, or while another of the tenant's is made.
     """
     is_own = asked.user_id == actor.user_id and actor.kind is ActorKind.USER
     actor.require(Permission.OWN_SUBJECT if is_own else Permission.EXPORT_SUBJECTS)
     reason = read_reason(asked.reason)
     if not reason and not is_own:
         raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
-    subject, head = _record(actor, asked.user_id, reason, now)
-    with ZipFile(out, "w", ZIP_DEFLATED) as archive:
-        files = _Files(archive, asked.max_rows)
-        _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
-        files.write("telemetry_content", _kept_content(subject))
-        return _seal(files, subject, head, now)
+    with alone(connect(), f"bundle:{actor.tenant_id}") as is_alone:
+        if not is_alone:
+            raise Conflict("Another bundle of this tenant is being made. Ask again in a minute.")
+        subject, head = _record(actor, asked.user_id, reason, now)
+        with ZipFile(out, "w", ZIP_DEFLATED) as archive:
+            files = _Files(archive, asked.bounds)
+            _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
+            files.write("telemetry_content", _kept_content(subject))
+            return _seal(files, subject, head, now)
 
 
 def own_id(actor: Actor) -> UserId:
@@ -88,9 +99,11 @@ def own_id(actor: Actor) -> UserId:
 class _Files:
     """Writes one file after the other, and keeps what the manifest says of each."""
 
-    def __init__(self, archive: ZipFile, max_rows: int | None) -> None:
+    def __init__(self, archive: ZipFile, bounds: Bounds | None) -> None:
         self._archive = archive
-        self._left = max_rows
+        self._bounds = bounds
+        self._num_rows = 0
+        self._num_bytes = 0
         self.written: dict[str, Written] = {}
 
     def write(self, name: str, lines: Iterable[bytes]) -> None:
@@ -98,7 +111,7 @@ class _Files:
         written = self.written[f"{name}.ndjson"] = Written()
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
-                self._take_row()
+                self._require_fit(len(line))
                 file.write(written.note(line + b"\n"))
                 written.rows += 1
 
@@ -106,11 +119,14 @@ class _Files:
         written = self.written[name] = Written()
         self._archive.writestr(name, written.note(text.encode()))
 
-    def _take_row(self) -> None:
-        if self._left is None:
+    def _require_fit(self, num_bytes: int) -> None:
+        """One more line."""
+        self._num_rows += 1
+        self._num_bytes += num_bytes
+        bounds = self._bounds
+        if bounds is None:
             return
-        self._left -= 1
-        if self._left < 0:
+        if self._num_rows > bounds.max_rows or self._num_bytes > bounds.max_bytes:
             raise Conflict(
                 "There is more of this person than can be sent at once: have the platform's"
                 " operator write it, by `manage.py data_subject_bundle`."
@@ -143,12 +159,8 @@ def _record(actor: Actor, user_id: UserId, reason: str, now: datetime) -> tuple[
 
 
 def _write_tables(files: _Files, subject: Subject, sources: Iterable[Source]) -> None:
-    """In one transaction; a second one of the tenant's at the same time is refused."""
-    with tenant(subject.tenant_id), connection.cursor() as cursor:
-        lock = f"data-subject bundle {subject.tenant_id}"
-        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [lock])
-        if not cursor.fetchone()[0]:
-            raise Conflict("Another bundle of this tenant is being made. Ask again in a minute.")
+    """In one transaction."""
+    with tenant(subject.tenant_id):
         for source in sources:
             rows = source.rows(subject).iterator(chunk_size=_BATCH_ROWS)
             files.write(source.name, (msgspec.json.encode(row) for row in rows))

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import redis
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
             manifest = _write(platform_actor(tenant_id), asked, options["out"])
         except Refused as error:
             raise CommandError(error.message) from error
-        except (OSError, EncryptionFailed) as error:
+        except (OSError, redis.RedisError, EncryptionFailed) as error:
             raise CommandError(f"Nothing was written: {error}") from error
         rows = sum(each["rows"] for each in manifest["files"])
         self.stdout.write(f"{rows} rows in {options['out']}")

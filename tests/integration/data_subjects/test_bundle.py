@@ -2,8 +2,10 @@
 
 import json
 import random
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -11,10 +13,12 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.signing import BadSignature, write_public_keys
 from tenants.audit.queries import Asked as AskedEntries
 from tenants.audit.queries import list_entries
+from tenants.data_subjects.bundle import Asked, Bounds, write_bundle
 from tenants.data_subjects.command_line import main as verify
 from tenants.data_subjects.sources import OWN_SOURCES, SOURCES
 from tenants.data_subjects.verification import verify_bundle
@@ -190,9 +194,45 @@ def test_who_has_left_may_still_be_asked_for(acme: Traced) -> None:
     assert lines(acme.bundle(acme.olga, acme.ada.user_id), "usage_records")
 
 
-def test_more_than_can_be_sent_at_once_is_refused(acme: Traced) -> None:
+@pytest.mark.parametrize(
+    "bounds",
+    [Bounds(max_rows=5, max_bytes=1 << 30), Bounds(max_rows=1_000, max_bytes=500)],
+    ids=["rows", "bytes"],
+)
+def test_more_than_can_be_sent_at_once_is_refused(acme: Traced, bounds: Bounds) -> None:
     with pytest.raises(Conflict, match="data_subject_bundle"):
-        acme.bundle(acme.olga, acme.ada.user_id, max_rows=5)
+        acme.bundle(acme.olga, acme.ada.user_id, bounds=bounds)
+
+
+class Asking(BytesIO):
+    """Does something once kept content is about to be opened."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        super().__init__()
+        self._ask = ask
+        self._has_asked = False
+
+    def write(self, data: Any, /) -> int:
+        if b"telemetry_content" in bytes(data) and not self._has_asked:
+            self._has_asked = True
+            self._ask()
+        return super().write(data)
+
+
+def test_while_one_is_made_a_tenants_next_is_refused_to_its_very_end(
+    acme: Traced, globex: Traced
+) -> None:
+    def ask() -> None:
+        assert globex.bundle(globex.olga, globex.ada.user_id).getvalue()
+        with pytest.raises(Conflict, match="being made"):
+            acme.bundle(acme.olga, acme.ada.user_id)
+
+    asked = Asked(UserId(acme.ada.user_id), "her request")
+    out = Asking(ask)
+    write_bundle(actor=acme.olga, asked=asked, out=out, now=timezone.now())
+
+    assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
+    assert acme.bundle(acme.olga, acme.ada.user_id).getvalue()
 
 
 def test_over_rest_a_bundle_is_a_file_that_is_not_kept(acme: Traced) -> None:
@@ -206,7 +246,8 @@ def test_over_rest_a_bundle_is_a_file_that_is_not_kept(acme: Traced) -> None:
 
     for response in got:
         assert (response.status_code, response["Content-Type"]) == (200, "application/zip")
-        assert verify_bundle(BytesIO(response.content), KEYS)["user_id"] == acme.ada.user_id
+        assert response["Cache-Control"] == "no-store"
+        assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
     with tenant(acme.company.tenant_id):
         assert KeptAnswer.objects.count() == 1  # of what was asked before
 

@@ -1,0 +1,57 @@
+"""A file that is made for one answer: in memory while it is small, else on disk, where nobody else
+finds it; sent in pieces, and gone with the answer."""
+
+from collections.abc import AsyncIterator, Callable
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+
+HELD_BYTES: Final = 4 << 20
+_PIECE_BYTES: Final = 1 << 16
+
+
+def made_file(
+    request: HttpRequest, write: Callable[[IO[bytes]], object], *, name: str, content_type: str
+) -> StreamingHttpResponse:
+    """Raises what writing it raises, and OSError where there is no room."""
+    file: IO[bytes] = SpooledTemporaryFile(max_size=HELD_BYTES)  # noqa: SIM115  # closed by the answer
+    try:
+        write(file)
+        num_bytes = file.tell()
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    response = _answer(request, file)
+    response["Content-Type"] = content_type
+    response["Content-Length"] = str(num_bytes)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _answer(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
+    """Of its server's kind: Django would hold all of the other's in memory."""
+    if isinstance(request, ASGIRequest):
+        return StreamingHttpResponse(_Pieces(file))
+    return FileResponse(file)
+
+
+class _Pieces:
+    """Django closes it with the response, also when the client has left before the first piece."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def close(self) -> None:
+        self._file.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            while piece := await sync_to_async(self._file.read)(_PIECE_BYTES):
+                yield piece
+        finally:
+            self.close()  # a client that leaves cancels us here
