@@ -16,9 +16,10 @@ from tenants.billing.budgets.operations import Holder, Terms, create_budget
 from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.invoices.operations import issue_due
 from tenants.billing.money import Currency
+from tenants.billing.periods import begins_at
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.billing.rating.rate import rate
-from tenants.models import BillingState, Invoice, LedgerEntry, Membership, UsageRecord
+from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
 from tenants.usage.feed import next_batch
 from tests.cast import ACME, Company, Person, completion_fields, make_company
 from tests.people import make_colleague
@@ -43,8 +44,15 @@ def make_plan(*, currency: Currency = Currency.EUR, effective_on: date = date(20
 def make_customer(company: Company, *, starts_on: date = START) -> str:
     """`company` has a plan from that day on."""
     plan = make_plan()
+    make_older(company, starts_on)
     subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan
+
+
+def make_older(company: Company, day: date) -> None:
+    """It has been there since that day, or longer."""
+    found = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
+    found.update(created_at=begins_at(day))
 
 
 def make_old_customer(since: datetime) -> Company:

@@ -14,11 +14,11 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.money import Currency
-from tenants.billing.periods import utc_day
+from tenants.billing.periods import month_of, utc_day
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor
 from tenants.members.queries import list_tenants
-from tenants.models import BillingState, Plan, PriceVersion, Subscription
+from tenants.models import BillingState, Plan, PriceVersion, Subscription, Tenant
 from tenants.moments import require_day
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import require_storable
@@ -79,14 +79,16 @@ def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
 
 
 def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = "") -> None:
-    """The first subscription may begin on any day: what was used since then is rated. A change of
-    plan begins tomorrow or later. Raises Forbidden, Invalid, NotFound, Conflict."""
+    """The first subscription may begin on any day from the month in which the tenant was made: what
+    was used since then is rated. A change of plan begins tomorrow or later. Raises Forbidden,
+    Invalid, NotFound, Conflict."""
     actor.require_operator()
     require_day("starts_on", starts_on)
     found = _plan(plan)
     with tenant(actor.tenant_id):
         # Locks the tenant: of two first subscriptions one is first.
         tenant_changed(tenant_id=actor.tenant_id)
+        _require_known_day(actor.tenant_id, starts_on)
         _open_billing(actor, found.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
         try:
             with transaction.atomic():
@@ -103,6 +105,14 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
             reason=reason,
             now=now,
         )
+
+
+def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
+    """Each day from the first on is booked: a year mistyped would keep that up for ages. Raises
+    Invalid."""
+    first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
+    if starts_on < first:
+        raise Invalid("starts_on", f"The tenant was made later: from {first.isoformat()} on.")
 
 
 def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from io import StringIO
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from tenants.billing.invoices.queries import find_invoice
 from tests.cast import make_company
-from tests.fakes.billing import use
+from tests.fakes.billing import make_older, use
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
@@ -30,6 +30,7 @@ def test_an_operator_does_all_of_it_on_the_command_line(tmp_path: Path) -> None:
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
     tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
     profile.write_text(json.dumps({"customer": {"name": "Operated Ltd"}}))
+    make_older(company, date(2026, 10, 1))
     command("plan", plan, "--name", "Team", "--currency", "EUR")
     command("price", plan, "--from", "2026-01-01", "--seat", "19.00", "--tiers", str(tiers))
     command("subscribe", company.slug, plan, "--from", "2026-10-01")

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.utils import timezone
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenancy import tenant
@@ -21,6 +22,7 @@ from tenants.billing.ledger.operations import (
     lock_billing,
 )
 from tenants.billing.money import Currency
+from tenants.billing.periods import month_of
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, PriceVersion
@@ -183,6 +185,17 @@ def test_a_change_of_plan_begins_tomorrow_at_the_earliest(company: Company) -> N
         subscribe(actor=company.platform, plan=make_plan(), starts_on=NOW.date(), now=NOW)
 
     assert refused.value.field == "starts_on"
+
+
+def test_a_first_plan_begins_no_month_before_its_tenant() -> None:
+    company, plan, now = make_company("young", {}), make_plan(), timezone.now()
+    first = month_of(now.date())
+
+    for day in (date(1970, 1, 1), first - timedelta(days=1)):
+        with pytest.raises(Invalid, match=f"from {first} on"):
+            subscribe(actor=company.platform, plan=plan, starts_on=day, now=now)
+
+    subscribe(actor=company.platform, plan=plan, starts_on=first, now=now)
 
 
 def test_a_ledger_stays_in_one_currency(company: Company) -> None:
