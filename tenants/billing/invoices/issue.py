@@ -20,5 +20,8 @@ def issue_all(*, now: datetime) -> None:
             issued = issue_due(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to invoice
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            log.error("billing.not_invoiced", tenant_id=tenant_id, error=type(error).__name__)
+            continue
         for number in issued:
             log.info("billing.invoiced", tenant_id=tenant_id, number=number)

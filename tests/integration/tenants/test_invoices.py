@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.db import DatabaseError, connection
+from structlog.testing import capture_logs
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.invoices import operations
 from tenants.billing.invoices.document import Party, Tax
+from tenants.billing.invoices.issue import issue_all
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.profile import set_profile
@@ -286,6 +288,21 @@ def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:
     assert len(issued) == 1
     with tenant(company.tenant_id):
         assert BillingState.objects.get(tenant_id=company.tenant_id).last_number == 1
+
+
+def test_what_breaks_at_one_tenant_s_invoice_keeps_no_other_s_from_being_issued() -> None:
+    broken, neighbour = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
+    for company in (broken, neighbour):
+        use(company, company.developer, OCTOBER, **MUCH)
+    with tenant(broken.tenant_id):
+        BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
+
+    with capture_logs() as logs:
+        issue_all(now=AFTER)
+
+    assert find(neighbour).document.total_cents > 0
+    said = {"tenant_id": broken.tenant_id, "error": "DataError", "log_level": "error"}
+    assert said | {"event": "billing.not_invoiced"} in logs
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET total_micros = 0"])
