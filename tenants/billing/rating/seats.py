@@ -4,7 +4,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
@@ -67,8 +67,9 @@ def _days_due(state: BillingState, now: datetime) -> list[date]:
 
 
 def _book_day(state: BillingState, day: date, price: Price, now: datetime) -> None:
+    # Who was provisioned as inactive has a membership that ended as it began, and was no member.
     num_seats = Membership.objects.filter(
-        Q(ended_at__isnull=True) | Q(ended_at__gte=begins_at(day)),
+        Q(ended_at__isnull=True) | Q(ended_at__gte=begins_at(day), ended_at__gt=F("created_at")),
         tenant_id=state.tenant_id,
         created_at__lt=begins_at(day + ONE_DAY),
     ).count()

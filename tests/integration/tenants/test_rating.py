@@ -1,5 +1,6 @@
 """Usage and seats reach the ledger once, in the right day and month, whatever happens meanwhile."""
 
+import secrets
 from datetime import UTC, date, datetime, timedelta
 from threading import Thread
 
@@ -33,6 +34,8 @@ from tests.fakes.billing import (
     make_customer,
     use,
 )
+from tests.integration.scim.provider import provider_of
+from tests.people import make_domain
 
 THIRD = datetime(2026, 10, 3, 12, tzinfo=UTC)
 USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
@@ -265,6 +268,24 @@ def test_who_leaves_and_comes_back_is_billed_for_both_times(company: Company) ->
     with tenant(company.tenant_id):
         booked = LedgerEntry.objects.filter(line="seats").order_by("day")
         assert [entry.quantity for entry in booked] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
+
+
+def test_who_was_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
+    members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
+    name = f"{secrets.token_hex(4)}.example"
+    make_domain(company, name, verified=True)
+    provider_of(company).make(f"ada@{name}", active=False)
+    with tenant(company.tenant_id):
+        (ada,) = Membership.objects.filter(user__email=f"ada@{name}")
+        assert ada.ended_at == ada.created_at
+        at = datetime(2026, 10, 3, 12, tzinfo=UTC)
+        Membership.objects.filter(user_id=ada.user_id).update(created_at=at, ended_at=at)
+
+    book_seats(company.tenant_id, now=datetime(2026, 10, 5, tzinfo=UTC))
+
+    with tenant(company.tenant_id):
+        booked = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [entry.quantity for entry in booked] == [5, 5, 5, 5]
 
 
 def test_a_day_of_seats_is_booked_once(company: Company) -> None:
