@@ -2,6 +2,7 @@
 caret.foundation.egress."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +15,7 @@ from tenants.errors import Invalid
 
 MAX_CHARS: Final = 1_000
 _MAX_HOST_CHARS: Final = 253
+_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")  # nothing else can be looked up
 _FIELD: Final = "address"
 
 
@@ -97,7 +99,7 @@ def _is_host(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        return text.replace("-", "").replace(".", "").replace("_", "").isalnum()
+        return all(map(_LABEL.fullmatch, text.removesuffix(".").split(".")))
     return "%" not in text
 
 

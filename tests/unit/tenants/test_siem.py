@@ -45,6 +45,7 @@ def entry(sequence: int = 7) -> AuditEntry:
         ("http://10.20.0.1/", SinkKind.WEBHOOK, 80, "http://10.20.0.1:80"),
         ("syslog+tls://logs.example", SinkKind.SYSLOG, 6514, "syslog+tls://logs.example:6514"),
         ("syslog+tcp://10.20.0.1:1514", SinkKind.SYSLOG, 1514, "syslog+tcp://10.20.0.1:1514"),
+        ("https://Siem_1.example./", SinkKind.WEBHOOK, 443, "https://siem_1.example.:443"),
         ("https://[2606:4700::1]/", SinkKind.WEBHOOK, 443, "https://[2606:4700::1]:443"),
     ],
 )
@@ -72,6 +73,10 @@ def test_an_address_says_what_it_is(text: str, kind: SinkKind, port: int, origin
         "https://siem example/",
         "https://siem.example/\r\nHost: x",
         "https://siém.example/",
+        "https://siem..example/",
+        "https://.example/",
+        "syslog+tls://siem..example",
+        "syslog+tls://" + "x" * 64 + ".example",
         "https://[fe80::1%25eth0]/",
         "https://[::1/",
         "https://127.0.0.1/",
