@@ -10,6 +10,8 @@ what it changed and what is kept of it are there together, or neither is.
     user:1    "a"      POST /keys {!!!}   Reused
     user:2    "a"      POST /keys {...}   done: words of one caller are nothing to another
 
+What a legal hold holds stays beyond its day, and its word stays taken.
+
 An answer may hold what is shown once. So it is for who may do what he might do then: with another
 role, or by the old text of a rotated key, the word is Reused.
 """
@@ -23,6 +25,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import TenantId
@@ -100,10 +103,10 @@ def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
         .first()
     )
     if row is not None and row.created_at <= now - KEPT_FOR:
-        KeptAnswer.objects.filter(tenant_id=request.tenant_id, id=row.id).delete()
+        _forget(row)
         row = None
     if row is None:
-        _require_room(request)
+        _require_room(request, now)
         return None
     if bytes(row.request_digest) != request.digest:
         raise Reused(
@@ -138,15 +141,30 @@ def forget_answers(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
         with tenant(tenant_id):
             old = KeptAnswer.objects.filter(tenant_id=tenant_id, created_at__lte=now - KEPT_FOR)
-            (table,) = TABLES[DataClass.REPLAYS]
-            deleted, _ = table.unheld(old, holds_of(tenant_id=tenant_id)).delete()
-            num_deleted += deleted
+            num_deleted += _delete_unheld(tenant_id, old)
     return num_deleted
 
 
-def _require_room(request: Repeatable) -> None:
-    """Raises NotKept. Two at once may both be the last: the bound is about storage, not exact."""
-    if KeptAnswer.objects.filter(tenant_id=request.tenant_id).count() >= MAX_ANSWERS:
+def _forget(row: KeptAnswer) -> None:
+    """Raises Reused, in words that tell nobody of a hold."""
+    tenant_id = TenantId(str(row.tenant_id))
+    if not _delete_unheld(tenant_id, KeptAnswer.objects.filter(tenant_id=tenant_id, id=row.id)):
+        raise Reused("This Idempotency-Key stands for an earlier request. Take a new one.")
+
+
+def _delete_unheld(tenant_id: TenantId, rows: QuerySet[KeptAnswer]) -> int:
+    (table,) = TABLES[DataClass.REPLAYS]
+    deleted, _ = table.unheld(rows, holds_of(tenant_id=tenant_id)).delete()
+    return deleted
+
+
+def _require_room(request: Repeatable, now: datetime) -> None:
+    """Raises NotKept. Two at once may both be the last: the bound is about storage, not exact.
+    What is older than a day is there because it is held, and takes nobody's place."""
+    kept = KeptAnswer.objects.filter(
+        tenant_id=request.tenant_id, created_at__gt=now - KEPT_FOR
+    ).count()
+    if kept >= MAX_ANSWERS:
         raise NotKept(
             f"{MAX_ANSWERS} answers are kept already, each for a day. Ask without an"
             " Idempotency-Key."

@@ -1,0 +1,71 @@
+"""Answers that a legal hold keeps beyond their day."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.idempotency import operations
+from tenants.models import ApiKey, KeptAnswer
+from tenants.retention.operations import NewHold, place_hold, release_hold
+from tests.cast import GLOBEX, Company, make_company
+from tests.integration.console.conftest import SignIn
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("hooli", GLOBEX)
+
+
+@pytest.fixture
+def administrator(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def make(client: Client, key: str) -> Any:
+    body = json.dumps({"name": "Build server", "kind": "svc"})
+    headers = {"Idempotency-Key": key}
+    return client.post("/api/v1/keys", body, content_type="application/json", headers=headers)
+
+
+def num_keys(company: Company) -> int:
+    with tenant(company.tenant_id):
+        return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
+
+
+def test_a_word_whose_answer_is_held_stays_taken_until_the_release(
+    company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = company.administrator.actor
+    make(administrator, "a")
+    monkeypatch.setattr(operations, "KEPT_FOR", timedelta(0))
+    hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
+
+    held = make(administrator, "a")
+    with tenant(company.tenant_id):
+        num_kept = KeptAnswer.objects.count()
+    release_hold(actor=alice, hold_id=hold, reason="settled", now=timezone.now())
+    released = make(administrator, "a")
+
+    assert (held.status_code, held.json()["code"]) == (409, "idempotency_key_reused")
+    assert "hold" not in held.content.decode()
+    assert (num_kept, released.status_code, num_keys(company)) == (1, 201, 2)
+
+
+def test_answers_that_are_only_held_take_nobody_s_place(
+    company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = company.administrator.actor
+    place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
+    monkeypatch.setattr(operations, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(operations, "KEPT_FOR", timedelta(0))
+
+    made = [make(administrator, word).status_code for word in "abc"]
+
+    assert made == [201, 201, 201]
+    with tenant(company.tenant_id):
+        assert KeptAnswer.objects.count() == 3
