@@ -19,7 +19,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import note_use
 from tenants.metrics.marks import hours_of, mark
-from tenants.models import Outcome, Tenant, Typed, UsageRecord
+from tenants.models import Erasure, Outcome, Tenant, Typed, UsageRecord
 from tenants.usage.feed import next_batch
 from tenants.usage.insert import insert_new
 from tenants.usage.rows import Row, Unfit, decode_entry, decode_row
@@ -106,10 +106,19 @@ def _reject_unknown_tenants(batch: _Batch) -> None:
 def _insert(tenant_id: TenantId, rows: list[tuple[Row, bytes]], rejected: list[Rejected]) -> int:
     try:
         with tenant(tenant_id):
+            if _is_shredded(tenant_id):
+                # Without their content: it has people's ids, and nothing purges it any more.
+                rejected += [Rejected("tenant_id: shredded", b"")] * len(rows)
+                return 0
             _insert_rows(tenant_id, [row for row, _ in rows])
         return len(rows)
     except (DataError, IntegrityError):
         return _insert_singly(tenant_id, rows, rejected)
+
+
+def _is_shredded(tenant_id: TenantId) -> bool:
+    """Or is being shredded. A gateway that was cut off delivers its journal when it is back."""
+    return Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists()
 
 
 def _insert_singly(

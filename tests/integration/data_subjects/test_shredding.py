@@ -2,12 +2,15 @@
 
 import uuid
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
+from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenancy import tenant
 from tenants.data_subjects import leftovers
 from tenants.encryption.envelope import Place
@@ -16,14 +19,16 @@ from tenants.encryption.operations import seal_for
 from tenants.encryption.queries import open_sealed
 from tenants.keyvalue import connect
 from tenants.members.status import set_status
-from tenants.models import AuditEntry, PolicyVersion, Tenant, TenantKey
+from tenants.models import AuditEntry, Outcome, PolicyVersion, RollupMark, Tenant, TenantKey
 from tenants.policies.document import DEFAULT_POLICY
 from tenants.retention.operations import NewHold, place_hold, release_hold
 from tenants.telemetry import store
-from tenants.usage.stream import REJECTED_STREAM
+from tenants.usage.ingest import drain
+from tenants.usage.stream import REJECTED_STREAM, UsageStream
 from tests.integration.data_subjects.test_erasure import certificate, places
 from tests.integration.data_subjects.traces import Traced
 from tests.integration.telemetry.willing import files
+from tests.integration.tenants.test_ingest import outcome
 from tests.people import make_domain, make_team
 
 
@@ -74,6 +79,27 @@ def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
     with tenant(acme.company.tenant_id):
         assert not TenantKey.objects.exclude(wrapped=None).exists()
     assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch
+
+
+def test_what_a_gateway_delivers_later_is_refused_and_not_kept_aside(
+    acme: Traced, globex: Traced
+) -> None:
+    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    drain(stream)  # what earlier tests left
+    close(acme)
+    shred(acme)
+    for traced in (acme, globex):
+        late = msgspec.structs.replace(outcome(traced.company), user_id=traced.ada.user_id)
+        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late])})
+
+    done = drain(stream)
+
+    assert (done.records, done.rejected) == (1, 1)
+    with tenant(acme.company.tenant_id):
+        assert not Outcome.objects.filter(user_id=acme.ada.user_id).exists()
+        assert not RollupMark.objects.exists()
+    parked: Any = connect().xrevrange(REJECTED_STREAM, count=1)
+    assert parked[0][1] == {b"reason": b"tenant_id: shredded", b"data": b""}
 
 
 def test_gateways_learn_of_an_empty_tenant(acme: Traced) -> None:
