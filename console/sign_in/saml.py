@@ -44,6 +44,8 @@ logger = structlog.get_logger(__name__)
 _QUESTION: Final = "saml-question"  # in the session
 _MAX_ANSWER_S: Final = 600  # somebody types his password and finds his telephone
 _TICKET_S: Final = 60
+# An address, a name and two ids. The answer may be sixty times as long, and Redis is everybody's.
+_MAX_KEPT_BYTES: Final = 4096
 _SEEN_S: Final = 3600  # longer than a question is open: its answer is taken once even so
 # Verifying costs milliseconds of a core, asked for by anybody.
 _VERIFYING: Final = Places(max_each=4, max_all=16)
@@ -132,12 +134,15 @@ def _us(tenant_id: TenantId) -> ServiceProvider:
 
 
 def _ticket_for(tenant_id: TenantId, asserted: Asserted) -> str:
-    """Raises NotProven for what was seen before, redis.RedisError."""
+    """Raises NotProven for what was seen before or is too long, redis.RedisError."""
+    kept = msgspec.json.encode(asserted)
+    if len(kept) > _MAX_KEPT_BYTES:
+        raise NotProven("Its address, name or ids are too long.")
     seen = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
     if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
         raise NotProven("It was there before.")
     ticket = secrets.token_urlsafe(32)
-    connect().set(_name(tenant_id, ticket), msgspec.json.encode(asserted), ex=_TICKET_S)
+    connect().set(_name(tenant_id, ticket), kept, ex=_TICKET_S)
     return ticket
 
 

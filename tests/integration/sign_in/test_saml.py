@@ -10,6 +10,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
+from tenants import keyvalue
 from tenants.errors import Forbidden, Invalid
 from tenants.identity.metadata_http import fetch_metadata
 from tenants.identity.operations import Described, set_saml_provider
@@ -111,6 +112,20 @@ def test_somebody_new_gets_an_account_and_no_membership(
     post(client, company, idp.answer(asked(client, idp, email)))
 
     assert client.get("/api/v1/tenant").json()["code"] == "no_tenant"
+
+
+def tickets_of(company: Company) -> list[bytes]:
+    return list(keyvalue.connect().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*"))
+
+
+def test_an_answer_fills_nobodys_redis(company: Company, owner: Person, idp: SamlProvider) -> None:
+    said = asked(fresh_client(), idp, owner.email)
+    answer = idp.answer(said, email=f"{'a' * 40_000}@{company.slug}.example")
+
+    response = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
+
+    assert response.status_code == 403
+    assert tickets_of(company) == []
 
 
 @pytest.mark.parametrize(
