@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
     # Imported here: this file may be read before Django is set up, models after.
+    from django.utils import timezone
+
     from caret.contracts.telemetry import CONTENT
+    from tenants.data_subjects.erasing import erase_demanded
     from tenants.keyvalue import connect
 
-    connect().delete(CONTENT)  # what earlier tests left
+    # What earlier tests left.
+    connect().delete(CONTENT)
+    erase_demanded(now=timezone.now())
 
 
 @pytest.fixture(autouse=True)
