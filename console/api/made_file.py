@@ -1,13 +1,13 @@
 """A file that is made for one answer: in memory while it is small, else on disk, where nobody else
 finds it; sent in pieces, and gone with the answer."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from tempfile import SpooledTemporaryFile
 from typing import IO, Final
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
-from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 
 HELD_BYTES: Final = 4 << 20
 _PIECE_BYTES: Final = 1 << 16
@@ -36,11 +36,11 @@ def made_file(
 def _answer(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
     """Of its server's kind: Django would hold all of the other's in memory."""
     if isinstance(request, ASGIRequest):
-        return StreamingHttpResponse(_Pieces(file))
-    return FileResponse(file)
+        return StreamingHttpResponse(_AsyncPieces(file))
+    return StreamingHttpResponse(_Pieces(file))
 
 
-class _Pieces:
+class _Open:
     """Django closes it with the response, also when the client has left before the first piece."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -49,6 +49,17 @@ class _Pieces:
     def close(self) -> None:
         self._file.close()
 
+
+class _Pieces(_Open):
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            while piece := self._file.read(_PIECE_BYTES):
+                yield piece
+        finally:
+            self.close()  # not every WSGI server closes what it has read
+
+
+class _AsyncPieces(_Open):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             while piece := await sync_to_async(self._file.read)(_PIECE_BYTES):
