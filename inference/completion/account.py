@@ -7,6 +7,7 @@ from caret.contracts.usage import Finish
 from caret.foundation.clock import Clock
 from inference.completion.arrival import Arrival
 from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.segment import Segment
 from inference.errors import CompletionError
 
 
@@ -17,6 +18,8 @@ class _Assembled(Protocol):
     def num_files(self) -> int: ...
     @property
     def num_snippets(self) -> int: ...
+    @property
+    def segments(self) -> tuple[Segment, ...]: ...
 
 
 class _Asked(Protocol):
@@ -47,6 +50,7 @@ class Account:
     cut_reason: str = ""  # why the filter ended or withheld it; "": it did not
     num_files: int = 0  # of the prompt's other files
     num_snippets: int = 0
+    segments: tuple[Segment, ...] = ()  # of the prompt, in order; empty: there is none yet
     num_at_replica: int | None = None  # requests of this gateway there, this one not counted
     # Monotonic seconds; None: not reached.
     checked_s: float | None = None  # well-formed
@@ -82,6 +86,7 @@ class Account:
     def assembles(self, prompt: Assembled) -> Assembled:
         self.prompt_tokens = len(prompt.token_ids)
         self.num_files, self.num_snippets = prompt.num_files, prompt.num_snippets
+        self.segments = prompt.segments
         self.assembled_s = self.clock.monotonic_s()
         return prompt
 

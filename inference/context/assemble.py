@@ -4,6 +4,7 @@ from typing import Final
 
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet
+from inference.completion.segment import Segment, SegmentKind
 from inference.context.budget import PROMPT_TOKENS
 from inference.context.chat import chat_prompt
 from inference.context.fill_in import fill_in_prompt
@@ -33,5 +34,10 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
         token_ids = [*writer.markers.begin, *writer.tokens.encode_raw(request.prefix)]
         if len(token_ids) <= total:
-            return Prompt(token_ids, writer.stop_token_ids, is_single_line=False)
+            return Prompt(
+                token_ids,
+                writer.stop_token_ids,
+                is_single_line=False,
+                segments=(Segment(SegmentKind.RAW, len(token_ids)),),
+            )
     raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Final
 
 from inference.completion.arrival import Message
+from inference.completion.segment import Segment, SegmentKind
 from inference.context.chat_template import TemplateRefused
 from inference.context.prompt import Prompt
 from inference.context.tokens import Tokens
@@ -30,10 +31,12 @@ class _Turn:
 def chat_prompt(writer: PromptWriter, messages: Sequence[Message], *, max_tokens: int) -> Prompt:
     """At least one message. Raises BadRequest: `bad_messages` when the model's template does not
     take these turns, `prompt_too_long` when it leaves them no room."""
+    token_ids = _encode(writer, messages, max_tokens)
     return Prompt(
-        token_ids=_encode(writer, messages, max_tokens),
+        token_ids=token_ids,
         stop_token_ids=_stop_token_ids(writer),
         is_single_line=False,
+        segments=(Segment(SegmentKind.MESSAGES, len(token_ids)),),
     )
 
 

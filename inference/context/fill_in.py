@@ -7,12 +7,13 @@ from typing import Final
 from caret.contracts.exclusion import is_excluded
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet
+from inference.completion.segment import Piece, joined, segments_of
 from inference.context.budget import PROMPT_TOKENS, Budget, share_out
 from inference.context.cursor import Surrounding
 from inference.context.encoder import Encoder
 from inference.context.extent import is_single_line
 from inference.context.fim import Order
-from inference.context.layout import Layout, Parts, lay_out, order_of
+from inference.context.layout import Layout, Parts, order_of, pieces_of
 from inference.context.passage import Window
 from inference.context.prompt import Prompt
 from inference.context.repeats import without_repeats
@@ -52,20 +53,23 @@ def fill_in_prompt(
     )
     sources = sources.within(files=budget.files, snippets=budget.snippets)
     context = sources.laid_out(is_sorted=layout.sorts_files)
-    room -= len(context)
+    num_context_tokens = sum(len(piece.token_ids) for piece in context)
+    room -= num_context_tokens
     # What nobody is estimated to need is there for a suffix that is denser than estimated.
     suffix = encode.after(text.suffix, max_tokens=room - budget.prefix)
     window = encode.before(
         text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
     )
+    pieces = pieces_of(order, writer.markers, _parts(order, context, suffix, window))
     return Prompt(
-        token_ids=lay_out(order, writer.markers, _parts(order, context, suffix, window)),
+        token_ids=joined(pieces),
         stop_token_ids=writer.stop_token_ids,
         is_single_line=is_single_line(request),
         num_files=len(sources.files),
         num_snippets=len(sources.snippets),
-        num_stable_tokens=len(writer.markers.begin) + len(context),
+        num_stable_tokens=len(writer.markers.begin) + num_context_tokens,
         healed=text.healed,
+        segments=segments_of(pieces),
     )
 
 
@@ -137,7 +141,7 @@ def _estimate(writer: PromptWriter, text: str) -> int:
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 
 
-def _parts(order: Order, context: list[int], suffix: list[int], window: Window) -> Parts:
+def _parts(order: Order, context: list[Piece], suffix: list[int], window: Window) -> Parts:
     end = window.typed_from if order is Order.EFIM else len(window.token_ids)
     return Parts(
         context=context,

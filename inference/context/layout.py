@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.foundation.environment import BadSetting
+from inference.completion.segment import Piece, SegmentKind, joined
 from inference.context.fim import Family, Order
 from inference.context.tokens import Tokens
 
@@ -61,7 +62,7 @@ class Markers:
 class Parts:
     """What goes into a prompt, already within the budget, as token ids."""
 
-    context: list[int]  # repository, other files, what was found
+    context: list[Piece]  # repository, other files, what was found
     suffix: list[int]
     prefix: list[int]
     typed: list[int]  # of the prefix what comes after the anchor; empty in orders without one
@@ -107,35 +108,44 @@ def stop_token_ids(family: Family, tokens: Tokens) -> list[int]:
 
 
 def lay_out(order: Order, markers: Markers, parts: Parts) -> list[int]:
-    """The whole prompt: begin, context, then prefix and suffix in the order."""
-    return [*markers.begin, *parts.context, *_ORDERS[order](markers, parts)]
+    """The whole prompt."""
+    return joined(pieces_of(order, markers, parts))
 
 
-def _psm(markers: Markers, parts: Parts) -> list[int]:
+def pieces_of(order: Order, markers: Markers, parts: Parts) -> list[Piece]:
+    """Begin, context, then prefix and suffix in the order."""
+    return [_marker(markers.begin), *parts.context, *_ORDERS[order](markers, parts)]
+
+
+def _psm(markers: Markers, parts: Parts) -> list[Piece]:
     return [
-        *(*markers.prefix, *parts.prefix),
-        *(*markers.suffix, *parts.suffix),
-        *(*markers.middle, *parts.typed),
+        *(_marker(markers.prefix), Piece(SegmentKind.PREFIX, parts.prefix)),
+        *(_marker(markers.suffix), Piece(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker(markers.middle), Piece(SegmentKind.PREFIX, parts.typed)),
     ]
 
 
-def _spm(markers: Markers, parts: Parts) -> list[int]:
+def _spm(markers: Markers, parts: Parts) -> list[Piece]:
     return [
-        *(*markers.suffix, *parts.suffix),
-        *(*markers.prefix, *parts.prefix),
-        *markers.middle,
+        *(_marker(markers.suffix), Piece(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker(markers.prefix), Piece(SegmentKind.PREFIX, parts.prefix)),
+        _marker(markers.middle),
     ]
 
 
-def _spm_variant_2(markers: Markers, parts: Parts) -> list[int]:
+def _spm_variant_2(markers: Markers, parts: Parts) -> list[Piece]:
     return [
-        *markers.prefix,
-        *(*markers.suffix, *parts.suffix),
-        *(*markers.middle, *parts.prefix),
+        _marker(markers.prefix),
+        *(_marker(markers.suffix), Piece(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker(markers.middle), Piece(SegmentKind.PREFIX, parts.prefix)),
     ]
 
 
-_ORDERS: Final[dict[Order, Callable[[Markers, Parts], list[int]]]] = {
+def _marker(token_ids: list[int]) -> Piece:
+    return Piece(SegmentKind.MARKERS, token_ids)
+
+
+_ORDERS: Final[dict[Order, Callable[[Markers, Parts], list[Piece]]]] = {
     Order.PSM: _psm,
     Order.EFIM: _psm,
     Order.SPM: _spm,

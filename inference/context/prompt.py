@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from inference.completion.segment import Segment
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -15,3 +17,4 @@ class Prompt:
     # What of the text before the cursor is not in the prompt: a word that is being typed. The
     # completion begins with it, or is none (see inference.filtering.heal).
     healed: str = ""
+    segments: tuple[Segment, ...] = ()  # in order; of all its tokens

@@ -3,11 +3,11 @@ their outlines, and what retrieval has found; each under its path, in the family
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from inference.completion.request import CompletionRequest
 from inference.completion.retrieved import Snippet
+from inference.completion.segment import Piece, SegmentKind
 from inference.context.encoder import Encoder
 from inference.context.rank import Ranking, rank
 
@@ -44,14 +44,18 @@ class Sources:
             current=self.current,
         )
 
-    def laid_out(self, *, is_sorted: bool) -> list[int]:
+    def laid_out(self, *, is_sorted: bool) -> list[Piece]:
         """By path, so that each stays where it is; or the best last, nearest to the cursor."""
-        groups = (self.files, self.snippets) if is_sorted else (self.snippets, self.files)
-        ordered = [_sorted(group) if is_sorted else group[::-1] for group in groups]
-        bodies = chain.from_iterable(source.token_ids for group in ordered for source in group)
         if not (self.files or self.snippets or self.repository):
             return []  # nothing to tell the own file from
-        return [*self.repository, *bodies, *self.current]
+        groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
+        bodies = [
+            Piece(kind, source.token_ids)
+            for kind, group in (groups if is_sorted else groups[::-1])
+            for source in (_sorted(group) if is_sorted else group[::-1])
+        ]
+        repository = Piece(SegmentKind.REPOSITORY, self.repository)
+        return [repository, *bodies, Piece(SegmentKind.PATH, self.current)]
 
 
 def files_of(request: CompletionRequest, encode: Encoder, *, ranking: Ranking) -> Iterator[Source]:

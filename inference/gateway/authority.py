@@ -40,7 +40,7 @@ class Authority:
         self._confirmed_s: float | None = None  # None: no snapshot was ever read
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
         # Lookup ids are random, not reserved: two tenants may hold the same; the digest decides.
-        self._by_lookup: dict[LookupId, tuple[tuple[Credential, TenantSnapshot], ...]] = {}
+        self._by_lookup: dict[LookupId, tuple[tuple[Credential, _Narrowed], ...]] = {}
         self._peppers: dict[int, bytes] = {}
         self._watchers: defaultdict[KeyId, set[Callable[[], object]]] = defaultdict(set)
 
@@ -93,12 +93,12 @@ class Authority:
         narrowed = _Narrowed(snapshot)
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
-            pair = (credential, narrowed.to(credential.user_id))
-            self._by_lookup[credential.lookup_id] = (*pairs, pair)
+            self._by_lookup[credential.lookup_id] = (*pairs, (credential, narrowed))
         self._tell_watchers(held, snapshot)
 
     def candidates(self, lookup_id: LookupId) -> tuple[tuple[Credential, TenantSnapshot], ...]:
-        return self._by_lookup.get(lookup_id, ())
+        held = self._by_lookup.get(lookup_id, ())
+        return tuple((credential, each.to(credential.user_id)) for credential, each in held)
 
     def pepper(self, version: int) -> bytes:
         if version not in self._peppers:
@@ -139,24 +139,26 @@ class Authority:
 
 
 class _Narrowed:
-    """A snapshot with policy and budgets as they are for one user; who has the same shares it."""
+    """A snapshot with policy and budgets as they are for one user; who has the same shares it. Made
+    when somebody comes: all of them at once would hold up the gateway at each new snapshot."""
 
     def __init__(self, snapshot: TenantSnapshot) -> None:
+        self.tenant_id = snapshot.tenant_id
         self._snapshot = snapshot
-        users = {each.user_id for each in snapshot.credentials if each.user_id is not None}
-        self._spending = SpendingByUser(snapshot.spending, users)
+        self._spending = SpendingByUser(snapshot.spending)
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
-        self._made: dict[tuple[tuple[int, ...], tuple[int, ...]], TenantSnapshot] = {}
+        self._made: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def to(self, user_id: UserId | None) -> TenantSnapshot:
         """`user_id`: None: a service key, which is in no team."""
         layers = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
-        budgets = self._spending.places(user_id)
-        if (layers, budgets) not in self._made:
-            self._made[layers, budgets] = msgspec.structs.replace(
-                self._snapshot, policy=self._policy(layers), spending=self._spending.at(budgets)
+        spending = self._spending.of(user_id)
+        key = (layers, id(spending))  # which lives as long as this does
+        if key not in self._made:
+            self._made[key] = msgspec.structs.replace(
+                self._snapshot, policy=self._policy(layers), spending=spending
             )
-        return self._made[layers, budgets]
+        return self._made[key]
 
     def _policy(self, places: tuple[int, ...]) -> TenantPolicy:
         if places not in self._policies:

@@ -29,13 +29,13 @@ from inference.gateway.frames import (
     DoneFrame,
     ErrorFrame,
     FileFrame,
-    Meta,
     OpenFrame,
     OutcomeFrame,
     ServerFrame,
     TypedFrame,
     decode_frame,
 )
+from inference.gateway.meta import meta_of
 from inference.gateway.newest import is_superseding
 from inference.gateway.outcomes import Suggestion, Told, count
 from inference.gateway.protocol import Event, State, advance
@@ -96,6 +96,7 @@ class Exchange:
     purpose: Purpose
     suggestion: Suggestion
     send: Send
+    is_explained: bool = False  # whether its client wants to know what the prompt was made of
     state: State = State.UNKNOWN
     task: asyncio.Task[None] | None = None
 
@@ -117,7 +118,8 @@ class Exchange:
     async def done(self, account: Account) -> None:
         self.advance(Event.DONE)
         finish = account.ending or Finish.STOP
-        await self.send(DoneFrame(id=self.id, finish=finish, meta=_meta(account)))
+        meta = meta_of(account, is_explained=self.is_explained)
+        await self.send(DoneFrame(id=self.id, finish=finish, meta=meta))
 
     async def error(self, error: CompletionError, account: Account) -> None:
         self.advance(Event.ERROR)
@@ -177,7 +179,9 @@ class Connection:
             exchange.cancel(Finish.SUPERSEDED)
         arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
         suggestion = Suggestion(arrival.request_id)
-        exchange = Exchange(frame.id, _purpose(frame), suggestion, self._send)
+        exchange = Exchange(
+            frame.id, _purpose(frame), suggestion, self._send, is_explained=frame.explain
+        )
         exchange.advance(Event.COMPLETE)
         self._under_way[frame.id] = exchange
         exchange.task = asyncio.create_task(self._run(exchange, arrival))
@@ -331,21 +335,3 @@ def _files(frames: list[FileFrame]) -> tuple[DraftFile, ...]:
     """One more than there may be: `receive` says that they are too many."""
     taken = frames[: MAX_FILES + 1]
     return tuple(DraftFile(file.path, file.text, file.edited_at) for file in taken)
-
-
-def _meta(account: Account) -> Meta:
-    return Meta(
-        request_id=account.arrival.request_id,
-        first_token_ms=account.first_token_ms,
-        total_ms=account.total_ms,
-        queue_ms=account.queue_ms,
-        assembled_ms=account.ms_since_arrival(account.assembled_s),
-        engine_ms=account.engine_ms,
-        prompt_tokens=account.prompt_tokens,
-        cached_tokens=account.cached_tokens,
-        generated_tokens=account.generated_tokens,
-        tier=account.request.tier if account.request else "",
-        pool=account.pool,
-        replica=account.replica,
-        cut_reason=account.cut_reason,
-    )

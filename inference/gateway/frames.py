@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from caret.contracts.usage import Finish, OutcomeEvent
+from inference.completion.segment import SegmentKind
 from inference.errors import BadRequest
 
 SUBPROTOCOL: Final = "caret.v1"
@@ -43,6 +44,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     trigger: str = "automatic"
     # Of the client's own trace, a W3C header; what is none starts a trace of its own.
     traceparent: str | None = None
+    explain: bool = False  # whether `meta` is to say what the prompt was made of
 
 
 class OpenFrame(msgspec.Struct, frozen=True, tag="open"):
@@ -83,6 +85,22 @@ class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
     text: str
 
 
+class SegmentFrame(msgspec.Struct, frozen=True):
+    kind: SegmentKind
+    tokens: int
+    cached_tokens: int | None  # of these; None: the engine did not tell
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What the prompt was made of: counts, never text."""
+
+    segments: list[SegmentFrame]  # in the order of the prompt; empty: none was assembled
+    files_sent: int
+    files_excluded: int  # of these, by policy
+    files_in_prompt: int  # of the rest, whole or in part
+    snippets_in_prompt: int
+
+
 class Meta(msgspec.Struct, frozen=True):
     """The completion's own numbers. Times are milliseconds since the request was received, except
     engine_ms; None: not reached, or not told by the engine."""
@@ -100,6 +118,7 @@ class Meta(msgspec.Struct, frozen=True):
     pool: str
     replica: str
     cut_reason: str  # why the filter ended or withheld it; "": it did not
+    explanation: Explanation | msgspec.UnsetType = msgspec.UNSET  # left out: it was not asked for
 
 
 class DoneFrame(msgspec.Struct, frozen=True, tag="done"):

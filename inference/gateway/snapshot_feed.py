@@ -59,7 +59,11 @@ class SnapshotFeed:
         held = self._authority.versions
         newer = [tenant for tenant, version in versions.items() if version > held.get(tenant, -1)]
         found = await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))) if newer else []
-        taken = [self._take(tenant, data) for tenant, data in zip(newer, found, strict=True)]
+        taken = []
+        for tenant, data in zip(newer, found, strict=True):
+            taken.append(self._take(tenant, data))
+            # Each is read on the event loop: whoever waits has his turn between two of them.
+            await asyncio.sleep(0)
         # Redis that has lost its memory confirms nothing, until the control plane publishes anew.
         if held.keys() <= versions.keys():
             self._authority.confirm()

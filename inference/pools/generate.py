@@ -49,6 +49,8 @@ async def _chunks(
                     yield chunk
             return
         except EngineFailed as error:
+            # One that was drained since it was chosen gets nothing new.
+            attempts = [each for each in attempts if not replicas.is_drained(each.replica)]
             if not attempts or account.has_heard or error.code not in _RETRYABLE:
                 raise
         account.moves_to(attempts[0])

@@ -1,7 +1,8 @@
-"""What this gateway knows of each replica: its circuit, and how much it has under way there."""
+"""What this gateway knows of each replica: its circuit, how much it has under way there, and if an
+operator has drained it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -79,6 +80,24 @@ class Replicas:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._conditions: dict[str, _Condition] = {}
+        self._drained: frozenset[str] = frozenset()  # names
+
+    def drain(self, names: Iterable[str]) -> None:
+        """These and no others; what is under way there ends as it would."""
+        drained = frozenset(names)
+        for name in drained ^ self._drained:
+            log.info("replica.drained", replica=name, is_drained=name in drained)
+        self._drained = drained
+
+    def is_drained(self, replica: Replica) -> bool:
+        return replica.name in self._drained
+
+    def rests_s(self, replica: Replica) -> float | None:
+        """How much longer it is left alone; None: its circuit is not open."""
+        condition = self._of(replica)
+        if condition.circuit is not Circuit.OPEN:
+            return None
+        return max(0.0, condition.rests_until_s - self._clock.monotonic_s())
 
     def may_ask(self, replica: Replica) -> bool:
         condition = self._of(replica)

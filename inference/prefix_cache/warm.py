@@ -60,7 +60,7 @@ def stable_part(prompt: Prompt) -> Prompt:
     """Raises Dropped (filtered) when there is little of it."""
     if prompt.num_stable_tokens < MIN_TOKENS:
         raise Dropped(Finish.FILTERED)
-    return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens])
+    return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens], segments=())
 
 
 class Warmer:

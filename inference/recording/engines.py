@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from inference.pools.catalog import Replica
 
@@ -22,6 +22,19 @@ _GAUGES: Final[tuple[tuple[str, str, str, Callable[[list[float]], float]], ...]]
     ("caret_engine_running", "vllm:num_requests_running", "Requests that it generates for.", sum),
     ("caret_engine_waiting", "vllm:num_requests_waiting", "Requests in its queue.", sum),
     ("caret_engine_kv_usage", "vllm:kv_cache_usage_perc", "Share of its KV cache in use.", max),
+)
+# Of each replica, where the gateway's own counts are of the pool.
+_COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        "caret_engine_prefix_tokens",
+        "vllm:prefix_cache_queries_total",
+        "Prompt tokens that it looked for in its prefix cache.",
+    ),
+    (
+        "caret_engine_prefix_found_tokens",
+        "vllm:prefix_cache_hits_total",
+        "Of those, the ones that it found.",
+    ),
 )
 
 
@@ -52,6 +65,12 @@ class EngineWatch:
                 if values is not None and (found := values.get(theirs)):
                     family.add_metric([name], together(found))
             yield family
+        for ours, theirs, documentation in _COUNTERS:
+            counter = CounterMetricFamily(ours, documentation, labels=_LABELS)
+            for name, values in self._told.items():
+                if values is not None and (found := values.get(theirs)):
+                    counter.add_metric([name], sum(found))
+            yield counter
 
     async def _read(self, replica: Replica) -> None:
         try:

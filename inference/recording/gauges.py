@@ -41,8 +41,31 @@ class Gauges:
         yield _one("caret_journal_segments", "Of usage that Redis does not have yet.", segments)
         unwritten = self.journal.num_unwritten
         yield _one("caret_journal_unwritten", "Records that the disk did not take.", unwritten)
+        yield from self._of_pools()
         yield from self._of_replicas()
+        yield self._drained()
         yield from _PROCESS.collect()
+
+    def _of_pools(self) -> Iterator[Metric]:
+        about = GaugeMetricFamily(
+            "caret_pool", "1 for each pool of the catalogue.", labels=["pool", "tier", "model"]
+        )
+        members = GaugeMetricFamily(
+            "caret_pool_replica", "1 for each replica of a pool.", labels=["pool", "replica"]
+        )
+        for pool in self.pools.by_name.values():
+            about.add_metric([pool.name, pool.tier, pool.model], 1)
+            for replica in pool.replicas:
+                members.add_metric([pool.name, replica.name], 1)
+        yield from (about, members)
+
+    def _drained(self) -> Metric:
+        drained = GaugeMetricFamily(
+            "caret_replica_drained", "1: it is asked nothing new.", labels=["replica"]
+        )
+        for replica in self.pools.replicas():
+            drained.add_metric([replica.name], float(self.replicas.is_drained(replica)))
+        return drained
 
     def _of_replicas(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
@@ -53,13 +76,19 @@ class Gauges:
         circuits = GaugeMetricFamily(
             "caret_replica_circuit", "1 for what its circuit is.", labels=["replica", "circuit"]
         )
+        rests = GaugeMetricFamily(
+            "caret_replica_rest_seconds",
+            "How much longer it is left alone, its circuit being open.",
+            labels=["replica"],
+        )
         for replica in self.pools.replicas():
             under_way.add_metric([replica.name], self.replicas.num_under_way(replica))
+            if (rests_s := self.replicas.rests_s(replica)) is not None:
+                rests.add_metric([replica.name], rests_s)
             is_now = self.replicas.circuit(replica)
             for circuit in Circuit:
                 circuits.add_metric([replica.name, circuit], float(circuit is is_now))
-        yield under_way
-        yield circuits
+        yield from (under_way, circuits, rests)
 
 
 def _one(name: str, documentation: str, value: float) -> Metric:

@@ -1,4 +1,5 @@
 """`GET /metrics` in Prometheus' text format, on a port of its own: for the operator's network only.
+Beside it stand what else operators read of a gateway, as bytes.
 
 It is written family by family, with the loop free between them, so that no completion waits for
 more than one family.
@@ -6,9 +7,10 @@ more than one family.
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -19,15 +21,20 @@ from prometheus_client.registry import Collector
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 Families = Callable[[], Iterable[Metric]]
+Bytes = Callable[[], bytes]
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def metrics_page(sources: Iterable[Families], *, host: str, port: int) -> AsyncIterator[None]:
-    """Serves until the context is left. Where somebody else listens the gateway goes on without:
-    of several gateways on a machine each needs a port of its own."""
+async def metrics_page(
+    sources: Iterable[Families], *, host: str, port: int, others: Mapping[str, Bytes] | None = None
+) -> AsyncIterator[None]:
+    """Serves until the context is left; `others` by their paths. Where somebody else listens the
+    gateway goes on without: of several gateways on a machine each needs a port of its own."""
     application = web.Application()
     application.router.add_get("/metrics", _Page(tuple(sources)).answer)
+    for path, make in (others or {}).items():
+        application.router.add_get(path, partial(_bytes, make))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -38,6 +45,10 @@ async def metrics_page(sources: Iterable[Families], *, host: str, port: int) -> 
         yield
     finally:
         await runner.cleanup()
+
+
+async def _bytes(make: Bytes, _request: web.Request) -> web.Response:
+    return web.Response(body=make(), content_type="application/octet-stream")
 
 
 class _Page:

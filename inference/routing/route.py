@@ -54,7 +54,8 @@ class Router:
 
 
 def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
-    """Raises Dropped (shed) for a warm-up whose replica has something else to do."""
+    """Raises Dropped (shed) for a warm-up whose replica has something else to do, and where an
+    operator has drained all of the pool's."""
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.salt(admitted.principal)
     replica, *others = _preferred(router, admitted, prompt, salt=salt)
@@ -79,10 +80,12 @@ def route(router: Router, admitted: Admitted, prompt: Prompt) -> EngineRequest:
 def _preferred(
     router: Router, admitted: Admitted, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
-    """The one to ask, and whom to ask if it fails before it begins."""
-    ranked = rank(
-        _key(salt, admitted.request, prompt), router.pools.by_name[admitted.pool].replicas
-    )
+    """The one to ask, and whom to ask if it fails before it begins. Raises Dropped."""
+    every = router.pools.by_name[admitted.pool].replicas
+    staying = [replica for replica in every if not router.replicas.is_drained(replica)]
+    if not staying:
+        raise Dropped(Finish.SHED)
+    ranked = rank(_key(salt, admitted.request, prompt), staying)
     well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
     roomy = with_room(_suited(router, admitted, well), router.replicas.num_under_way)
     in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))

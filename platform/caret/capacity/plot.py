@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from caret.capacity import svg
@@ -52,8 +53,25 @@ class _Scale:
         return _HEIGHT - _BOTTOM - height * decades / (self.high - self.low)
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Where things are in the picture, for whoever moves a mark in it."""
+
+    svg: str
+    left: float
+    right: float
+    low_rate: float  # at `left`; at `right` it is 1
+    curve: tuple[AtHitRate, ...]  # ascending
+
+
 def draw(plan: Plan) -> str:
-    figures, curve = plan.figures, _curve(plan)
+    """A file of its own, with its style."""
+    return drawing(plan, style=_STYLE).svg + "\n"
+
+
+def drawing(plan: Plan, *, style: str = "", steps: int = _CURVE_STEPS) -> Drawing:
+    """Without `style` for a page that has its own for the classes."""
+    figures, curve = plan.figures, _curve(plan, steps)
     lost = [at.hit_rate for at in curve if at.sustained is None]
     told = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
     # Far beyond the target the curve only says that it is far beyond it.
@@ -61,14 +79,14 @@ def draw(plan: Plan) -> str:
     values_ms = [min(value(found), most_ms) for _, found in told for value in _QUANTILES.values()]
     scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
     parts = [
-        svg.element("style", _STYLE),
+        *([svg.element("style", style)] if style else []),
         *_titles(plan),
         *_overload(lost, scale),
         *_axes(scale),
         *_marks(plan, scale),
-        *_curves(told, scale, most_ms),
+        *_curves(told, scale, most_ms, scale.y(figures.target_ms)),
     ]
-    drawing = svg.element(
+    picture = svg.element(
         "svg",
         "\n".join(parts),
         xmlns="http://www.w3.org/2000/svg",
@@ -76,18 +94,15 @@ def draw(plan: Plan) -> str:
         role="img",
         aria_label="First token over prefix-cache hit rate",
     )
-    return drawing + "\n"
+    return Drawing(picture, _LEFT, _WIDTH - _RIGHT, scale.low_rate, tuple(curve))
 
 
-def _curve(plan: Plan) -> list[AtHitRate]:
+def _curve(plan: Plan, steps: int) -> list[AtHitRate]:
     """Up to where every request is warm; beyond, only the model's granularity would speak."""
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
     last = max(all_warm, figures.hit_rate)
-    return [
-        at_hit_rate(figures, last * index / _CURVE_STEPS, plan.num_gpus)
-        for index in range(_CURVE_STEPS + 1)
-    ]
+    return [at_hit_rate(figures, last * index / steps, plan.num_gpus) for index in range(steps + 1)]
 
 
 def _low_rate(lost: Sequence[float]) -> float:
@@ -154,8 +169,12 @@ def _marks(plan: Plan, scale: _Scale) -> list[str]:
     return parts
 
 
-def _curves(told: Sequence[tuple[float, FirstToken]], scale: _Scale, most_ms: float) -> list[str]:
+def _curves(
+    told: Sequence[tuple[float, FirstToken]], scale: _Scale, most_ms: float, target_y: float
+) -> list[str]:
     parts: list[str] = []
+    # The target's own label stands in the same margin.
+    top = target_y + 24 if target_y < _TOP + 60 else _TOP + 12
     for index, (name, value) in enumerate(_QUANTILES.items()):
         points = [
             (scale.x(rate), scale.y(value(found)))
@@ -164,7 +183,7 @@ def _curves(told: Sequence[tuple[float, FirstToken]], scale: _Scale, most_ms: fl
         ]
         if points:
             parts.append(svg.polyline(points, class_=f"curve {name}"))
-        x, y = _WIDTH - _RIGHT + 8, _TOP + 12 + 20 * index
+        x, y = _WIDTH - _RIGHT + 8, top + 20 * index
         parts.append(svg.line(x, y - 4, x + 20, y - 4, class_=f"curve {name}"))
         parts.append(svg.text(name, x + 28, y))
     return parts

@@ -3,6 +3,7 @@
 Money is whole micros, millionths of a currency's unit; a price is micros for a million tokens.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -34,18 +35,24 @@ class BudgetScope(StrEnum):
     USER = "user"
 
 
-class HardBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """So much may be spent in a UTC month, and then no more."""
+class HardBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """So much may be spent in a UTC month, and then no more. A tenant's counts everybody's."""
 
     budget_id: str
     scope: BudgetScope
     limit_micros: int  # at least 1
-    users: tuple[UserId, ...] = ()  # whose spending counts; of a tenant's budget: everybody's
+    # Whose spending counts, as older control planes say it: read for as long as one may be running,
+    # and written no more (see Spending.budgets_of).
+    users: tuple[UserId, ...] = ()
 
 
-class Spending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Spending(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     prices: tuple[TokenPrices, ...] = ()  # by effective_from_ms: the one in force, then later ones
     budgets: tuple[HardBudget, ...] = ()
+    # Which budgets of teams and users count what a user spends: bit n of the little-endian number
+    # is for the nth of `budgets`. Who is not here has the tenant's alone. Each user stands here
+    # once, as bytes, because a gateway reads this on its event loop (ADR 78).
+    budgets_of: dict[UserId, bytes] = {}
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -82,6 +89,18 @@ def prices_at(spending: Spending, now_ms: int) -> TokenPrices | None:
     """None: nothing is priced yet."""
     begun = [prices for prices in spending.prices if prices.effective_from_ms <= now_ms]
     return begun[-1] if begun else None
+
+
+def write_places(places: Iterable[int]) -> bytes:
+    """As in `Spending.budgets_of`."""
+    number = sum(1 << place for place in frozenset(places))
+    return number.to_bytes((number.bit_length() + 7) // 8, "little")
+
+
+def read_places(written: bytes, *, num_places: int) -> tuple[int, ...]:
+    """In order. What is said of places that there are not is passed over."""
+    number = int.from_bytes(written, "little")
+    return tuple(place for place in range(num_places) if number >> place & 1)
 
 
 def spend_key(tenant_id: str, budget_id: str, month: str) -> str:

@@ -19,6 +19,7 @@ from inference.recording.journal import FileJournal
 from inference.recording.lag import LoopLag
 from inference.recording.metrics import Metrics
 from inference.recording.metrics_page import metrics_page
+from inference.recording.slowest import Slowest
 
 
 class Sources(NamedTuple):
@@ -26,6 +27,7 @@ class Sources(NamedTuple):
 
     journal: FileJournal
     session: aiohttp.ClientSession
+    slowest: Slowest
 
 
 @asynccontextmanager
@@ -54,7 +56,12 @@ async def metrics_served(
         lag.families,
         background.families,
     )
-    page = metrics_page(families, host=config.metrics_host, port=config.metrics_port)
+    page = metrics_page(
+        families,
+        host=config.metrics_host,
+        port=config.metrics_port,
+        others={"/slow": sources.slowest.encoded},
+    )
     watching = partial(engines.run, every_s=config.engine_look_s)
     async with kept_running((("lag", lag.run), ("engines", watching))), page:
         yield

@@ -38,6 +38,7 @@ from inference.gateway.suggestions import Suggestions
 from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane, warm
 from inference.pools.catalog import Pools, read_catalog
+from inference.pools.drain_feed import DrainFeed
 from inference.pools.http_client import HttpClient
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
@@ -54,6 +55,7 @@ from inference.recording.metrics import CountedJournal, Metrics
 from inference.recording.record import Observer, Recorder
 from inference.recording.redis_shipment import RedisShipment
 from inference.recording.slow import SlowLog
+from inference.recording.slowest import Slowest, SlowestJournal
 from inference.retrieval.retrieval import Retrieval
 from inference.routing.route import Router
 from inference.telemetry.telemetry import Telemetry
@@ -85,23 +87,28 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     journal = FileJournal(config.journal_folder)
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
     engines = HttpClient(max_stall_s=config.max_engine_stall_s)
-    metrics = Metrics(num_tenants=config.metrics_tenants)
+    metrics, slowest = Metrics(num_tenants=config.metrics_tenants), Slowest(clock)
     async with redis, aiohttp.ClientSession() as session, engines, _traces(config) as traces:
         recorder = Recorder(
-            journal=CountedJournal(journal, metrics),
+            journal=SlowestJournal(CountedJournal(journal, metrics), slowest),
             clock=clock,
             observers=(metrics, SlowLog(clock), *traces),
         )
         load_all()
         links = Links(redis, engines, session, ClaimQueue())
         plane = _plane(config, clock, authority, recorder, links)
+        drains = DrainFeed(redis, plane.router.replicas)
+        await drains.begin()
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
             _given_back(plane.admission.quotas.leases) as renewing,
             kept_running(
-                (("journal", shipping), ("leases", renewing), *_work(config, plane, links))
+                (
+                    *(("journal", shipping), ("leases", renewing), ("drains", drains.run)),
+                    *_work(config, plane, links),
+                )
             ),
-            metrics_served(config, plane, metrics, Sources(journal, session)),
+            metrics_served(config, plane, metrics, Sources(journal, session, slowest)),
         ):
             with collector_replaced():
                 yield plane

@@ -1,0 +1,83 @@
+"""The slowest completions of the last hour, for the operators' page: records without the person.
+
+Slow is who waits for longer than his mode's target; how slow, by which multiple of it. So many of
+each five minutes are held: those that stay are the slowest whenever the older ones have gone.
+"""
+
+from heapq import heappush, heappushpop
+from itertools import count
+from typing import Final
+
+from msgspec.structs import replace
+
+from caret.contracts.targets import FIRST_TOKEN_MS
+from caret.contracts.usage import CompletionRecord, UsageRecord, encode_records
+from caret.foundation.clock import Clock
+from caret.foundation.ids import KeyId
+from inference.recording.record import Journal
+
+KEPT_S: Final = 3_600
+MAX_RECORDS: Final = 50
+_SLOT_S: Final = 300
+_PER_SLOT: Final = 20
+Held = tuple[float, int, CompletionRecord]  # how slow, in which order it came
+
+
+class Slowest:
+    """One event loop uses it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._slots: dict[int, list[Held]] = {}  # heaps, by the slot's number
+        self._numbers = count()
+
+    def note(self, record: CompletionRecord) -> None:
+        waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
+        slowness = waited_ms / FIRST_TOKEN_MS[record.mode]
+        if slowness <= 1:
+            return
+        heap = self._slots.setdefault(self._slot(), [])
+        if len(heap) < _PER_SLOT:
+            heappush(heap, (slowness, next(self._numbers), _of_nobody(record)))
+        elif slowness > heap[0][0]:
+            heappushpop(heap, (slowness, next(self._numbers), _of_nobody(record)))
+        self._forget()
+
+    @property
+    def num_held(self) -> int:
+        return sum(map(len, self._slots.values()))
+
+    def records(self) -> list[CompletionRecord]:
+        """The slowest first."""
+        self._forget()
+        held = sorted((each for heap in self._slots.values() for each in heap), reverse=True)
+        return [record for _, _, record in held[:MAX_RECORDS]]
+
+    def encoded(self) -> bytes:
+        return encode_records(list(self.records()))
+
+    def _forget(self) -> None:
+        oldest = self._slot() - KEPT_S // _SLOT_S
+        for number in [number for number in self._slots if number < oldest]:
+            del self._slots[number]
+
+    def _slot(self) -> int:
+        return int(self._clock.monotonic_s() // _SLOT_S)
+
+
+class SlowestJournal:
+    """The journal, with slow completions noted on their way."""
+
+    def __init__(self, journal: Journal, slowest: Slowest) -> None:
+        self._journal = journal
+        self._slowest = slowest
+
+    def append(self, record: UsageRecord) -> None:
+        if isinstance(record, CompletionRecord):
+            self._slowest.note(record)
+        self._journal.append(record)
+
+
+def _of_nobody(record: CompletionRecord) -> CompletionRecord:
+    """Operators look for what was slow, not for whom."""
+    return replace(record, user_id=None, key_id=KeyId(""))
