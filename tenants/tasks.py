@@ -25,11 +25,13 @@ from tenants.data_subjects import erasing
 from tenants.data_subjects import noted as erasures_noted
 from tenants.encryption import destroyed
 from tenants.exports.builds import build, sweep
+from tenants.exports.builds.claim import Lane
 from tenants.idempotency import operations as idempotency
 from tenants.keys import idle, leaks
 from tenants.keyvalue import connect
 from tenants.members import sessions
 from tenants.metrics import roll_up
+from tenants.pools import overview, pool_days, readings
 from tenants.retention import purge
 from tenants.retrieval import erasure, serve
 from tenants.retrieval.embed import EmbeddingEngine
@@ -167,6 +169,13 @@ def build_exports() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
+def write_long_exports() -> None:
+    with alone(connect(), "long-exports") as is_alone:
+        if is_alone:
+            build.build_due(clock=timezone.now, lane=Lane.LONG)
+
+
+@shared_task  # type: ignore[untyped-decorator]
 def sweep_exports() -> None:
     sweep.sweep(now=timezone.now())
 
@@ -176,3 +185,18 @@ def report_to_stripe() -> None:
     if settings.STRIPE_KEY is not None:
         stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
         report_all(stripe, now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def read_gateways() -> None:
+    now = timezone.now()
+    found = overview.read_installation(now=now)
+    readings.keep(connect(), found.readings, now_s=now.timestamp())
+    pool_days.note_replicas(connect(), found, now=now)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def count_pool_days() -> None:
+    with alone(connect(), "pool-days") as is_alone:
+        if is_alone:
+            pool_days.count_due(connect(), now=timezone.now())

@@ -10,7 +10,7 @@ from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.members.queries import find_user
-from tenants.models import Erasure
+from tenants.models import Erasure, Membership
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 
 
@@ -34,6 +34,47 @@ class ErasureView:
     held_by: list[uuid.UUID]  # legal holds that kept something, as of its end
     requested_at: datetime
     finished_at: datetime | None  # None: under way
+
+
+@dataclass(frozen=True, slots=True)
+class PersonView:
+    """Who is or was a member."""
+
+    user_id: UserId
+    email: str
+    name: str
+    role: str
+    since: datetime
+    ended_at: datetime | None  # None: a member
+    erased_at: datetime | None  # None: not erased
+    erasure_id: uuid.UUID | None  # under way; None: none is
+
+
+def find_subject_of(*, actor: Actor, text: str) -> PersonView:
+    """By an e-mail address or an id. Raises Forbidden, and NotFound for who never was a member."""
+    if not actor.may(Permission.EXPORT_SUBJECTS):
+        actor.require(Permission.ERASE_SUBJECTS)
+    with tenant(actor.tenant_id):
+        rows = Membership.objects.filter(tenant_id=actor.tenant_id).select_related("user")
+        try:
+            row = rows.filter(user_id=uuid.UUID(text)).order_by("user_id").first()
+        except ValueError:
+            address = text.strip().lower()
+            row = rows.filter(user__email=address).order_by("user_id").first()
+        if row is None:
+            raise NotFound("There is no such member, and there was none.")
+        user_id = UserId(str(row.user_id))
+        erasure_id = under_way(tenant_id=actor.tenant_id, user_id=user_id)
+    return PersonView(
+        user_id=user_id,
+        email=row.user.email,
+        name=row.user.name,
+        role=row.role,
+        since=row.created_at,
+        ended_at=row.ended_at,
+        erased_at=row.erased_at,
+        erasure_id=erasure_id,
+    )
 
 
 def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:

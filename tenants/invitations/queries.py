@@ -8,6 +8,7 @@ from enum import StrEnum
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
+from tenants.members.erased import email_of, erased_among
 from tenants.members.permissions import Permission, Role
 from tenants.models import Invitation
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
@@ -35,13 +36,14 @@ class InvitationView:
 def page_of_invitations(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[InvitationView]:
-    """Newest first. Raises Forbidden, Invalid. One query."""
+    """Newest first. Raises Forbidden, Invalid. Two queries."""
     actor.require(Permission.READ_MEMBERS)
     with tenant(actor.tenant_id):
         found = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related("invited_by")
         rows = first_of(found, limit=limit, after=read_cursor(cursor))
+        erased = erased_among(actor.tenant_id, [row.invited_by_id for row in rows])
     page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, lambda row: _view(row, now))
+    return mapped(page, lambda row: _view(row, now, erased))
 
 
 def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
@@ -54,16 +56,16 @@ def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) ->
             )
         except Invitation.DoesNotExist as error:
             raise NotFound("There is no such invitation.") from error
-    return _view(row, now)
+        return _view(row, now, erased_among(actor.tenant_id, [row.invited_by_id]))
 
 
-def _view(row: Invitation, now: datetime) -> InvitationView:
+def _view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> InvitationView:
     return InvitationView(
         id=row.id,
         email=row.email,
         role=Role(row.role),
         state=_state(row, now),
-        invited_by_email=None if row.invited_by is None else row.invited_by.email,
+        invited_by_email=email_of(row.invited_by, erased),
         created_at=row.created_at,
         expires_at=row.expires_at,
         mailed_at=row.mailed_at,

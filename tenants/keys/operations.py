@@ -6,21 +6,26 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from caret.contracts.credential import KeyKind, PresentedKey, generate_key
+from caret.contracts.credential import KeyKind, generate_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenancy import tenant
-from tenants.audit.operations import Facts, record_change
+from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.keys.digest import key_digest
 from tenants.keys.queries import KeyState, KeyView, find_key, require_lookup_id
-from tenants.keys.scopes import read_scopes, stored
+from tenants.keys.rows import (
+    check_policy,
+    facts_of,
+    insert_key,
+    put_text,
+    require_member,
+    require_room,
+)
+from tenants.keys.scopes import read_scopes
 from tenants.keys.wish import (
     NewKey,
     check_expiry,
-    check_lifetime,
     check_wish,
     require_no_longer,
     require_present_text,
@@ -28,14 +33,10 @@ from tenants.keys.wish import (
 )
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import ApiKey, Membership
-from tenants.policies.queries import find_policy
-from tenants.snapshots.compile import KEEP_DEAD_KEYS
+from tenants.models import ApiKey
 from tenants.snapshots.publish import tenant_changed
 from tenants.texts import read_reason
 
-PEPPER_VERSION: Final = 1
-MAX_KEYS: Final = 5_000  # of a tenant, in its snapshot: 1.1 MB to each gateway
 MAX_OVERLAP: Final = timedelta(days=7)
 _MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
 LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
@@ -67,15 +68,15 @@ def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
     with tenant(actor.tenant_id):
         # Locks the tenant first, so that two at once cannot both be the last.
         tenant_changed(tenant_id=actor.tenant_id)
-        _check_policy(actor, new.expires_at, now)
-        _require_room(actor, now)
-        _require_member(actor, new.owner_id)
-        _insert(actor, new, generated, now)
+        check_policy(actor, new.expires_at, now)
+        require_room(actor, now)
+        require_member(actor, new.owner_id)
+        insert_key(actor, new, generated, now)
         record_change(
             actor=actor,
             action="key.created",
             target=f"key:{generated.lookup_id}",
-            change=(None, _facts(new)),
+            change=(None, facts_of(new)),
             now=now,
         )
         view = find_key(actor=actor, lookup_id=generated.lookup_id, now=now)
@@ -100,10 +101,10 @@ def rotate_key(
         expires_at = rotation.expires_at or row.expires_at
         require_within(actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks))
         require_no_longer(actor, expires_at)
-        _check_policy(actor, expires_at, now)
+        check_policy(actor, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
         row.issued_by_id = None if actor.answerable is None else uuid.UUID(actor.answerable)
-        change = _put_text(row, generated, rotation.overlap, expires_at, now)
+        change = put_text(row, generated, rotation.overlap, expires_at, now)
         record_change(
             actor=actor,
             action="key.rotated",
@@ -198,100 +199,9 @@ def _check_rotation(actor: Actor, lookup_id: LookupId, rotation: Rotation, now: 
 
 def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
     """Raises NotFound, Conflict."""
-    if find_key(actor=actor, lookup_id=lookup_id, now=now).state is not KeyState.ACTIVE:
+    found = find_key(actor=actor, lookup_id=lookup_id, now=now)
+    if found.state is not KeyState.ACTIVE:
         raise Conflict("Only a key that is in force can be rotated.")
+    if found.is_playground:  # lists leave it out, since it lives for an hour
+        raise Conflict("The playground's key is not rotated: starting again makes its next text.")
     return ApiKey.objects.get(tenant_id=actor.tenant_id, lookup_id=lookup_id)
-
-
-def _put_text(
-    row: ApiKey,
-    generated: PresentedKey,
-    overlap: timedelta,
-    expires_at: datetime | None,
-    now: datetime,
-) -> tuple[Facts, Facts]:
-    """What there was and what there is now."""
-    before: Facts = {
-        "issued_at": _text(row.issued_at or row.created_at),
-        "expires_at": _text(row.expires_at),
-    }
-    ends = [end for end in (now + overlap, row.expires_at) if end is not None]
-    row.previous_digest, row.previous_pepper_version = row.digest, row.pepper_version
-    row.previous_ends_at = min(ends)
-    row.digest = key_digest(generated, pepper_version=PEPPER_VERSION)
-    row.pepper_version = PEPPER_VERSION
-    row.issued_at, row.expires_at = now, expires_at
-    row.save(
-        update_fields=[
-            *("previous_digest", "previous_pepper_version", "previous_ends_at"),
-            *("digest", "pepper_version", "issued_at", "issued_by", "expires_at"),
-        ]
-    )
-    after: Facts = {
-        "issued_at": _text(now),
-        "expires_at": _text(expires_at),
-        "previous_ends_at": _text(row.previous_ends_at),
-    }
-    return before, after
-
-
-def _check_policy(actor: Actor, expires_at: datetime | None, now: datetime) -> None:
-    """Raises Invalid."""
-    policy = find_policy(tenant_id=actor.tenant_id).policy
-    check_lifetime(expires_at, now, max_days=policy.max_key_lifetime_days)
-
-
-def _require_room(actor: Actor, now: datetime) -> None:
-    """Counts what compile_snapshot keeps. Raises Conflict."""
-    alive_since = now - KEEP_DEAD_KEYS
-    is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
-    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
-    if keys.count() >= MAX_KEYS:
-        raise Conflict(
-            f"There are {MAX_KEYS} keys already. A revoked or expired one counts for"
-            f" {KEEP_DEAD_KEYS.days} days more."
-        )
-
-
-def _require_member(actor: Actor, owner_id: UserId | None) -> None:
-    """The foreign key knows former members, too. Raises Invalid."""
-    members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
-    if owner_id is not None and not members.filter(user_id=owner_id).exists():
-        raise Invalid("owner_id", "The owner is no member of this tenant.")
-
-
-def _insert(actor: Actor, new: NewKey, generated: PresentedKey, now: datetime) -> None:
-    try:
-        with transaction.atomic():
-            ApiKey.objects.create(
-                tenant_id=actor.tenant_id,
-                lookup_id=generated.lookup_id,
-                digest=key_digest(generated, pepper_version=PEPPER_VERSION),
-                pepper_version=PEPPER_VERSION,
-                kind=new.kind,
-                owner_id=new.owner_id,
-                created_by_id=actor.answerable,
-                issued_by_id=actor.answerable,
-                name=new.name,
-                scopes=stored(new.scopes),
-                networks=list(new.networks),
-                created_at=now,
-                expires_at=new.expires_at,
-            )
-    except IntegrityError as error:
-        raise Conflict("Try again.") from error  # lookup ids collide once in 2^47
-
-
-def _facts(new: NewKey) -> Facts:
-    """Without the name, which people choose: an entry outlives an erasure."""
-    return {
-        "kind": new.kind.value,
-        "owner_id": new.owner_id,
-        "expires_at": _text(new.expires_at),
-        "scopes": " ".join(stored(new.scopes)),
-        "networks": " ".join(new.networks),
-    }
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

@@ -1,6 +1,7 @@
 """Lists API keys: all of a tenant's, or for those who may not see them, their own."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,8 +17,9 @@ from tenants.errors import NotFound
 from tenants.keys.scopes import Scope, read_scopes
 from tenants.keys.texts import text_found
 from tenants.members.actor import Actor
+from tenants.members.erased import email_of, erased_among
 from tenants.members.permissions import Permission
-from tenants.models import ApiKey, User
+from tenants.models import ApiKey
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.texts import is_storable
 
@@ -37,7 +39,7 @@ class KeyView:
     kind: KeyKind
     name: str
     owner_id: UserId | None  # None: a service key
-    owner_email: str | None
+    owner_email: str | None  # None: likewise, or who was erased; so are those below
     created_by_email: str | None  # whose key made it, where a key did; None: not known
     issued_by_email: str | None  # who was shown the present text; None: not known
     state: KeyState
@@ -49,6 +51,8 @@ class KeyView:
     networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
     issued_at: datetime  # of the present text
     previous_ends_at: datetime | None  # of the text before; None: there is none
+    is_playground: bool  # made by that page, for an hour
+    leaked_at: datetime | None  # when it was found where others can read it; None: it was not
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class FirstKeys:
 
 
 def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) -> Page[KeyView]:
-    """Newest first. Raises Forbidden, and Invalid for a bad cursor. One query."""
+    """Newest first. Raises Forbidden, and Invalid for a bad cursor. Two queries."""
     return page_of_keys(actor, visible_to(actor), limit=limit, cursor=cursor, now=now)
 
 
@@ -71,7 +75,7 @@ def list_idle_keys(
 
 
 def first_keys(*, actor: Actor, limit: int, now: datetime) -> FirstKeys:
-    """For a page that shows some and says how many there are. Raises Forbidden. Two queries."""
+    """For a page that shows some and says how many there are. Raises Forbidden. Three queries."""
     with tenant(actor.tenant_id):
         return first_views(visible_to(actor), limit=limit, now=now)
 
@@ -95,9 +99,10 @@ def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
     require_lookup_id(lookup_id)
     with tenant(actor.tenant_id):
         try:
-            return _view(visible_to(actor).get(lookup_id=lookup_id), now)
+            row = visible_to(actor).get(lookup_id=lookup_id)
         except ApiKey.DoesNotExist as error:
             raise NotFound("There is no such key.") from error
+        return view_of(row, now, erased_people([row]))
 
 
 def require_lookup_id(lookup_id: LookupId) -> None:
@@ -118,18 +123,20 @@ def holds(*, tenant_id: TenantId, key: PresentedKey, now: datetime) -> bool:
 def page_of_keys(
     actor: Actor, found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Newest first; `found` with the people of each row. Raises Invalid. One query."""
+    """Newest first; `found` with the people of each row. Raises Invalid. Two queries."""
     after = read_cursor(cursor)
     with tenant(actor.tenant_id):
         rows = first_of(found, limit=limit, after=after)
+        erased = erased_people(rows)
     page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, lambda row: _view(row, now))
+    return mapped(page, lambda row: view_of(row, now, erased))
 
 
 def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> FirstKeys:
-    """Inside the tenant's scope. Two queries."""
+    """Inside the tenant's scope. Three queries."""
     rows = first_of(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
-    return FirstKeys(keys=[_view(row, now) for row in rows], total=found.count())
+    erased = erased_people(rows)
+    return FirstKeys(keys=[view_of(row, now, erased) for row in rows], total=found.count())
 
 
 def visible_to(actor: Actor) -> QuerySet[ApiKey]:
@@ -141,15 +148,20 @@ def visible_to(actor: Actor) -> QuerySet[ApiKey]:
     return keys.none() if actor.user_id is None else keys.filter(owner=uuid.UUID(actor.user_id))
 
 
-def _view(key: ApiKey, now: datetime) -> KeyView:
+def erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
+    people = (id_ for row in rows for id_ in (row.owner_id, row.created_by_id, row.issued_by_id))
+    return erased_among(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
+
+
+def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView:
     return KeyView(
         lookup_id=LookupId(key.lookup_id),
         kind=KeyKind(key.kind),
         name=key.name,
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        owner_email=_email(key.owner),
-        created_by_email=_email(key.created_by),
-        issued_by_email=_email(key.issued_by),
+        owner_email=email_of(key.owner, erased),
+        created_by_email=email_of(key.created_by, erased),
+        issued_by_email=email_of(key.issued_by, erased),
         state=_state(key, now),
         created_at=key.created_at,
         expires_at=key.expires_at,
@@ -159,11 +171,9 @@ def _view(key: ApiKey, now: datetime) -> KeyView:
         networks=tuple(key.networks),
         issued_at=key.issued_at or key.created_at,
         previous_ends_at=key.previous_ends_at,
+        is_playground=key.is_playground,
+        leaked_at=key.leaked_at,
     )
-
-
-def _email(user: User | None) -> str | None:
-    return None if user is None else user.email
 
 
 def _state(key: ApiKey, now: datetime) -> KeyState:

@@ -16,7 +16,7 @@ from caret.contracts.credential import KEY_PATTERN, parse_key
 from caret.foundation.ids import LookupId
 from tenants.errors import Conflict
 from tenants.keys.digest import key_digest
-from tenants.keys.operations import PEPPER_VERSION
+from tenants.keys.rows import PEPPER_VERSION
 
 SIGHTINGS: Final = "caret:keys:sightings"
 MAX_WAITING: Final = 10_000

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from caret.foundation.ids import UserId
+from caret.foundation.ids import LookupId, UserId
+from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.queries import FirstKeys, KeyView, first_views, in_force, page_of_keys, visible_to
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, roles_with
@@ -24,18 +25,25 @@ def list_unattended_keys(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Newest first. Raises Forbidden, and Invalid for a bad cursor. One query."""
-    found = _unattended_among(visible_to(actor), now)
+    found = unattended_among(visible_to(actor), now)
     return page_of_keys(actor, found, limit=limit, cursor=cursor, now=now)
+
+
+def is_unattended(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
+    """Raises Forbidden. One query."""
+    with tenant(actor.tenant_id):
+        keys = visible_to(actor).filter(lookup_id=lookup_id)
+        return unattended_among(keys, now).exists()
 
 
 def keys_left_by(*, actor: Actor, user_id: UserId, now: datetime) -> FirstKeys:
     """Of the unattended keys those that this user was shown, MAX_LEFT at most; to whoever changes
     members, whatever else he may see. Inside the tenant's scope; two queries."""
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
-    return first_views(_unattended_among(keys, now), limit=MAX_LEFT, now=now)
+    return first_views(unattended_among(keys, now), limit=MAX_LEFT, now=now)
 
 
-def _unattended_among(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
+def unattended_among(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
     makers = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         user_id=OuterRef("issued_by_id"),

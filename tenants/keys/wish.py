@@ -32,6 +32,7 @@ class NewKey:
     expires_at: datetime | None  # None: never
     scopes: frozenset[Scope] = DEFAULT_SCOPES
     networks: tuple[str, ...] = ()  # from which it may be used; empty: from anywhere
+    is_playground: bool = False  # see tenants.keys.playground
 
 
 def check_wish(new: NewKey, now: datetime) -> NewKey:

@@ -18,6 +18,7 @@ class Permission(StrEnum):
     READ_OWN_KEYS = "keys.read_own"
     CREATE_KEYS = "keys.create"
     REVOKE_KEYS = "keys.revoke"
+    USE_PLAYGROUND = "playground.use"  # with a key of its own, which lives for an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
     READ_LAYERS = "policy.read_layers"  # what is said of teams and users, and why for each
@@ -100,6 +101,7 @@ PERMISSIONS: Final = MappingProxyType(
             {
                 _P.READ_TENANT,
                 _P.READ_OWN_KEYS,
+                _P.USE_PLAYGROUND,
                 _P.READ_POLICY,
                 _P.READ_OWN_USAGE,
                 _P.OWN_CONSENT,

@@ -1,5 +1,6 @@
 """Reads tenants and memberships."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -74,7 +75,7 @@ def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
             .select_related("user")
             .order_by("user__email")
         )
-        return [_member_row(row) for row in rows]
+        return [member_row(row) for row in rows]
 
 
 def page_of_members(
@@ -92,7 +93,7 @@ def page_of_members(
         placed = found.select_related("user").annotate(id=F("user_id"))
         rows = first_of(placed, limit=limit, after=read_cursor(cursor))
     page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.user_id))
-    return mapped(page, _member_row)
+    return mapped(page, member_row)
 
 
 def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
@@ -100,7 +101,31 @@ def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
     actor.require(Permission.READ_MEMBERS)
     with tenant(actor.tenant_id):
         row = find_membership(tenant_id=actor.tenant_id, user_id=user_id)
-        return _member_row(row)
+        return member_row(row)
+
+
+def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
+    """None: nobody with this address is a member now. Raises Forbidden. One query."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        row = (
+            Membership.objects.select_related("user")
+            .filter(tenant_id=actor.tenant_id, user__email=email.strip().lower(), ended_at=None)
+            .order_by("user_id")
+            .first()
+        )
+        return None if row is None else member_row(row)
+
+
+def emails_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
+    """Of those who are members now. Raises Forbidden. One query."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        rows = Membership.objects.filter(
+            tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids], ended_at=None
+        )
+        pairs = list(rows.values_list("user_id", "user__email"))
+    return {UserId(str(user_id)): email for user_id, email in pairs}
 
 
 def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
@@ -145,7 +170,7 @@ def find_user(*, email: str) -> UserId | None:
     return None if user_id is None else UserId(str(user_id))
 
 
-def _member_row(row: Membership) -> MemberRow:
+def member_row(row: Membership) -> MemberRow:
     return MemberRow(
         user_id=UserId(str(row.user_id)),
         email=row.user.email,

@@ -1,4 +1,5 @@
-"""What the platform alone does to a tenant: stop it, let it on again, have its cache forgotten.
+"""What the platform alone does to a tenant, stop it and let it on again; and having its cache
+forgotten, which is for its administrators, too.
 
 active <-> suspended <-> closing -> closed      closed is for ever
 """
@@ -12,6 +13,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict
 from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
 from tenants.models import Tenant
 from tenants.retrieval.erasure import erase_all
 from tenants.snapshots.publish import tenant_changed
@@ -63,7 +65,7 @@ def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:
 
     Raises Forbidden, Invalid, NotFound.
     """
-    actor.require_platform()
+    actor.require(Permission.WRITE_POLICY)
     reason = read_reason(reason)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant

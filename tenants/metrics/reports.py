@@ -6,10 +6,11 @@ are now. People are counted from the sets of users of each day, never added up.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib.postgres.aggregates import StringAgg
 from django.db.models import QuerySet, Sum, TextField
@@ -20,9 +21,10 @@ from tenants.errors import Invalid
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.metrics.counts import NAMES, Counts, total
+from tenants.metrics.only import EVERYTHING, Only, part_of
 from tenants.metrics.roll_up import complete_until
 from tenants.metrics.suppress import Suppression, suppressed
-from tenants.models import Team, TeamMembership, Tenant, UsageDay
+from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 
 MAX_DAYS: Final = 366
@@ -52,11 +54,39 @@ PERMISSIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Days in UTC, half-open."""
+    """Days in UTC, half-open; or the hours of a day until now."""
 
     start: date
     end: date
     group_by: GroupBy | None = None  # None: the total only
+    only: Only = EVERYTHING
+    # The 24 hours that end with this one's, instead of `start` to `end`; by "day" then means by
+    # hour. None: days.
+    hours_until: datetime | None = None
+
+    @property
+    def begins_at(self) -> datetime:
+        if self.hours_until is None:
+            return datetime.combine(self.start, time(), UTC)
+        return self.ends_at - timedelta(days=1)
+
+    @property
+    def ends_at(self) -> datetime:
+        if self.hours_until is None:
+            return datetime.combine(self.end, time(), UTC)
+        return self.hours_until.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+
+    @property
+    def before(self) -> "Asked":
+        """The period of the same length that ends where this one begins."""
+        length = self.end - self.start
+        hours_until = self.hours_until and self.hours_until - timedelta(days=1)
+        return replace(self, start=self.start - length, end=self.start, hours_until=hours_until)
+
+    @property
+    def whole(self) -> "Asked":
+        """Of the same time everything."""
+        return replace(self, only=EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,50 +114,83 @@ class _Group:
 
 
 def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
-    """Raises Forbidden, Invalid. Three to six queries, of the days' roll-ups."""
-    _check(asked)
-    is_own = not actor.may(PERMISSIONS[kind][0])
-    if is_own:
-        actor.require(PERMISSIONS[kind][1])
+    """Raises Forbidden, Invalid. Three to seven queries, of the days' roll-ups."""
+    is_own = is_of_oneself(actor, kind)
+    check(asked)
     with tenant(actor.tenant_id):
-        days = _days(actor, asked, is_own=is_own)
-        groups = _groups(actor, days, asked.group_by)
-        every = _sum(groups) if _adds_up(asked.group_by) else _whole(days)
+        days = rolled(actor, asked, is_own=is_own)
+        groups, every = _groups_and_total(actor, days, asked)
         labels = _labels(actor, asked.group_by)
         min_users = 1 if is_own else min_group_users(actor)
+        rest = people_beside(actor, asked) if min_users > 1 else frozenset()
         until = complete_until(actor.tenant_id)
+    is_part = not asked.only.is_everything
+    whole = hidden_total(kind, every.users, rest, min_users, is_part=is_part)
     hidden = _hidden(groups, every, asked.group_by, min_users)
+    if whole is not None and is_part:
+        hidden = dict.fromkeys(groups, whole)  # together they are what is not to be told
     return Report(
         asked=asked,
         rows=[_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())],
-        total=_row("", every, {}, _hidden_total(kind, every, min_users)),
+        total=_row("", every, {}, whole),
         complete_until=until,
         min_users=min_users,
     )
+
+
+def is_of_oneself(actor: Actor, kind: Kind) -> bool:
+    """Else of all. Raises Forbidden."""
+    if actor.may(PERMISSIONS[kind][0]):
+        return False
+    actor.require(PERMISSIONS[kind][1])
+    return True
 
 
 def min_group_users(actor: Actor) -> int:
     return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
 
 
-def _check(asked: Asked) -> None:
-    if not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
+def check(asked: Asked) -> None:
+    """Raises Invalid."""
+    if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
         raise Invalid("end", f"A report covers 1 to {MAX_DAYS} days; `end` is not part of it.")
 
 
-def _days(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay]:
-    days = UsageDay.objects.filter(
-        tenant_id=actor.tenant_id,
-        starts_at__gte=datetime.combine(asked.start, time(), UTC),
-        starts_at__lt=datetime.combine(asked.end, time(), UTC),
-    )
+def rolled(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+    """The roll-ups of what is asked about, as rows of one column set."""
+    rows = _of_period(actor, asked).filter(part_of(actor, asked.only))
     if not is_own:
-        return days
-    return days.none() if actor.user_id is None else days.filter(user_id=actor.user_id)
+        return rows
+    return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
 
 
-def _adds_up(group_by: GroupBy | None) -> bool:
-    return group_by not in (None, GroupBy.TEAM)
+def people_beside(actor: Actor, asked: Asked) -> frozenset[str]:
+    """Who has done what is not asked about, in the same time: the difference between a total and
+    its part tells of them. One query; none where all is asked about."""
+    if asked.only.is_everything:
+        return frozenset()
+    beside = _of_period(actor, asked).exclude(part_of(actor, asked.only))
+    return people(map(str, beside.values_list("user_id", flat=True).distinct()))
+
+
+def _of_period(actor: Actor, asked: Asked) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+    rows: QuerySet[UsageDay] | QuerySet[UsageHour]
+    rows = UsageDay.objects.all() if asked.hours_until is None else UsageHour.objects.all()
+    return rows.filter(
+        tenant_id=actor.tenant_id, starts_at__gte=asked.begins_at, starts_at__lt=asked.ends_at
+    )
+
+
+def _groups_and_total(
+    actor: Actor, days: QuerySet[Any], asked: Asked
+) -> tuple[dict[str, _Group], _Group]:
+    if asked.group_by is None:
+        return {}, _whole(days)
+    if asked.group_by is GroupBy.TEAM:
+        of_user = _by_user(days)
+        return _teams(actor, of_user), _of_users(of_user, of_user)
+    groups = _groups(days, asked)
+    return groups, _sum(groups)
 
 
 def _sum(groups: Mapping[str, _Group]) -> _Group:
@@ -135,33 +198,39 @@ def _sum(groups: Mapping[str, _Group]) -> _Group:
     return _Group(total(group.counts for group in groups.values()), users)
 
 
-def _whole(days: QuerySet[UsageDay]) -> _Group:
+def _whole(days: QuerySet[Any]) -> _Group:
     who = days.values_list("user_id", flat=True).distinct()
-    return _Group(_counts(days.aggregate(**_SUMS)), _people(map(str, who)))
+    return _Group(_counts(days.aggregate(**_SUMS)), people(map(str, who)))
 
 
-def _groups(actor: Actor, days: QuerySet[UsageDay], group_by: GroupBy | None) -> dict[str, _Group]:
-    if group_by is None:
-        return {}
-    if group_by is GroupBy.TEAM:
-        return _teams(actor, days)
+def _groups(days: QuerySet[Any], asked: Asked) -> dict[str, _Group]:
+    group_by = asked.group_by
+    assert group_by is not None
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
     if group_by is GroupBy.DAY:
         return {
-            _text(sums[column]): _Group(_counts(sums), _people(sums["who"].split()))
+            time_key(asked, sums[column]): _Group(_counts(sums), people(sums["who"].split()))
             for sums in days.values(column).annotate(**_SUMS, who=_WHO)
         }
     users: defaultdict[str, list[str]] = defaultdict(list)
     for key, user_id in days.values_list(column, "user_id").distinct():
         users[key].append(str(user_id))
     return {
-        sums[column]: _Group(_counts(sums), _people(users[sums[column]]))
+        sums[column]: _Group(_counts(sums), people(users[sums[column]]))
         for sums in days.values(column).annotate(**_SUMS)
     }
 
 
-def _teams(actor: Actor, days: QuerySet[UsageDay]) -> dict[str, _Group]:
-    of_user = {sums["user_id"]: _counts(sums) for sums in days.values("user_id").annotate(**_SUMS)}
+def _by_user(days: QuerySet[Any]) -> dict[UUID, Counts]:
+    return {sums["user_id"]: _counts(sums) for sums in days.values("user_id").annotate(**_SUMS)}
+
+
+def _of_users(of_user: Mapping[UUID, Counts], users: Iterable[UUID]) -> _Group:
+    chosen = list(users)
+    return _Group(total([Counts(), *(of_user[user] for user in chosen)]), people(map(str, chosen)))
+
+
+def _teams(actor: Actor, of_user: Mapping[UUID, Counts]) -> dict[str, _Group]:
     members: defaultdict[str, set[Any]] = defaultdict(set)
     for team_id, user_id in TeamMembership.objects.filter(tenant_id=actor.tenant_id).values_list(
         "team_id", "user_id"
@@ -170,13 +239,7 @@ def _teams(actor: Actor, days: QuerySet[UsageDay]) -> dict[str, _Group]:
             members[str(team_id)].add(user_id)
     if rest := of_user.keys() - set().union(*members.values()):
         members[NO_TEAM] = set(rest)
-    return {
-        key: _Group(
-            total(of_user[user_id] for user_id in users),
-            _people(map(str, users)),
-        )
-        for key, users in members.items()
-    }
+    return {key: _of_users(of_user, users) for key, users in members.items()}
 
 
 def _labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
@@ -194,10 +257,14 @@ def _hidden(
     return suppressed(users_of, min_users=min_users, everybody=overlap)
 
 
-def _hidden_total(kind: Kind, every: _Group, min_users: int) -> Suppression | None:
-    """Usage is the tenant's bill: it sees the whole of it, however few its people are."""
-    is_small = 0 < len(every.users) < min_users
-    return Suppression.SMALL if is_small and kind is Kind.QUALITY else None
+def hidden_total(
+    kind: Kind, users: frozenset[str], beside: frozenset[str], min_users: int, *, is_part: bool
+) -> Suppression | None:
+    """Usage is the tenant's bill: it sees the whole of it, however few its people are. `is_part`:
+    of a part of it, which is a group like others; `beside`: who has done the rest."""
+    if 0 < len(users) < min_users and (is_part or kind is Kind.QUALITY):
+        return Suppression.SMALL
+    return Suppression.COMPLEMENTARY if 0 < len(beside) < min_users else None
 
 
 def _row(
@@ -213,12 +280,13 @@ def _counts(sums: Mapping[str, Any]) -> Counts:
     return Counts(**{name: int(sums[f"sum_{name}"]) for name in NAMES})
 
 
-def _people(who: Iterable[str]) -> frozenset[str]:
+def people(who: Iterable[str]) -> frozenset[str]:
     return frozenset(who) - {str(SERVICES)}
 
 
-def _text(key: datetime | str) -> str:
-    return key.astimezone(UTC).date().isoformat() if isinstance(key, datetime) else key
+def time_key(asked: Asked, starts_at: datetime) -> str:
+    at = starts_at.astimezone(UTC)
+    return at.date().isoformat() if asked.hours_until is None else at.isoformat()
 
 
 # By day, where every user comes again and again: one text instead of thousands of rows, each of

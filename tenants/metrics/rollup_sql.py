@@ -126,6 +126,26 @@ WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
 """  # noqa: S608
 
+# By day and pool: of the tenant's part in what the platform's pools did.
+COUNT_POOLS: Final = f"""
+WITH told AS (
+    SELECT o.request_id,
+        bool_or(o.event = 'accepted') AS accepted,
+        bool_or(o.event = 'partially_accepted') AS partly,
+        sum(o.chars) AS taken_chars
+    FROM tenants_outcome o
+    WHERE o.tenant_id = %(tenant)s AND o.request_id BETWEEN %(first_id)s AND %(last_id)s
+        AND {_IS_PART}
+    GROUP BY o.request_id
+)
+SELECT (u.occurred_at AT TIME ZONE 'UTC')::date AS day, u.pool, count(*),
+    {_OF_COMPLETIONS["prompt_tokens"]}, {_OF_COMPLETIONS["generated_tokens"]},
+    {_OF_COMPLETIONS["accepted_tokens"]}
+FROM tenants_usage_record u LEFT JOIN told t ON t.request_id = u.request_id
+WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at < %(end)s
+GROUP BY day, u.pool
+"""  # noqa: S608
+
 # Hours whose records are gone by retention keep their counts.
 HAS_RECORDS: Final = " OR ".join(
     f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"

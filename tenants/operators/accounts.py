@@ -95,12 +95,13 @@ def authenticate(*, handle: str, password: str, code: str, now: datetime) -> Ope
     is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, held)
     if row is None or not is_right:
         return None
-    secret = factor.unsealed(bytes(row.sealed_factor), row.id)
-    step = factor.step_of(secret, code, now=now, after=row.last_step)
-    if step is None:
-        return None
-    taken = Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step)
-    return _view(row) if taken else None
+    return _view(row) if _takes_code(row, code, now) else None
+
+
+def confirm(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
+    """Whether who is signed in has his app at hand, as when he came in. A code is taken once."""
+    row = _enabled(id=operator_id)
+    return row is not None and _takes_code(row, code, now)
 
 
 def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
@@ -111,6 +112,15 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
         return None
     view = None if row is None else _view(row)
     return view if view and constant_time_compare(view.fingerprint, fingerprint) else None
+
+
+def _takes_code(row: Operator, code: str, now: datetime) -> bool:
+    secret = factor.unsealed(bytes(row.sealed_factor), row.id)
+    step = factor.step_of(secret, code, now=now, after=row.last_step)
+    if step is None:
+        return False
+    # Of two at the same time one is let in.
+    return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
 
 
 def _enabled(**known: object) -> Operator | None:

@@ -5,8 +5,8 @@ from typing import Final
 
 
 class OperatorRole(StrEnum):
-    SUPPORT = "support"  # looks, with a reason
-    MANAGER = "manager"  # also changes plan, status, region and limits
+    SUPPORT = "support"  # looks, at tenants with a reason
+    MANAGER = "manager"  # also changes plan, status, region and limits, and drains replicas
 
 
 MAY_CHANGE: Final = frozenset({OperatorRole.MANAGER})

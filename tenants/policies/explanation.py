@@ -4,7 +4,7 @@ Knows what gateways know of policies, and asks `caret.contracts` as they do, so 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from caret.contracts.exclusion import excluding_globs, may_index
 from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
@@ -24,6 +24,7 @@ class Question:
 class NamedLayer:
     name: str  # "team:Platform", "user:ada@example.com"
     layer: PolicyLayer
+    version: int | None = None  # None: not told
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Rule:
     field: str  # of the policy or the layer
     code: str  # as gateways refuse
     detail: str  # for people
+    version: int | None = None  # of the policy or the layer; None: not told
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,16 @@ class Explanation:
 
 
 def explain_question(
-    policy: TenantPolicy, layers: Iterable[NamedLayer], question: Question
+    policy: TenantPolicy,
+    layers: Iterable[NamedLayer],
+    question: Question,
+    version: int | None = None,
 ) -> Explanation:
     listed = list(layers)
     narrowed = restrict_all(policy, (each.layer for each in listed))
-    rules = _rules_of_policy(policy, question)
+    rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, question)]
     for each in listed:
-        rules += _rules_of_layer(each, question)
+        rules += [replace(rule, version=each.version) for rule in _rules_of_layer(each, question)]
     return Explanation(
         rules=rules,
         may_retrieve=may_index(narrowed, repository=question.repository),

@@ -1,5 +1,6 @@
 """Asks what holds for whom, and what a change would do, before it is saved."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,16 +18,18 @@ from tenants.members.queries import MemberRow, list_members
 from tenants.models import ApiKey
 from tenants.policies.difference import Affected, Difference, difference_for
 from tenants.policies.document import read_policy
+from tenants.policies.effective import Effective, decide
 from tenants.policies.explanation import Explanation, NamedLayer, Question, explain_question
 from tenants.policies.layers.document import read_layer
 from tenants.policies.layers.queries import (
+    LayerInForce,
     Layers,
     Subject,
     SubjectKind,
     find_name,
     read_layers,
 )
-from tenants.policies.queries import find_policy
+from tenants.policies.queries import find_policy, find_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> Preview:
     actor.require(Permission.WRITE_POLICY)
     after = read_policy(document)
     with tenant(actor.tenant_id):
-        before = find_policy(tenant_id=actor.tenant_id).policy
+        before = find_rules(tenant_id=actor.tenant_id)
         layers = read_layers(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
         beyond = _num_beyond(actor, after, now)
@@ -62,7 +65,7 @@ def preview_layer(*, actor: Actor, subject: Subject, document: object) -> Previe
     said = read_layer(document)
     with tenant(actor.tenant_id):
         find_name(tenant_id=actor.tenant_id, subject=subject)
-        policy = find_policy(tenant_id=actor.tenant_id).policy
+        policy = find_rules(tenant_id=actor.tenant_id)
         layers = read_layers(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
     affected = (_with_layer(each, policy, layers, (subject, said)) for each in members)
@@ -77,10 +80,28 @@ def explain_for(*, actor: Actor, email: str | None, question: Question) -> Expla
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
             actor.require(Permission.READ_LAYERS)
-        policy = find_policy(tenant_id=actor.tenant_id).policy
+        held = find_policy(tenant_id=actor.tenant_id)
         found = [] if user_id is None else read_layers(tenant_id=actor.tenant_id).for_user(user_id)
-    named = [NamedLayer(f"{each.subject.kind}:{each.name}", each.layer) for each in found]
-    return explain_question(policy, named, question)
+    return explain_question(held.policy, named_layers(found), question, held.version)
+
+
+def effective_for(*, actor: Actor, email: str | None) -> Effective:
+    """What holds for the actor himself (None), or for a member, and which layer says so. Raises
+    Forbidden, Invalid."""
+    actor.require(Permission.READ_POLICY)
+    with tenant(actor.tenant_id):
+        user_id = actor.user_id if email is None else _member(actor, email).user_id
+        if user_id != actor.user_id:
+            actor.require(Permission.READ_LAYERS)
+        held = find_policy(tenant_id=actor.tenant_id)
+        found = [] if user_id is None else read_layers(tenant_id=actor.tenant_id).for_user(user_id)
+    return decide(held.policy, named_layers(found))
+
+
+def named_layers(found: Iterable[LayerInForce]) -> list[NamedLayer]:
+    return [
+        NamedLayer(f"{each.subject.kind}:{each.name}", each.layer, each.version) for each in found
+    ]
 
 
 def _member(actor: Actor, email: str) -> MemberRow:

@@ -10,28 +10,47 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
+from tenants.members.erased import email_of, erased_among
 from tenants.members.permissions import Permission
 from tenants.models import PolicyVersion
 from tenants.paging import Page, Place, mapped, page_of, read_cursor
 from tenants.policies.document import read_policy
 
 _MAX_VERSION: Final = 2**31  # of Postgres' integer: a cursor may say more
+_NO_VERSION: Final = "There is no such version."
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
     version: int  # from 1
     policy: TenantPolicy
-    author_email: str | None  # None: the platform itself, or a key
+    author_email: str | None  # None: the platform itself, a key, or somebody who was erased
     author_key: str  # lookup id; "": no key
     reason: str
     created_at: datetime
 
 
 def get_policy(*, actor: Actor) -> PolicyInForce:
-    """Raises Forbidden. One query."""
+    """Raises Forbidden. Two queries."""
     actor.require(Permission.READ_POLICY)
     return find_policy(tenant_id=actor.tenant_id)
+
+
+def find_version(*, actor: Actor, version: int) -> PolicyInForce:
+    """One that is or was in force. Raises Forbidden, NotFound. Two queries."""
+    actor.require(Permission.READ_POLICY)
+    if version >= _MAX_VERSION:
+        raise NotFound(_NO_VERSION)
+    with tenant(actor.tenant_id):
+        row = (
+            PolicyVersion.objects.filter(tenant_id=actor.tenant_id, version=version)
+            .select_related("author")
+            .order_by("version")
+            .first()
+        )
+        if row is None:
+            raise NotFound(_NO_VERSION)
+        return _version(row, erased_among(actor.tenant_id, [row.author_id]))
 
 
 def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
@@ -43,9 +62,20 @@ def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
             .order_by("-version")
             .first()
         )
-    if row is None:
+        if row is None:
+            raise NotFound("The tenant has no policy.")
+        return _version(row, erased_among(tenant_id, [row.author_id]))
+
+
+def find_rules(*, tenant_id: TenantId) -> TenantPolicy:
+    """What is in force, without who said so. For the platform itself. Raises NotFound. One
+    query."""
+    with tenant(tenant_id):
+        rows = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
+        document = rows.values_list("document", flat=True).first()
+    if document is None:
         raise NotFound("The tenant has no policy.")
-    return _version(row)
+    return read_policy(document)
 
 
 def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
@@ -57,7 +87,9 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
         if after is not None:
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         found = list(rows.order_by("-version")[: limit + 1])
-    return mapped(page_of(found, limit=limit, place=_place), _version)
+        erased = erased_among(actor.tenant_id, [row.author_id for row in found])
+    page = page_of(found, limit=limit, place=_place)
+    return mapped(page, lambda row: _version(row, erased))
 
 
 def _place(row: PolicyVersion) -> Place:
@@ -65,11 +97,11 @@ def _place(row: PolicyVersion) -> Place:
     return Place(row.created_at, UUID(int=row.version))
 
 
-def _version(row: PolicyVersion) -> PolicyInForce:
+def _version(row: PolicyVersion, erased: frozenset[UUID]) -> PolicyInForce:
     return PolicyInForce(
         version=row.version,
         policy=read_policy(row.document),
-        author_email=None if row.author is None else row.author.email,
+        author_email=email_of(row.author, erased),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

@@ -16,7 +16,7 @@ from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.retention.classes import TERMS, DataClass, Terms
 from tenants.retention.operations import require_days
 from tenants.retention.rules import Rule, holds_of, rules_of
-from tenants.retention.stores import TABLES, Count, count
+from tenants.retention.stores import TABLES, Count, count, oldest_of_each, overdue_of_each
 
 # A purge a day, and a day to notice that it did not run.
 GRACE: Final = timedelta(days=2)
@@ -83,6 +83,71 @@ def report(*, actor: Actor, now: datetime) -> list[ClassReport]:
     with tenant(actor.tenant_id):
         rules = rules_of(tenant_id=actor.tenant_id)
         return [_class_report(actor, each, rules[each], now) for each in TERMS]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a class stands, without counting all of it."""
+
+    data_class: DataClass
+    terms: Terms
+    rule: Rule
+    is_shortened: bool  # by the policy
+    is_counted: bool  # it has rows of the tenant's own
+    oldest_at: datetime | None  # None: there are none
+    overdue: int
+    last_run: RunView | None
+
+
+def list_standings(*, actor: Actor, now: datetime) -> list[Standing]:
+    """Raises Forbidden. Seven queries."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        rules = rules_of(tenant_id=actor.tenant_id)
+        oldest = oldest_of_each(actor.tenant_id)
+        overdue = overdue_of_each(
+            actor.tenant_id,
+            {each: rules[each].cutoff(now) - GRACE for each in TABLES},
+            holds_of(tenant_id=actor.tenant_id),
+        )
+        last = _last_runs(actor)
+    return [
+        Standing(
+            data_class=each,
+            terms=TERMS[each],
+            rule=rule,
+            is_shortened=rule.is_shortened,
+            is_counted=each in TABLES,
+            oldest_at=oldest.get(each),
+            overdue=overdue.get(each, 0),
+            last_run=last.get(each),
+        )
+        for each, rule in rules.items()
+    ]
+
+
+def find_rule(*, actor: Actor, data_class: DataClass) -> Rule:
+    """Raises Forbidden. Two queries."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        return rules_of(tenant_id=actor.tenant_id)[data_class]
+
+
+def _last_runs(actor: Actor) -> dict[DataClass, RunView]:
+    rows = PurgeRun.objects.filter(tenant_id=actor.tenant_id)
+    newest = rows.order_by("data_class", "-created_at", "-id").distinct("data_class")
+    return {DataClass(row.data_class): _run_view(row) for row in newest}
+
+
+def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
+        row = rows.order_by("id").first()
+    if row is None:
+        raise NotFound("There is no such hold.")
+    return _hold_view(row)
 
 
 def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> Preview:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from caret.foundation.ids import TenantId
+from tenants.members.erased import email_of, erased_among
 from tenants.models import LegalHold, RetentionRule
-from tenants.policies.queries import find_policy
+from tenants.policies.queries import find_rules
 from tenants.retention.classes import TERMS, DataClass
 from tenants.retention.stores import Hold
 
@@ -15,12 +17,19 @@ from tenants.retention.stores import Hold
 class Rule:
     days: int
     version: int | None  # None: the default
-    author_email: str | None  # None: the default, or the platform itself
+    author_email: str | None  # None: the default, the platform itself, or who was erased
     reason: str
     created_at: datetime | None
+    is_shortened: bool = False  # by the policy
 
     def cutoff(self, now: datetime) -> datetime:
         return now - timedelta(days=self.days)
+
+
+def _shortened(rule: Rule, days: int | None) -> Rule:
+    if days is None or days >= rule.days:
+        return rule
+    return replace(rule, days=days, is_shortened=True)
 
 
 def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
@@ -28,8 +37,8 @@ def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
 
 
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
-    """The tenant's own, or a default; the policy may shorten either. Two queries."""
-    shortened = find_policy(tenant_id=tenant_id).policy.retention_days
+    """The tenant's own, or a default; the policy may shorten either. Four queries."""
+    shortened = find_rules(tenant_id=tenant_id).retention_days
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
         .select_related("author")
@@ -37,14 +46,15 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
         .distinct("data_class")
     )
     own = {row.data_class: row for row in newest}
+    erased = erased_among(tenant_id, [row.author_id for row in own.values()])
     found = {
-        data_class: _rule(own[data_class])
+        data_class: _rule(own[data_class], erased)
         if data_class in own
         else Rule(terms.default_days, None, None, "", None)
         for data_class, terms in TERMS.items()
     }
     return {
-        data_class: replace(rule, days=min(rule.days, shortened.get(data_class, rule.days)))
+        data_class: _shortened(rule, shortened.get(data_class))
         for data_class, rule in found.items()
     }
 
@@ -55,6 +65,6 @@ def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:
     return tuple(Hold(row.user_id, row.since, row.until) for row in rows)
 
 
-def _rule(row: RetentionRule) -> Rule:
-    email = None if row.author is None else row.author.email
+def _rule(row: RetentionRule, erased: frozenset[UUID]) -> Rule:
+    email = email_of(row.author, erased)
     return Rule(row.days, row.version, email, row.reason, row.created_at)

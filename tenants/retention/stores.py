@@ -1,13 +1,15 @@
 """The rows of a data class: counted, and deleted oldest first. Inside the tenant's scope only."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Count as Number
+from django.db.models import F, Min, Model, Q, QuerySet, Value
 
 from caret.foundation.ids import TenantId
 from tenants.models import AuditEntry, KeptAnswer, Outcome, RetrievalChunk, Typed, UsageRecord
@@ -55,14 +57,19 @@ class Table:
 
     def due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> QuerySet[Any]:
         """Older than the cutoff, and not held."""
-        older = self.older(tenant_id, cutoff)
-        due = self.unheld(older, holds)
+        return self.rows(tenant_id).filter(self.is_due(tenant_id, cutoff, holds))
+
+    def is_due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> Q:
+        """As a condition. Of a chain a query."""
+        due = Q(**{f"{self.time_field}__lt": cutoff})
+        if holds:
+            due &= ~self.held(holds)
         if self.chain_field is None:
             return due
         young = Q(**{f"{self.time_field}__gte": cutoff})
         kept = self.rows(tenant_id).filter(young | self.held(holds) if holds else young)
         first = kept.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
-        return due if first is None else due.filter(**{f"{self.chain_field}__lt": first})
+        return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
 
 
 TABLES: Final = MappingProxyType(
@@ -90,23 +97,64 @@ class Count:
 def count(
     data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[Hold]
 ) -> Count:
-    """Three queries a table."""
+    """A query a table, and one for the beginning of a chain. It reads every row of the tenant's."""
     holds = tuple(holds)
-    records = due = held = 0
-    oldest: list[datetime] = []
-    for table in TABLES[data_class]:
-        num_due = table.due(tenant_id, cutoff, holds).count()
-        records += table.rows(tenant_id).count()
-        due += num_due
-        held += table.older(tenant_id, cutoff).count() - num_due
-        first = (
-            table.rows(tenant_id)
-            .order_by(table.time_field)
-            .values_list(table.time_field, flat=True)
-            .first()
-        )
-        oldest += [] if first is None else [first]
-    return Count(records, due, held, min(oldest, default=None))
+    found = [_count(table, tenant_id, cutoff, holds) for table in TABLES[data_class]]
+    return Count(
+        records=sum(each.records for each in found),
+        due=sum(each.due for each in found),
+        held=sum(each.held for each in found),
+        oldest_at=min((each.oldest_at for each in found if each.oldest_at), default=None),
+    )
+
+
+def _count(table: Table, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> Count:
+    found = table.rows(tenant_id).aggregate(
+        records=Number("*"),
+        due=Number(table.time_field, filter=table.is_due(tenant_id, cutoff, holds)),
+        older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
+        oldest_at=Min(table.time_field),
+    )
+    return Count(found["records"], found["due"], found["older"] - found["due"], found["oldest_at"])
+
+
+def oldest_of_each(tenant_id: TenantId) -> dict[DataClass, datetime]:
+    """When the oldest record of each class came to be; one without records is left out. A query,
+    which reads the beginning of an index for each table."""
+    parts = [
+        table.rows(tenant_id)
+        .annotate(of_class=Value(data_class.value), came_at=F(table.time_field))
+        .order_by(table.time_field)
+        .values_list("of_class", "came_at")[:1]
+        for data_class, tables in TABLES.items()
+        for table in tables
+    ]
+    oldest: dict[DataClass, datetime] = {}
+    for name, at in parts[0].union(*parts[1:], all=True):
+        data_class = DataClass(name)
+        oldest[data_class] = min(at, oldest.get(data_class, at))
+    return oldest
+
+
+def overdue_of_each(
+    tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[Hold, ...]
+) -> dict[DataClass, int]:
+    """How many records of each class are due by its cutoff; classes with none are left out. A
+    query, and one for the beginning of each chain; it reads what is older than the cutoffs."""
+    parts = [
+        table.due(tenant_id, cutoffs[data_class], holds)
+        .order_by()
+        .annotate(of_class=Value(data_class.value))
+        .values("of_class")
+        .annotate(num=Number("*"))
+        .values_list("of_class", "num")
+        for data_class, tables in TABLES.items()
+        for table in tables
+    ]
+    overdue = Counter[DataClass]()
+    for name, num in parts[0].union(*parts[1:], all=True):
+        overdue[DataClass(name)] += num
+    return dict(overdue)
 
 
 def delete_some(

@@ -1,16 +1,25 @@
 """Reads what SCIM has told us, as SCIM resources."""
 
 import json
-import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
-from scim2_models import GroupMembership, Meta, Reference, Resource, SearchRequest, TooManyException
-from scim2_models.path import CompareOperator, Comparison
+from django.contrib.postgres.aggregates import StringAgg
+from django.db.models import Q, TextField
+from django.db.models.functions import MD5, Cast
+from scim2_models import (
+    GroupMembership,
+    Meta,
+    Reference,
+    Resource,
+    ResponseParameters,
+    SearchRequest,
+)
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
@@ -18,48 +27,80 @@ from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, Role
 from tenants.models import ScimGroup, ScimGroupMember, ScimUser, Team
 from tenants.scim.resources import Group, GroupMember, User, etag_of
+from tenants.scim.search import Builders, Columns, Found, by_id, search_rows
 
-MAX_RESULTS: Final = 200
-# Looked through one by one, for filters that no index knows and for sorting: 0.3 ms each.
-MAX_SEARCHED: Final = 5_000
-_MAX_START: Final = 10**9  # Postgres takes no offset of more than 64 bits
+_MEMBERS: Final = "members"
 _Found = TypeVar("_Found", bound=Resource[Any])
-_Row = TypeVar("_Row", bound=Model)
-# What identity providers look up by; other filters are tried on each of the tenant's resources.
-_USER_COLUMNS: Final = {
-    "username": "user_name__iexact",
-    "externalid": "external_id",
-    "id": "id",
-}
-_ID_COLUMNS: Final = ("id", "team_id")
-_GROUP_COLUMNS: Final = {"externalid": "external_id", "id": "team_id"}
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Generic[_Found]):
-    resources: list[_Found]
-    total: int
-    start: int  # from 1
 
 
 def list_users(*, actor: Actor, search: SearchRequest[User]) -> Found[User]:
     """Raises TooManyException."""
+    builders = Builders(
+        row_id=lambda row: row.id,
+        outline=users_of if _asks_version(search) else _outlines_of_users,
+        whole=users_of,
+    )
     with tenant(actor.tenant_id):
         rows = ScimUser.objects.filter(tenant_id=actor.tenant_id).order_by("created_at", "id")
-        return _page(_narrowed(rows, search, _USER_COLUMNS), search, users_of)
+        return search_rows(rows, search, _USER_COLUMNS, builders)
 
 
 def list_groups(*, actor: Actor, search: SearchRequest[Group]) -> Found[Group]:
     """Raises TooManyException."""
+    asks = f"{search.filter or ''} {search.sort_by or ''}".lower()
+    builders = Builders(
+        row_id=lambda row: row.team_id,
+        outline=partial(groups_of, with_members=_MEMBERS in asks),
+        whole=partial(groups_of, with_members=_wants_members(search)),
+    )
     with tenant(actor.tenant_id):
         rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
         rows = rows.order_by("created_at", "team_id")
-        return _page(_narrowed(rows, search, _GROUP_COLUMNS), search, groups_of)
+        return search_rows(rows, search, _group_columns(actor), builders)
+
+
+def _emails(value: str) -> Q | None:
+    """Any of them, in the text of the document; which spells some characters in its own way."""
+    if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
+        return None
+    return Q(document__emails__icontains=value)
+
+
+# What identity providers look up by; other filters are tried on each of the tenant's resources.
+_USER_COLUMNS: Final[Columns] = {
+    "username": lambda value: Q(user_name__iexact=value),
+    "externalid": lambda value: Q(external_id=value),
+    "id": by_id("id"),
+    "displayname": lambda value: Q(document__displayName__iexact=value),
+    "emails": _emails,
+    "emails.value": _emails,
+}
+
+
+def _group_columns(actor: Actor) -> Columns:
+    def named(value: str) -> Q:
+        teams = Team.objects.filter(tenant_id=actor.tenant_id, name__iexact=value)
+        return Q(team_id__in=teams.values("id"))
+
+    def having(value: str) -> Q:
+        members = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id)
+        try:
+            return Q(team_id__in=members.filter(scim_user_id=UUID(value)).values("team_id"))
+        except ValueError:
+            return Q(pk__in=[])
+
+    return {
+        "displayname": named,
+        "externalid": lambda value: Q(external_id=value),
+        "id": by_id("team_id"),
+        "members": having,
+        "members.value": having,
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRole:
-    id: uuid.UUID  # of the team, too
+    id: UUID  # of the team, too
     name: str
     role: Role | None  # None: the group says nothing of that
 
@@ -77,22 +118,27 @@ def list_group_roles(*, actor: Actor) -> list[GroupRole]:
     return sorted(found, key=lambda group: group.name.casefold())
 
 
-def find_user(*, actor: Actor, user_id: str) -> User:
-    """Raises NotFound."""
+def find_user(
+    *, actor: Actor, user_id: str, asked: "ResponseParameters[User] | None" = None
+) -> User:
+    """Whole, whatever is asked of it. Raises NotFound."""
     with tenant(actor.tenant_id):
         return users_of([user_row(actor, user_id)])[0]
 
 
-def find_group(*, actor: Actor, group_id: str) -> Group:
-    """Raises NotFound."""
+def find_group(
+    *, actor: Actor, group_id: str, asked: "ResponseParameters[Group] | None" = None
+) -> Group:
+    """Without its members, where they are not asked for. Raises NotFound."""
+    with_members = asked is None or _wants_members(asked)
     with tenant(actor.tenant_id):
-        return groups_of([group_row(actor, group_id)])[0]
+        return groups_of([group_row(actor, group_id)], with_members=with_members)[0]
 
 
 def user_row(actor: Actor, user_id: str) -> ScimUser:
     """Inside the tenant's scope. Raises NotFound."""
     try:
-        return ScimUser.objects.get(tenant_id=actor.tenant_id, id=uuid.UUID(user_id))
+        return ScimUser.objects.get(tenant_id=actor.tenant_id, id=UUID(user_id))
     except (ScimUser.DoesNotExist, ValueError) as error:
         raise NotFound("There is no such user.") from error
 
@@ -100,13 +146,20 @@ def user_row(actor: Actor, user_id: str) -> ScimUser:
 def group_row(actor: Actor, group_id: str) -> ScimGroup:
     """Inside the tenant's scope. Raises NotFound."""
     try:
-        return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=uuid.UUID(group_id))
+        return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=UUID(group_id))
     except (ScimGroup.DoesNotExist, ValueError) as error:
         raise NotFound("There is no such group.") from error
 
 
 def users_of(rows: Sequence[ScimUser]) -> list[User]:
     """Three queries, however many there are."""
+    return [
+        _versioned(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
+    ]
+
+
+def _outlines_of_users(rows: Sequence[ScimUser]) -> list[User]:
+    """Without their versions: to write one out takes longer than all else."""
     members = ScimGroupMember.objects.filter(scim_user_id__in=[row.id for row in rows])
     teams = defaultdict(list)
     for scim_user_id, team_id in members.order_by("team_id").values_list("scim_user_id", "team_id"):
@@ -115,22 +168,42 @@ def users_of(rows: Sequence[ScimUser]) -> list[User]:
     return [_user(row, [(team_id, names[team_id]) for team_id in teams[row.id]]) for row in rows]
 
 
-def groups_of(rows: Sequence[ScimGroup]) -> list[Group]:
-    """Three queries, however many there are."""
+def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[Group]:
+    """Their versions are those of all that they are, their members among it. Three queries, however
+    many there are, and one for the members."""
     team_ids = [row.team_id for row in rows]
-    names = _team_names(team_ids)
-    members = ScimGroupMember.objects.filter(team_id__in=team_ids)
-    in_teams = defaultdict(list)
-    for team_id, user_id in members.order_by("scim_user_id").values_list("team_id", "scim_user_id"):
-        in_teams[team_id].append(user_id)
-    return [_group(row, names[row.team_id], in_teams[row.team_id]) for row in rows]
+    names, digests = _team_names(team_ids), _digests_of_members(team_ids)
+    members = _members_of(team_ids) if with_members else {}
+    groups = []
+    for row in rows:
+        group = _group(row, names[row.team_id])
+        version_of = [group.model_dump(exclude={"meta"}), digests.get(row.team_id, "")]
+        group.members = members.get(row.team_id)
+        groups.append(_versioned(group, version_of))
+    return groups
 
 
-def _team_names(team_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+def _digests_of_members(team_ids: list[UUID]) -> dict[UUID, str]:
+    """Postgres's own: a group may have thousands, and who has them already asks for none of it."""
+    listed = StringAgg(Cast("scim_user_id", TextField()), ",", order_by="scim_user_id")
+    rows = ScimGroupMember.objects.filter(team_id__in=team_ids).values("team_id")
+    return dict(rows.annotate(digest=MD5(listed)).values_list("team_id", "digest"))
+
+
+def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
+    found = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
+    members: defaultdict[UUID, list[GroupMember]] = defaultdict(list)
+    for team_id, user_id in found.values_list("team_id", "scim_user_id"):
+        reference = Reference["User"](_location("Users", user_id))
+        members[team_id].append(GroupMember(value=str(user_id), ref=reference))
+    return dict(members)
+
+
+def _team_names(team_ids: Iterable[UUID]) -> dict[UUID, str]:
     return dict(Team.objects.filter(id__in=list(team_ids)).values_list("id", "name"))
 
 
-def _user(row: ScimUser, groups: list[tuple[uuid.UUID, str]]) -> User:
+def _user(row: ScimUser, groups: list[tuple[UUID, str]]) -> User:
     user = User.model_validate(row.document)
     user.id = str(row.id)
     user.groups = [
@@ -145,70 +218,47 @@ def _user(row: ScimUser, groups: list[tuple[uuid.UUID, str]]) -> User:
     return _with_meta(user, "User", _location("Users", row.id), row)
 
 
-def _group(row: ScimGroup, name: str, members: list[uuid.UUID]) -> Group:
+def _group(row: ScimGroup, name: str) -> Group:
     group = Group(
         id=str(row.team_id),
         external_id=row.external_id or None,
         display_name=name,
-        members=[
-            GroupMember(value=str(user_id), ref=Reference(_location("Users", user_id)))
-            for user_id in members
-        ]
-        or None,
     )
     return _with_meta(group, "Group", _location("Groups", row.team_id), row)
 
 
 def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGroup) -> _Found:
-    document = json.dumps(resource.model_dump(), sort_keys=True)
     resource.meta = Meta(
         resource_type=kind,
         created=row.created_at,
         last_modified=row.changed_at,
         location=location,
-        version=etag_of(document),
     )
     return resource
 
 
-def _location(kind: str, resource_id: uuid.UUID) -> str:
+def _versioned(resource: _Found, document: object) -> _Found:
+    assert resource.meta is not None, "it is made with it"
+    resource.meta.version = etag_of(json.dumps(document, sort_keys=True))
+    return resource
+
+
+def _asks_version(search: "SearchRequest[Any]") -> bool:
+    return "version" in f"{search.filter or ''} {search.sort_by or ''}".lower()
+
+
+def _wants_members(asked: "ResponseParameters[Group]") -> bool:
+    """`attributes` names all that is wanted, `excludedAttributes` what is not."""
+    if asked.attributes:
+        return any(_top(name) == _MEMBERS for name in asked.attributes)
+    return all(
+        str(name).rpartition(":")[2].lower() != _MEMBERS for name in asked.excluded_attributes or []
+    )
+
+
+def _top(name: object) -> str:
+    return str(name).rpartition(":")[2].partition(".")[0].lower()
+
+
+def _location(kind: str, resource_id: UUID) -> str:
     return f"{settings.CONSOLE_URL}/scim/v2/{kind}/{resource_id}"
-
-
-def _narrowed(
-    rows: QuerySet[_Row], search: "SearchRequest[Any]", columns: Mapping[str, str]
-) -> QuerySet[_Row]:
-    """By what an index knows. Nothing is lost by it: the filter itself is still asked."""
-    node = None if search.filter is None else search.filter.ast
-    if not isinstance(node, Comparison) or node.op is not CompareOperator.eq:
-        return rows
-    column = columns.get(str(node.attr_path).lower())
-    if column is None or not isinstance(node.value, str) or "\0" in node.value:
-        return rows
-    if column not in _ID_COLUMNS:
-        return rows.filter(**{column: node.value})
-    try:
-        return rows.filter(**{column: uuid.UUID(node.value)})
-    except ValueError:
-        return rows.none()
-
-
-def _page(
-    rows: QuerySet[_Row],
-    search: "SearchRequest[Any]",
-    build: Callable[[Sequence[_Row]], list[_Found]],
-) -> Found[_Found]:
-    """Raises TooManyException."""
-    start = min(search.start_index_0 or 0, _MAX_START)
-    count = MAX_RESULTS if search.count is None else min(search.count, MAX_RESULTS)
-    if search.filter is None and search.sort_by is None:
-        return Found(build(list(rows[start : start + count])), rows.count(), start + 1)
-    searched = list(rows[: MAX_SEARCHED + 1])
-    if len(searched) > MAX_SEARCHED:
-        raise TooManyException
-    found = build(searched)
-    if search.filter is not None:
-        found = [resource for resource in found if search.filter.match(resource)]
-    if search.sort_by is not None:
-        found = search.sort(found)
-    return Found(found[start : start + count], len(found), start + 1)

@@ -1,9 +1,10 @@
-"""Creates, tests, replays and deletes sinks. A webhook's secret is shown once, to its creator."""
+"""Creates, tests, replays, retries and deletes sinks. A webhook's secret is shown once, to its
+creator."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -23,6 +24,7 @@ from tenants.siem.address import SinkAddress, parse_address
 from tenants.siem.delivery import SILENT, TIMEOUT_S, Destination, NotDelivered
 from tenants.siem.messages import TEST, Message
 from tenants.siem.queries import SinkView, find_sink, view_of
+from tenants.siem.retry import wait_after
 from tenants.siem.syslog import send_syslog
 from tenants.siem.vault import NotOpened, new_secret, open_sink, seal_sink, shred_sink
 from tenants.siem.webhook import webhook_sender
@@ -30,6 +32,7 @@ from tenants.texts import require_storable
 
 MAX_SINKS: Final = 100  # of a tenant: each is a connection every few seconds
 MAX_NAME_CHARS: Final = 120
+RETRY_AFTER: Final = timedelta(minutes=1)  # the last attempt: workers have others, too
 NOT_OPENED: Final = "Its address and secret cannot be opened: the tenant's keys are missing."
 
 
@@ -89,6 +92,24 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
         return view_of(find_sink(actor=actor, sink_id=sink_id), last)
 
 
+def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
+    """It waits no longer after its failures: its turn is the next. What it goes on failing at
+    counts on. Raises Forbidden, NotFound, Conflict: it was tried less than RETRY_AFTER ago."""
+    actor.require(Permission.PUSH_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+        if row.num_failures and row.next_attempt_at is not None:
+            # Written together, by each attempt that failed.
+            tried_at = row.next_attempt_at - wait_after(row.num_failures)
+            if tried_at <= now < tried_at + RETRY_AFTER:
+                raise Conflict("It was tried a moment ago. Wait a minute.")
+            _end_wait(actor, row)
+            before: Facts = {"next_attempt_at": timestamp(row.next_attempt_at)}
+            _record(actor, row, "retried", (before, {"next_attempt_at": None}), now)
+        last = find_head(tenant_id=actor.tenant_id).sequence
+        return view_of(find_sink(actor=actor, sink_id=sink_id), last)
+
+
 def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
     """Raises Forbidden, NotFound."""
     actor.require(Permission.PUSH_AUDIT)
@@ -100,7 +121,8 @@ def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
 
 
 def try_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> Tried:
-    """Sends a message that is no entry, and waits for what comes of it: a few seconds at most.
+    """Sends a message that is no entry, and waits for what comes of it: a few seconds at most. A
+    sink that takes it waits no longer after its failures.
 
     Raises Forbidden, NotFound.
     """
@@ -114,8 +136,17 @@ def try_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> T
             "delivered": tried.delivered,
             "error": tried.error,
         }
+        if tried.delivered and row.num_failures:
+            _end_wait(actor, row)
         _record(actor, row, "tested", (None, result), clock())
     return tried
+
+
+def _end_wait(actor: Actor, row: AuditSink) -> None:
+    """Unless it was tried meanwhile. Inside the tenant's scope."""
+    AuditSink.objects.filter(
+        tenant_id=actor.tenant_id, id=row.id, next_attempt_at=row.next_attempt_at
+    ).update(next_attempt_at=None)
 
 
 def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> Tried:

@@ -42,6 +42,14 @@ def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView
     return mapped(page, lambda row: view_of(row, last))
 
 
+def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+        return view_of(row, find_head(tenant_id=actor.tenant_id).sequence)
+
+
 def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
     """Must run inside the tenant's scope. Raises NotFound."""
     try:

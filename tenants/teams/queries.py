@@ -27,9 +27,9 @@ def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamV
     """Newest first. Raises Forbidden, Invalid. One query."""
     actor.require(Permission.READ_TEAMS)
     with tenant(actor.tenant_id):
-        rows = first_of(_counted(actor), limit=limit, after=read_cursor(cursor))
+        rows = first_of(counted(actor), limit=limit, after=read_cursor(cursor))
     page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
-    return mapped(page, _view)
+    return mapped(page, view_of)
 
 
 def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
@@ -37,12 +37,12 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
     actor.require(Permission.READ_TEAMS)
     with tenant(actor.tenant_id):
         try:
-            return _view(_counted(actor).get(id=team_id))
+            return view_of(counted(actor).get(id=team_id))
         except Team.DoesNotExist as error:
             raise NotFound("There is no such team.") from error
 
 
-def _counted(actor: Actor) -> QuerySet[Team]:
+def counted(actor: Actor) -> QuerySet[Team]:
     # A sub-query: there is no relation from a team to its rows, whose key is composite.
     members = (
         TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"), team_id=OuterRef("id"))
@@ -55,6 +55,6 @@ def _counted(actor: Actor) -> QuerySet[Team]:
     return Team.objects.filter(tenant_id=actor.tenant_id).annotate(num_members=number)
 
 
-def _view(row: Team) -> TeamView:
-    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by _counted
+def view_of(row: Team) -> TeamView:
+    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by counted
     return TeamView(row.id, row.name, num_members, row.created_at)

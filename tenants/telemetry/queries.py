@@ -15,7 +15,7 @@ from tenants.errors import Forbidden
 from tenants.members.actor import Actor
 from tenants.members.erased import erased_among
 from tenants.members.permissions import Permission
-from tenants.models import ConsentReceipt, Membership
+from tenants.models import ConsentReceipt, Membership, TelemetryErasure
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 from tenants.policies.queries import find_policy
 from tenants.telemetry.consent import Consent, Said, allowance, allowed, consent_of
@@ -68,19 +68,120 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     )
 
 
-def list_receipts(*, actor: Actor, limit: int, cursor: str | None) -> Page[Receipt]:
-    """All of the tenant's, or for those who may not see them, their own; newest first. Raises
-    Forbidden, Invalid."""
+def get_consent_of(*, actor: Actor, user_id: UserId) -> Consent:
+    """What this user has said, whatever the tenant allows. Raises Forbidden. One query."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        said = find_said(tenant_id=actor.tenant_id, user_id=user_id)
+    return consent_of(said.get(user_id, []))
+
+
+def list_receipts(
+    *, actor: Actor, limit: int, cursor: str | None, only_own: bool = False
+) -> Page[Receipt]:
+    """All of the tenant's, or for those who may not see them or do not want to, their own; newest
+    first. Raises Forbidden, Invalid."""
     after = read_cursor(cursor)
     with tenant(actor.tenant_id):
         found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
-        if not actor.may(Permission.READ_CONSENT):
+        if only_own or not actor.may(Permission.READ_CONSENT):
             found = found.filter(user_id=_own(actor))
         rows = first_of(found.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
         erased = erased_among(actor.tenant_id, people)
     page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
     return mapped(page, lambda row: _receipt(row, erased))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentOverview:
+    """How a tenant's members have decided."""
+
+    allowance: Consent
+    wording: str | None  # that the tenant has agreed to; None: it allows nothing
+    retention_days: int | None  # None: nothing is kept
+    num_members: int
+    num_telemetry: int
+    num_training: int
+    receipt: Receipt | None  # the tenant's own last one; None: it never said anything
+
+
+@dataclass(frozen=True, slots=True)
+class ContentErasure:
+    """What the end of somebody's consent, or of its days, has erased."""
+
+    id: UUID
+    user_id: UserId | None  # None: of several, whose days are over
+    user_email: str | None
+    reason: str  # tenants.telemetry.erasure.Reason
+    num_items: int  # completions and edits
+    num_bytes: int  # sealed
+    num_keys: int  # that were destroyed
+    requested_at: datetime  # from then on nothing of it can be read
+    finished_at: datetime | None  # None: objects are still being deleted
+
+
+def get_consent_overview(*, actor: Actor) -> ConsentOverview:
+    """Raises Forbidden. Six queries at most."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        policy = find_policy(tenant_id=actor.tenant_id).policy
+        consents = find_consents(tenant_id=actor.tenant_id, policy=policy).values()
+        members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
+        own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
+        row = own.select_related("actor", "user").order_by("-number").first()
+        erased = erased_among(actor.tenant_id, [] if row is None else [row.actor_id])
+    telemetry = policy.telemetry
+    return ConsentOverview(
+        allowance=allowance(telemetry),
+        wording=None if telemetry is None else telemetry.wording,
+        retention_days=None if telemetry is None else telemetry.retention_days,
+        num_members=members,
+        num_telemetry=len(consents),
+        num_training=sum(consent.training for consent in consents),
+        receipt=None if row is None else _receipt(row, erased),
+    )
+
+
+def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, Consent]:
+    """Of these, as far as the tenant allows it; who agrees to nothing is left out. Raises
+    Forbidden. Two queries."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        lets = allowance(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
+        rows = ConsentReceipt.objects.filter(
+            tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
+        )
+        said = _last_said(rows)
+    found = {user_id: allowed(consent_of(each), lets) for user_id, each in said.items()}
+    return {user_id: consent for user_id, consent in found.items() if consent.telemetry}
+
+
+def list_content_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ContentErasure]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        found = TelemetryErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
+        after = read_cursor(cursor)
+        rows = first_of(found, limit=limit, after=after, time_field="requested_at")
+        erased = erased_among(actor.tenant_id, [row.user_id for row in rows])
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.requested_at, row.id))
+    return mapped(page, lambda row: _content_erasure(row, erased))
+
+
+def _content_erasure(row: TelemetryErasure, erased: Collection[UUID]) -> ContentErasure:
+    is_known = row.user is not None and row.user_id not in erased
+    return ContentErasure(
+        id=row.id,
+        user_id=None if row.user_id is None else UserId(str(row.user_id)),
+        user_email=row.user.email if row.user is not None and is_known else None,
+        reason=row.reason,
+        num_items=row.num_items,
+        num_bytes=row.num_bytes,
+        num_keys=len(row.keys),
+        requested_at=row.requested_at,
+        finished_at=row.finished_at,
+    )
 
 
 def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
@@ -100,7 +201,10 @@ def find_said(*, tenant_id: TenantId, user_id: UserId | None = None) -> dict[Use
     """What each user, or this one, has said last of each kind. Inside the tenant's scope; one
     query."""
     rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
-    chosen = rows if user_id is None else rows.filter(user_id=user_id)
+    return _last_said(rows if user_id is None else rows.filter(user_id=user_id))
+
+
+def _last_said(chosen: QuerySet[ConsentReceipt]) -> dict[UserId, list[Said]]:
     found = defaultdict[UserId, list[Said]](list)
     for row in chosen.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
         said = Said(kind=Kind(row.kind), is_given=row.is_given, wording=row.wording)

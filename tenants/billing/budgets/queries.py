@@ -1,12 +1,12 @@
 """Reads budgets, with what is spent of them and who was told."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from caret.contracts.spending import BudgetScope, HardBudget, Spending
+from caret.contracts.spending import BudgetScope, HardBudget, Spending, write_places
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_read
@@ -85,20 +85,28 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> Spending:
     hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard:
         return Spending()
-    month = MonthOfTenant({}, read_teams(tenant_id))
     return Spending(
         prices=read_price_book(tenant_id).from_day_on(utc_day(now)),
-        budgets=tuple(_hard_budget(budget, month) for budget in hard),
+        budgets=tuple(_hard_budget(budget) for budget in hard),
+        budgets_of=_budgets_of(hard, MonthOfTenant({}, read_teams(tenant_id))),
     )
 
 
-def _hard_budget(budget: Budget, month: MonthOfTenant) -> HardBudget:
+def _hard_budget(budget: Budget) -> HardBudget:
     return HardBudget(
         budget_id=str(budget.id),
         scope=BudgetScope(budget.scope),
         limit_micros=budget.limit_micros,
-        users=tuple(UserId(user) for user in sorted(month.users_of(budget))),
     )
+
+
+def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId, bytes]:
+    """In the order of users, so that equal rows give equal bytes."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, budget in enumerate(budgets):
+        for user in month.users_of(budget):
+            places[user].append(place)
+    return {UserId(user): write_places(places[user]) for user in sorted(places)}
 
 
 def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:

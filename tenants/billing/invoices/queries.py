@@ -14,11 +14,14 @@ from tenants.billing.invoices.document import (
     Document,
     Head,
     Kind,
+    Party,
     Sums,
+    Tax,
     Used,
     build_document,
     encode_document,
 )
+from tenants.billing.invoices.profile import issuer, read_profile
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import SourceKind
 from tenants.billing.money import MICROS_PER_CENT
@@ -59,6 +62,23 @@ class InvoiceView:
     @property
     def json(self) -> bytes:
         return encode_document(self.document)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileView:
+    """What stands on the next invoice."""
+
+    customer: Party
+    tax: Tax
+    issuer: Party
+
+
+def find_profile(*, actor: Actor) -> ProfileView:
+    """Raises Forbidden. Two queries at most."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        customer, tax = read_profile(actor.tenant_id)
+    return ProfileView(customer, tax, issuer())
 
 
 def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:

@@ -1,6 +1,7 @@
 """Credits: what the platform gives a tenant to spend; invoices use them up first."""
 
 from datetime import datetime
+from typing import Final
 
 from django.db.models import Sum
 
@@ -21,8 +22,10 @@ from tenants.billing.periods import month_to_book, utc_day
 from tenants.billing.rating.tokens import open_month
 from tenants.errors import Invalid
 from tenants.members.actor import Actor
-from tenants.models import LedgerEntry
+from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.texts import read_reason
+
+_MOVES_CREDITS: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
 
 
 def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime) -> None:
@@ -57,5 +60,9 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
 
 def credit_balance(tenant_id: TenantId) -> int:
     """Micros that are left. Inside the tenant's scope."""
-    entries = LedgerEntry.objects.filter(tenant_id=tenant_id, account=Account.CREDITS)
+    # What else is booked, which is nearly all, has no entries of this account: it is not looked at.
+    booked = LedgerTransaction.objects.filter(tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS)
+    entries = LedgerEntry.objects.filter(
+        tenant_id=tenant_id, account=Account.CREDITS, transaction_id__in=booked.values("id")
+    )
     return -(entries.aggregate(total=Sum("amount_micros"))["total"] or 0)

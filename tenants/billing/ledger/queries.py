@@ -2,14 +2,45 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef, QuerySet
+
 from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.operations import SourceKind
+from tenants.billing.periods import begins_at
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+
+# What books on an account: of the others nothing is looked at where one account is asked for.
+_KINDS: Final = {
+    Account.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
+    Account.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
+    Account.CREDITS: (SourceKind.CREDIT, SourceKind.INVOICE),
+    Account.TAX: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
+    Account.SEATS: (SourceKind.SEATS,),
+    Account.TOKENS: (SourceKind.USAGE,),
+    Account.CORRECTIONS: (SourceKind.CREDIT_NOTE,),
+    Account.ROUNDING: (SourceKind.INVOICE,),
+    Account.PROMOTIONS: (SourceKind.CREDIT,),
+}
+# Nothing is booked before the day that it is of, but for clocks that differ.
+_AHEAD: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFilter:
+    """None: all."""
+
+    month: date | None = None  # that in which it is billed, by its first day
+    account: Account | None = None  # one of whose entries is on it
+    first: date | None = None  # days of what was used, both included
+    last: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +66,12 @@ class TransactionView:
 
 
 def page_of_ledger(
-    *, actor: Actor, limit: int, cursor: str | None, month: date | None
+    *, actor: Actor, limit: int, cursor: str | None, asked: LedgerFilter
 ) -> Page[TransactionView]:
-    """Newest first. `month`: that in which it is billed, by its first day; None: all. Raises
-    Forbidden, Invalid. Two queries."""
+    """Newest first. Raises Forbidden, Invalid. Two queries."""
     actor.require(Permission.READ_BILLING)
     with tenant(actor.tenant_id):
-        found = LedgerTransaction.objects.filter(tenant_id=actor.tenant_id)
-        if month is not None:
-            found = found.filter(month=month)
+        found = _found(actor, asked)
         rows = first_of(found, limit=limit, after=read_cursor(cursor))
         page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
         entries: defaultdict[UUID, list[EntryView]] = defaultdict(list)
@@ -53,6 +81,24 @@ def page_of_ledger(
         for entry in of_page.order_by("transaction_id", "position"):
             entries[entry.transaction_id].append(_entry(entry))
     return mapped(page, lambda row: _transaction(row, tuple(entries[row.id])))
+
+
+def _found(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
+    found = LedgerTransaction.objects.filter(tenant_id=actor.tenant_id)
+    if asked.month is not None:
+        found = found.filter(month=asked.month)
+    if asked.first is not None:
+        found = found.filter(day__gte=asked.first)
+        if asked.first > date.min:
+            found = found.filter(created_at__gte=begins_at(asked.first - _AHEAD))
+    if asked.last is not None:
+        found = found.filter(day__lte=asked.last)
+    if asked.account is not None:
+        entries = LedgerEntry.objects.filter(
+            tenant_id=actor.tenant_id, transaction_id=OuterRef("id"), account=asked.account
+        )
+        found = found.filter(Exists(entries), source_kind__in=_KINDS[asked.account])
+    return found
 
 
 def _transaction(row: LedgerTransaction, entries: tuple[EntryView, ...]) -> TransactionView:

@@ -43,6 +43,14 @@ class PriceBook:
     def plan_on(self, day: date) -> PlanPrices | None:
         return _latest([plan for plan in self.plans if plan.starts_on <= day])
 
+    def changes_after(self, day: date) -> date | None:
+        """The next day on which another plan, or another price of the plan, begins."""
+        changes = {plan.starts_on for plan in self.plans}
+        changes |= {price.effective_on for plan in self.plans for price in plan.prices}
+        later = (each for each in sorted(changes) if each > day)
+        before = (self.plan_on(day), self.on(day))
+        return next((each for each in later if (self.plan_on(each), self.on(each)) != before), None)
+
     def from_day_on(self, day: date) -> tuple[TokenPrices, ...]:
         """For the data plane: the price of `day` and the later ones that are known."""
         changes = {plan.starts_on for plan in self.plans}

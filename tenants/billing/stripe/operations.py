@@ -38,6 +38,8 @@ def report_all(stripe: Stripe, *, now: datetime) -> None:
             continue  # without a plan there is nothing to report
         except StripeFailed as error:
             log.warning("stripe.customer_not_made", tenant_id=tenant_id, reason=str(error))
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            log.error("stripe.not_reported", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> str:

@@ -6,9 +6,11 @@
 
 A part and how far it brings the build are one transaction, so a worker that is killed has lost the
 part it was at and nothing else: the next one goes on behind the last. A file is written anew from
-the parts. Tenants take turns, a slice each.
+the parts. Tenants take turns, a slice each; files of many rows are written in a lane of their own
+(`claim`), so that nobody waits for those but who asked for one himself.
 """
 
+import random
 from collections.abc import Sequence
 from datetime import timedelta
 from time import monotonic
@@ -23,7 +25,15 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Invalid, Refused
 from tenants.exports.builds import sealed
-from tenants.exports.builds.claim import MAX_ATTEMPTS, Claim, Clock, Lost, claim_next
+from tenants.exports.builds.claim import (
+    MAX_ATTEMPTS,
+    Claim,
+    Clock,
+    Lane,
+    Lost,
+    claim_next,
+    lane_of,
+)
 from tenants.exports.builds.files import write_file
 from tenants.exports.builds.members import (
     Member,
@@ -47,26 +57,35 @@ from tenants.models import ExportBuild
 KEPT_FOR: Final = timedelta(days=7)
 MAX_ROWS: Final = 50_000_000  # of one build
 _SLICE_S: Final = 2.0  # of reading, before another tenant's turn
-_RUN_S: Final = 20.0  # no further turn after that: the next run goes on
+_RUN_S: Final = 5.0  # no further turn after that: the next run goes on, and other tasks between
 _GIVEN_UP: Final = "It could not be built. The operator's log says why."
 logger = structlog.get_logger(__name__)
 
 
-def build_due(*, clock: Clock) -> None:
-    """All tenants', in turns, until nothing is left or the time is over."""
+def build_due(*, clock: Clock, lane: Lane = Lane.SHORT) -> None:
+    """All tenants' of the lane, in turns, until nothing is left or the time is over."""
     over_at_s = monotonic() + _RUN_S
     waiting = list(list_tenants().values())
-    while waiting and monotonic() < over_at_s:
-        waiting = [tenant_id for tenant_id in waiting if visit(tenant_id, clock)]
+    # Else those whom the end of a run cuts off would be the same ones each time.
+    random.shuffle(waiting)
+    while waiting:
+        still: list[TenantId] = []
+        for tenant_id in waiting:
+            if monotonic() >= over_at_s:
+                return
+            if visit(tenant_id, clock, lane):
+                still.append(tenant_id)
+        waiting = still
 
 
-def visit(tenant_id: TenantId, clock: Clock) -> bool:
-    """One slice of the tenant's oldest build. False: there is nothing to do, or not now."""
+def visit(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> bool:
+    """One slice of the tenant's oldest build in the lane. False: there is nothing to do, or not
+    now."""
     try:
-        claim = claim_next(tenant_id, clock)
+        claim = claim_next(tenant_id, clock, lane)
         if claim is None:
             return False
-        _work_or_fail(claim)
+        _work_or_fail(claim, lane)
     except Lost:
         pass
     except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
@@ -76,17 +95,16 @@ def visit(tenant_id: TenantId, clock: Clock) -> bool:
     return True
 
 
-def _work_or_fail(claim: Claim) -> None:
+def _work_or_fail(claim: Claim, lane: Lane) -> None:
     """Raises Lost, and what is worth another try."""
     try:
-        _work(claim)
+        _work(claim, lane)
     except Refused as refusal:
         _fail(claim, refusal.message)
 
 
-def _work(claim: Claim) -> None:
-    with tenant(claim.tenant_id):
-        row = ExportBuild.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
+def _work(claim: Claim, lane: Lane) -> None:
+    row = _read(claim)
     if row.num_attempts > MAX_ATTEMPTS:
         raise Conflict(_GIVEN_UP)
     members = read_members(row.members)
@@ -96,7 +114,16 @@ def _work(claim: Claim) -> None:
         if monotonic() >= over_at_s:
             claim.let_go()
             return
-    _finish(claim, row, members)
+    row = _read(claim)  # which knows how many rows there are by now
+    if lane_of(row) is lane:
+        _finish(claim, row, members)
+    else:
+        claim.let_go()
+
+
+def _read(claim: Claim) -> ExportBuild:
+    with tenant(claim.tenant_id):
+        return ExportBuild.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
 
 
 def asked_of(row: ExportBuild, claim: Claim) -> Asked:

@@ -1,11 +1,16 @@
 """Whose build it is. Every change of a build is conditional on the claim, in one UPDATE whose row
 count is looked at: a worker that was too slow, or whose build was cancelled, finds out with its
 next step and stops. One that was killed lets go after CLAIM_FOR.
+
+Builds go in two lanes, each with a worker of its own at most. To write the file of many rows takes
+minutes and cannot be divided: that is the long lane's. All else is the short one's, where a turn
+takes seconds.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,13 +18,25 @@ from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
+from tenants.exports.builds.members import are_read
 from tenants.exports.builds.states import UNDER_WAY, Event, State, advance
 from tenants.models import ExportBuild
 
 # Longer than a writer works without reading or writing: a sheet of a million rows is packed.
 CLAIM_FOR: Final = timedelta(seconds=120)
 MAX_ATTEMPTS: Final = 5  # without coming on
+SHORT_ROWS: Final = 20_000  # are written within seconds, in every format
 Clock = Callable[[], datetime]
+
+
+class Lane(StrEnum):
+    SHORT = "short"
+    LONG = "long"
+
+
+def lane_of(row: ExportBuild) -> Lane:
+    is_long = row.rows_done > SHORT_ROWS and are_read(row.members)
+    return Lane.LONG if is_long else Lane.SHORT
 
 
 class Lost(Exception):
@@ -56,18 +73,19 @@ class Claim:
             self.update(claimed_until=None)
 
 
-def claim_next(tenant_id: TenantId, clock: Clock) -> Claim | None:
-    """The oldest of a tenant's, unless one of its builds is in hand: a tenant has one worker at
-    most. One query where there is nothing to do."""
+def claim_next(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> Claim | None:
+    """The oldest of a tenant's in the lane, unless one of its builds is in hand: a tenant has one
+    worker at most. One query where there is nothing to do."""
     now = clock()
     with tenant(tenant_id):
         waiting = ExportBuild.objects.filter(
             tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None
         )
         rows = list(waiting.order_by("created_at", "id"))
-        if not rows or any(row.claimed_until and row.claimed_until > now for row in rows):
+        if any(row.claimed_until and row.claimed_until > now for row in rows):
             return None
-        return _claim(rows[0], tenant_id, now, clock)
+        ours = next((row for row in rows if lane_of(row) is lane), None)
+        return None if ours is None else _claim(ours, tenant_id, now, clock)
 
 
 def _claim(row: ExportBuild, tenant_id: TenantId, now: datetime, clock: Clock) -> Claim | None:

@@ -62,6 +62,14 @@ def write_members(members: Iterable[Member]) -> Any:
     return msgspec.to_builtins(list(members))
 
 
+def are_read(document: object) -> bool:
+    """Whether nothing is left but to write the file; not so of a document that is none."""
+    try:
+        return next_unread(read_members(document)) is None
+    except msgspec.ValidationError:
+        return False
+
+
 def next_unread(members: Sequence[Member]) -> int | None:
     """The place of the first that is not read; None: all are."""
     return next((place for place, each in enumerate(members) if not each.is_read), None)

@@ -13,16 +13,17 @@ from tenants.models.usage import PARTITIONED_TABLES
 
 
 class Command(BaseCommand):
-    help = "Makes the monthly partitions of the usage tables, as the owner: from last month on."
+    help = "Makes the monthly partitions of the usage tables, as the owner."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--months", type=int, default=3, help="how many months ahead")
+        parser.add_argument("--past", type=int, default=1, help="how many months back")
 
     def handle(self, *args: Any, **options: Any) -> None:
         today = timezone.now()
         this_month = Month(today.year, today.month)
         for table in PARTITIONED_TABLES:
-            for offset in range(-1, options["months"] + 1):
+            for offset in range(-options["past"], options["months"] + 1):
                 month = this_month.later(offset)
                 if ensure_month(connections[OWNER_ALIAS], table, month):
                     self.stdout.write(f"{table}: made {month.year}-{month.number:02}")

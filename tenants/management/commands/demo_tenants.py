@@ -1,4 +1,4 @@
-"""`manage.py demo_tenants --state FILE`: see tenants.demonstration."""
+"""`manage.py demo_tenants --state FILE`: see tenants.demonstration.ensure."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from tenants.demonstration import ensure_demonstration, read_state, write_state
+from tenants.demonstration.ensure import ensure_demonstration, read_state, write_state
 
 
 class Command(BaseCommand):

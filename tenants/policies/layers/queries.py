@@ -14,6 +14,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
+from tenants.members.erased import email_of, erased_among
 from tenants.members.permissions import Permission
 from tenants.models import Membership, PolicyLayerVersion, Team, TeamMembership
 from tenants.paging import Page, Place, page_of, read_cursor
@@ -40,7 +41,7 @@ class LayerInForce:
     name: str  # the team's, or the user's e-mail address
     version: int  # 0: nothing was ever said
     layer: PolicyLayer
-    author_email: str | None  # None: no person
+    author_email: str | None  # None: no person, or one who was erased
     author_key: str  # "": no key
     reason: str
     created_at: datetime | None  # None: nothing was ever said
@@ -97,9 +98,9 @@ def find_layer(*, actor: Actor, subject: Subject) -> LayerInForce:
             tenant_id=actor.tenant_id, subject_kind=subject.kind, subject_id=subject.id
         )
         row = rows.select_related("author").order_by("-version").first()
-    if row is None:
-        return LayerInForce(subject, name, 0, PolicyLayer(), None, "", "", None)
-    return _in_force(row, name)
+        if row is None:
+            return LayerInForce(subject, name, 0, PolicyLayer(), None, "", "", None)
+        return _in_force(row, name, erased_among(actor.tenant_id, [row.author_id]))
 
 
 def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
@@ -110,7 +111,7 @@ def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
 
 def read_layers(*, tenant_id: TenantId) -> Layers:
     """For the platform itself: asks no role. Those of teams and members that are gone, and those
-    that were lifted, are left out. Four queries."""
+    that were lifted, are left out. Five queries."""
     with tenant(tenant_id):
         teams = Team.objects.filter(tenant_id=tenant_id).values_list("id", "name")
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
@@ -119,11 +120,12 @@ def read_layers(*, tenant_id: TenantId) -> Layers:
             Subject(SubjectKind.USER, id_): email for id_, email in people
         }
         rows = list(_newest(tenant_id))
+        erased = erased_among(tenant_id, [row.author_id for row in rows])
         teams_of = _teams_of(tenant_id)
     subjects = ((Subject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows)
     return Layers(
         of={
-            subject: _in_force(row, names[subject])
+            subject: _in_force(row, names[subject], erased)
             for subject, row in subjects
             if subject in names and row.document
         },
@@ -166,13 +168,13 @@ def _teams_of(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
     return {user_id: tuple(ids) for user_id, ids in teams.items()}
 
 
-def _in_force(row: PolicyLayerVersion, name: str) -> LayerInForce:
+def _in_force(row: PolicyLayerVersion, name: str, erased: frozenset[UUID]) -> LayerInForce:
     return LayerInForce(
         subject=Subject(SubjectKind(row.subject_kind), row.subject_id),
         name=name,
         version=row.version,
         layer=read_layer(row.document),
-        author_email=None if row.author is None else row.author.email,
+        author_email=email_of(row.author, erased),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

@@ -1,0 +1,59 @@
+"""Which budgets are nearest to their limits."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import CharField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from caret.contracts.spending import BudgetScope
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.spent import MonthOfTenant, read_month
+from tenants.billing.periods import month_of, utc_day
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import Budget, Team, User
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A budget in the present month."""
+
+    budget_id: UUID
+    scope: BudgetScope
+    holder_name: str | None  # None: of a tenant's budget, or it is no more
+    limit_micros: int
+    spent_micros: int
+    is_hard: bool
+
+
+def nearest_budgets(*, actor: Actor, limit: int, now: datetime) -> list[Standing]:
+    """By the share that is spent, the highest first. All of the tenant's are looked at, MAX_BUDGETS
+    at most. Raises Forbidden. Three queries."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        month = read_month(actor.tenant_id, month_of(utc_day(now)))
+        found = [_standing(row, month) for row in _named(actor)]
+    found.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
+    return found[:limit]
+
+
+def _named(actor: Actor) -> QuerySet[Budget]:
+    teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
+    users = User.objects.filter(id=OuterRef("holder_id"))
+    name = Coalesce(
+        Subquery(teams.values("name")), Subquery(users.values("email")), output_field=CharField()
+    )
+    return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
+
+
+def _standing(row: Budget, month: MonthOfTenant) -> Standing:
+    return Standing(
+        budget_id=row.id,
+        scope=BudgetScope(row.scope),
+        holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _named
+        limit_micros=row.limit_micros,
+        spent_micros=month.of(row),
+        is_hard=row.is_hard,
+    )

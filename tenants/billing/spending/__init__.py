@@ -1,0 +1,1 @@
+"""What a tenant spends: day by day, and what this month has come to."""

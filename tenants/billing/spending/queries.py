@@ -1,0 +1,87 @@
+"""Reads the plan in force, what this month has come to, and what each day has cost."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.ledger.credits import credit_balance
+from tenants.billing.money import Currency
+from tenants.billing.periods import month_of, utc_day
+from tenants.billing.plans.price_book import Price, PriceBook
+from tenants.billing.plans.queries import find_currency, read_price_book
+from tenants.billing.spending.days import DayLine, read_days
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import Membership
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInForce:
+    name: str
+    price: Price | None  # None: the plan has none yet
+    changes_on: date | None  # when the next known plan or price begins; None: none is known
+    next_name: str  # of the plan that is in force then; "": as changes_on
+    next_price: Price | None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a tenant pays for, as it stands now."""
+
+    currency: Currency
+    today: date  # UTC
+    plan: PlanInForce | None  # None: it begins later
+    num_seats: int  # members now
+    credit_micros: int
+    days: tuple[DayLine, ...]  # those asked for, and all of this month
+
+    @property
+    def month(self) -> date:
+        return month_of(self.today)
+
+
+def read_account(*, actor: Actor, first: date | None, now: datetime) -> Account | None:
+    """None: the tenant has no plan. `first`: the first day of `days`, at the latest the month's.
+    Raises Forbidden. Six queries."""
+    actor.require(Permission.READ_BILLING)
+    today = utc_day(now)
+    begin = month_of(today) if first is None else min(first, month_of(today))
+    with tenant(actor.tenant_id):
+        currency = find_currency(actor.tenant_id)
+        if currency is None:
+            return None
+        return Account(
+            currency=currency,
+            today=today,
+            plan=plan_in_force(read_price_book(actor.tenant_id), today),
+            num_seats=_num_seats(actor),
+            credit_micros=credit_balance(actor.tenant_id),
+            days=tuple(read_days(actor.tenant_id, first=begin, last=today)),
+        )
+
+
+def currency_of(*, actor: Actor) -> Currency | None:
+    """None: the tenant has no plan. Raises Forbidden. One query."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        return find_currency(actor.tenant_id)
+
+
+def plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
+    """Pure."""
+    plan = book.plan_on(day)
+    if plan is None:
+        return None
+    changes_on = book.changes_after(day)
+    following = None if changes_on is None else book.plan_on(changes_on)
+    return PlanInForce(
+        name=plan.plan_name,
+        price=book.on(day),
+        changes_on=changes_on,
+        next_name="" if following is None else following.plan_name,
+        next_price=None if changes_on is None else book.on(changes_on),
+    )
+
+
+def _num_seats(actor: Actor) -> int:
+    return Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True).count()

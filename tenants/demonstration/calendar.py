@@ -1,0 +1,73 @@
+"""When people write code, and how the quarter goes: pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Final
+
+_SATURDAY: Final = 5
+# How much is written in each hour of a working day, its lunch included.
+_HOURS: Final = (6, 10, 12, 11, 5, 8, 12, 11, 9, 5, 2, 1)
+_AT_WEEKENDS: Final = 0.06  # of a working day's
+_BAD_DAY: Final = 0.72  # of the time
+_BAD_HOURS: Final = (2, 5)  # of the working day: from, until
+
+
+@dataclass(frozen=True, slots=True)
+class Season:
+    """What is the same for all requests of an hour."""
+
+    share: float  # of the time that is over, 0 to 1
+    is_bad: bool  # engines are overloaded
+
+    @property
+    def slowness(self) -> float:
+        """A factor of all times. Engines were moved nearer in mid-season."""
+        return (7.0 if self.is_bad else 1.0) * (1.25 - 0.35 * self.share)
+
+    @property
+    def hit_rate(self) -> float:
+        """Of prompts' tokens in the prefix cache: layouts have been learning."""
+        return 0.25 if self.is_bad else 0.58 + 0.36 * min(1.0, self.share * 1.4)
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    begins_at: datetime  # a UTC midnight
+    now: datetime
+    opens_at: int  # the UTC hour in which the working day begins
+
+    def days(self) -> Iterator[datetime]:
+        """Their midnights, today's included."""
+        day = self.begins_at
+        while day <= self.now:
+            yield day
+            day += timedelta(days=1)
+
+    def season(self, moment: datetime) -> Season:
+        day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+        first, end = _BAD_HOURS
+        is_bad = day == self.bad_day() and first <= moment.hour - self.opens_at < end
+        share = (moment - self.begins_at) / max(self.now - self.begins_at, timedelta(days=1))
+        return Season(min(1.0, share), is_bad)
+
+    def bad_day(self) -> datetime:
+        """A working day."""
+        day = self.begins_at + timedelta(days=int(_BAD_DAY * (self.now - self.begins_at).days))
+        return day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
+
+    def moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
+        """Of somebody's requests on a day; `pace`: how many there are on a working day."""
+        is_weekend = day.weekday() >= _SATURDAY
+        num = _about(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)
+        hours = random.choices(range(len(_HOURS)), weights=_HOURS, k=num)
+        found = (
+            day + timedelta(hours=self.opens_at + hour, seconds=round(random.uniform(0, 3_599), 3))
+            for hour in hours
+        )
+        return sorted(moment for moment in found if moment <= self.now)
+
+
+def _about(mean: float, random: Random) -> int:
+    return max(0, round(random.gauss(mean, mean * 0.3)))

@@ -1,0 +1,33 @@
+"""What a period's usage can be narrowed to: its languages, editors, models, variants and teams."""
+
+from django.db.models import F
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.metrics.only import COLUMNS
+from tenants.metrics.reports import Asked, Kind, is_of_oneself, rolled
+from tenants.models import Team
+
+Choices = dict[str, list[str]]  # by column
+
+
+def read_choices(*, actor: Actor, kind: Kind, asked: Asked) -> tuple[Choices, dict[str, str]]:
+    """And the teams' names by id. Raises Forbidden. Two queries."""
+    is_own = is_of_oneself(actor, kind)
+    with tenant(actor.tenant_id):
+        return choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
+
+
+def choices_of(actor: Actor, asked: Asked, *, is_own: bool) -> Choices:
+    """Inside the tenant's scope. Of all that was used then, not of the part that is asked about."""
+    rows = list(rolled(actor, asked.whole, is_own=is_own).values_list(*COLUMNS).distinct())
+    return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
+
+
+def names_of_teams(actor: Actor) -> dict[str, str]:
+    """Inside the tenant's scope. None for who may not see them."""
+    if not actor.may(Permission.READ_TEAMS):
+        return {}
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
+    return {str(team_id): name for team_id, name in teams.values_list("id", "name")}

@@ -1,0 +1,150 @@
+"""All that the console's first page shows of a period, in as few queries as it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
+
+from caret.contracts.spending import BudgetScope
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.money import Currency
+from tenants.billing.periods import month_of, utc_day
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.metrics.breakdown import Breakdown, Group, break_down, row_of, rows_of
+from tenants.metrics.choices import choices_of, names_of_teams
+from tenants.metrics.only import COLUMNS, part_of
+from tenants.metrics.reports import (
+    Asked,
+    GroupBy,
+    Kind,
+    Row,
+    check,
+    hidden_total,
+    is_of_oneself,
+    people_beside,
+    rolled,
+)
+from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
+from tenants.usage.queries import visible_to
+from tenants.usage.speed import Speeds, read_speeds
+
+_NAMES: Final = (
+    *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
+    *("prompt_tokens", "told_prompt_tokens", "cached_tokens", "generated_tokens"),
+    *("shown", "accepted", "partly_accepted"),
+)
+BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Of the running month, in UTC."""
+
+    spent_micros: int
+    limit_micros: int | None  # of the tenant's own budget; None: it has none
+    is_hard: bool
+    currency: Currency
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    is_own: bool
+    total: Row
+    before: Row  # of the period before, as long
+    quality: Row | None  # the total once more, where its quality may be told; None: nobody asks
+    by: Mapping[GroupBy, list[Row]]
+    speeds: Speeds | None  # None: suppressed
+    spend: Spend | None  # None: not for the asker, or there is no plan
+    complete_until: datetime | None
+    min_users: int
+    choices: Mapping[str, list[str]]  # by column, what one can narrow it to
+    teams: Mapping[str, str]  # names by id
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    min_users: int
+    complete_until: datetime | None
+    spend: Spend | None
+
+
+def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
+    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
+    is_own = is_of_oneself(actor, Kind.USAGE)
+    check(asked)
+    with tenant(actor.tenant_id):
+        about = _about(actor, now)
+        min_users = 1 if is_own else about.min_users
+        rows, earlier = (rolled(actor, each, is_own=is_own) for each in (asked, asked.before))
+        found = break_down(rows, asked, BY, names=_NAMES)
+        before = break_down(earlier, asked, (), names=_NAMES)
+        beside = people_beside(actor, asked) if min_users > 1 else frozenset[str]()
+        # One person's numbers are his own, and nobody's else.
+        whole = _hidden(Kind.USAGE, found.every, beside, asked, min_users)
+        speeds = None if whole else _speeds(actor, asked)
+        choices, teams = _choices(actor, asked, found, is_own=is_own), names_of_teams(actor)
+    was = _hidden(Kind.USAGE, before.every, beside, asked, min_users)
+    told = _hidden(Kind.QUALITY, found.every, beside, asked, min_users)
+    return Overview(
+        is_own=is_own,
+        total=row_of("", found.every, whole),
+        before=row_of("", before.every, was),
+        quality=row_of("", found.every, told) if _sees_quality(actor) else None,
+        by={each: rows_of(found.by[each], min_users=min_users, whole=whole) for each in BY},
+        speeds=speeds,
+        spend=about.spend,
+        complete_until=about.complete_until,
+        min_users=min_users,
+        choices=choices,
+        teams=teams,
+    )
+
+
+def _hidden(kind: Kind, every: Group, beside: frozenset[str], asked: Asked, min_users: int) -> Any:
+    is_part = not asked.only.is_everything
+    return hidden_total(kind, every.users, beside, min_users, is_part=is_part)
+
+
+def _sees_quality(actor: Actor) -> bool:
+    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+
+
+def _speeds(actor: Actor, asked: Asked) -> Speeds:
+    records = visible_to(actor, UsageRecord.objects.filter(part_of(actor, asked.only, is_raw=True)))
+    return read_speeds(records, begins_at=asked.begins_at, ends_at=asked.ends_at)
+
+
+def _about(actor: Actor, now: datetime) -> _About:
+    """In one query, as each of these is one value."""
+    budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
+    first = budget.order_by("limit_micros")
+    month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))
+    row = Tenant.objects.annotate(
+        until=_one(RollupState.objects.filter(tenant_id=OuterRef("id")), "complete_until"),
+        currency=_one(BillingState.objects.filter(tenant_id=OuterRef("id")), "currency"),
+        spent=_one(month.order_by().values("tenant_id").annotate(all=Sum("micros")), "all"),
+        limit=_one(first, "limit_micros"),
+        is_hard=_one(first, "is_hard"),
+    ).get(id=actor.tenant_id)
+    found: dict[str, Any] = vars(row)
+    sees_spend = actor.may(Permission.READ_BILLING) and found["currency"] is not None
+    spend = Spend(
+        spent_micros=found["spent"] or 0,
+        limit_micros=found["limit"],
+        is_hard=bool(found["is_hard"]),
+        currency=Currency(found["currency"] or Currency.EUR),
+    )
+    return _About(row.min_group_users, found["until"], spend if sees_spend else None)
+
+
+def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
+    return Subquery(rows.values(column)[:1])
+
+
+def _choices(actor: Actor, asked: Asked, found: Breakdown, *, is_own: bool) -> dict[str, list[str]]:
+    if asked.only.is_everything:
+        return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
+    return choices_of(actor, asked, is_own=is_own)

@@ -1,0 +1,27 @@
+"""Two administrators at once: the second's changes, on top of what the first has saved. Pure."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from caret.contracts.policy import TenantPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    policy: TenantPolicy
+    both_changed: list[str]  # fields to which they have given different values: the second's are in
+
+
+def merge(*, seen: TenantPolicy, wanted: TenantPolicy, held: TenantPolicy) -> Merged:
+    """`wanted` was made from `seen`; meanwhile `held` is in force."""
+    mine, theirs = changed_fields(seen, wanted), changed_fields(seen, held)
+    both = [name for name in mine if name in theirs and name in changed_fields(wanted, held)]
+    return Merged(
+        msgspec.structs.replace(held, **{name: getattr(wanted, name) for name in mine}), both
+    )
+
+
+def changed_fields(before: TenantPolicy, after: TenantPolicy) -> list[str]:
+    names = before.__struct_fields__
+    return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -1,0 +1,99 @@
+"""A gateway's page of metrics as numbers that can be asked for. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+Labels = tuple[tuple[str, str], ...]  # in the order of their names
+Series = dict[str, dict[Labels, float]]  # by the sample's name
+_STARTED: Final = "process_start_time_seconds"
+
+
+class Samples:
+    """What one gateway says, or several together."""
+
+    def __init__(self, series: Mapping[str, Mapping[Labels, float]]) -> None:
+        self._series = series
+
+    def each(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
+        """Those that have these labels, with all of theirs."""
+        for held, value in self._series.get(name, {}).items():
+            named = dict(held)
+            if labels.items() <= named.items():
+                yield named, value
+
+    def sum(self, name: str, **labels: str) -> float:
+        return sum(value for _, value in self.each(name, **labels))
+
+    def most(self, name: str, **labels: str) -> float | None:
+        """None: nobody says."""
+        return max((value for _, value in self.each(name, **labels)), default=None)
+
+    def values_of(self, name: str, label: str) -> list[str]:
+        """Of a label, each once, in order."""
+        return sorted({labels[label] for labels, _ in self.each(name) if label in labels})
+
+    @property
+    def started_s(self) -> float | None:
+        """When the process began, Unix seconds; None: it does not say."""
+        return self.most(_STARTED)
+
+    @property
+    def series(self) -> Series:
+        return {name: dict(held) for name, held in self._series.items()}
+
+
+def parse(text: str) -> Samples:
+    """Raises ValueError for what is no page of Prometheus metrics."""
+    series: Series = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = tuple(sorted(sample.labels.items()))
+            series.setdefault(sample.name, {})[labels] = sample.value
+    return Samples(series)
+
+
+def together(every: Iterable[Samples]) -> Samples:
+    """Summed."""
+    summed: Series = {}
+    for samples in every:
+        for name, held in samples.series.items():
+            into = summed.setdefault(name, {})
+            for labels, value in held.items():
+                into[labels] = into.get(labels, 0.0) + value
+    return Samples(summed)
+
+
+def increase(before: Samples, after: Samples) -> Samples:
+    """What counters have grown by; one that has fallen began anew with its process."""
+    grown: Series = {}
+    for name, held in after.series.items():
+        then = before.series.get(name, {})
+        grown[name] = {
+            labels: value - then.get(labels, 0.0) if value >= then.get(labels, 0.0) else value
+            for labels, value in held.items()
+        }
+    return Samples(grown)
+
+
+def quantile_s(samples: Samples, histogram: str, share: float, **labels: str) -> float | None:
+    """As Prometheus' `histogram_quantile`: straight lines within the buckets; what is beyond the
+    last bound counts as the bound. None: nothing was observed."""
+    counts: dict[float, float] = {}
+    for named, value in samples.each(f"{histogram}_bucket", **labels):
+        bound = float(named["le"])
+        counts[bound] = counts.get(bound, 0.0) + value
+    bounds = sorted(counts)
+    if not bounds or counts[bounds[-1]] <= 0:
+        return None
+    rank = share * counts[bounds[-1]]
+    low, passed = 0.0, 0.0
+    for bound in bounds:
+        if counts[bound] >= rank:
+            if bound == float("inf"):
+                return low
+            within = counts[bound] - passed
+            return low + (bound - low) * ((rank - passed) / within if within else 1.0)
+        low, passed = bound, counts[bound]
+    return low
