@@ -4,24 +4,28 @@ Read once at start: a handful of small files needs neither a collecting step nor
 """
 
 import hashlib
-import mimetypes
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+import django_htmx
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
+from console.kept_file import KeptFile, kept_file
+
 _FOLDER: Final = Path(__file__).parent / "static"
+# Files that packages bring.
+_PACKAGED: Final = {
+    "htmx.js": Path(django_htmx.__file__).parent / "static" / "django_htmx" / "htmx-2.min.js",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    name: str
     digest: str  # 16 hex digits of the content's SHA-256
-    content: bytes
-    content_type: str
+    file: KeptFile
 
 
 def asset_url(name: str) -> str:
@@ -33,23 +37,15 @@ def serve(request: HttpRequest, digest: str, name: str) -> HttpResponse:
     asset = _assets().get(name)
     if asset is None or asset.digest != digest:
         raise Http404
-    return HttpResponse(
-        asset.content,
-        content_type=asset.content_type,
-        headers={"Cache-Control": "public, max-age=31536000, immutable"},
-    )
+    return asset.file.answer(request)
 
 
 @cache
 def _assets() -> dict[str, Asset]:
-    return {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.is_file()}
+    own = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
+    return {name: _read(name, path) for name, path in {**own, **_PACKAGED}.items()}
 
 
-def _read(path: Path) -> Asset:
+def _read(name: str, path: Path) -> Asset:
     content = path.read_bytes()
-    return Asset(
-        name=path.name,
-        digest=hashlib.sha256(content).hexdigest()[:16],
-        content=content,
-        content_type=mimetypes.guess_type(path.name)[0] or "application/octet-stream",
-    )
+    return Asset(hashlib.sha256(content).hexdigest()[:16], kept_file(name, content))

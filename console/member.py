@@ -1,19 +1,22 @@
 """Who is signed in, and for which of his tenants he works now."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, Final, ParamSpec, cast
 from uuid import uuid4
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from console.sign_in.second_factor import has_given_second_factor, page_for_second_factor
 from console.sign_in.session import provider_of
+from tenants.errors import Forbidden, Invalid, NotFound
 from tenants.members.actor import Actor
 from tenants.members.queries import MembershipRow, find_memberships
 
@@ -88,7 +91,8 @@ def client_address(request: HttpRequest) -> str:
 def for_members(
     view: Callable[Concatenate[HttpRequest, Member, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """A page that somebody must be signed in for; it is given who."""
+    """A page that somebody must be signed in for; it is given who. What is refused, and not told by
+    the page itself, is an error's page: 403, 404, or 400 for a cursor that somebody made up."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -99,7 +103,20 @@ def for_members(
             return render(request, "console/no_tenant.html", status=403)
         if member.lacks_second_factor:
             return redirect(page_for_second_factor(request))
-        return view(request, member, *args, **kwargs)
+        with _refusals_as_errors():
+            return view(request, member, *args, **kwargs)
 
     # mypy takes what `wraps` gives for a class of its own.
     return cast(Callable[Concatenate[HttpRequest, P], HttpResponse], guarded)
+
+
+@contextmanager
+def _refusals_as_errors() -> Iterator[None]:
+    try:
+        yield
+    except Forbidden as error:
+        raise PermissionDenied from error
+    except NotFound as error:
+        raise Http404 from error
+    except Invalid as error:
+        raise BadRequest(error.message) from error

@@ -4,18 +4,23 @@ import codecs
 from collections.abc import Callable
 from typing import Final
 
+import structlog
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
+from redis import RedisError
 
 from console.operators.door import is_operators
+from console.views.errors import unavailable
 
-# Nothing from elsewhere, nothing inline. The console works without its one script, except for
-# passkeys, which browsers give to scripts alone.
+logger = structlog.get_logger(__name__)
+# Nothing from elsewhere, nothing inline. The console works without its scripts, except for
+# passkeys, which browsers give to scripts alone, the playground and charts that live.
 _DIRECTIVES: Final = [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self'",
+    "connect-src 'self'",
     "form-action 'self'",
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -25,6 +30,15 @@ POLICY: Final = "; ".join(_DIRECTIVES)
 OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 
 
+def policy_with(*, style_nonce: str, connects_to: str) -> str:
+    """For a page whose script makes styles, and speaks to another origin."""
+    more = {
+        "style-src 'self'": f"style-src 'self' 'nonce-{style_nonce}'",
+        "connect-src 'self'": f"connect-src 'self' {connects_to}",
+    }
+    return "; ".join(more.get(directive, directive) for directive in _DIRECTIVES)
+
+
 class ContentSecurityPolicy:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -32,12 +46,29 @@ class ContentSecurityPolicy:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
         policy = OPERATORS_POLICY if is_operators(request) else POLICY
-        response["Content-Security-Policy"] = policy
+        response.headers.setdefault("Content-Security-Policy", policy)
         response["Permissions-Policy"] = "interest-cohort=(), camera=(), microphone=()"
         # Pages show tenants' data: a shared computer's back button must not.
         if "Cache-Control" not in response:
             response["Cache-Control"] = "no-store"
         return response
+
+
+class RedisAnswers:
+    """Or else it is said that it does not. Pages of allauth's count tries and used codes there:
+    who cannot count lets nobody in."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, RedisError):
+            return None
+        logger.warning("redis.unreachable", error=type(exception).__name__)
+        return unavailable(request)
 
 
 class Utf8Only:

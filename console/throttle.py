@@ -9,6 +9,7 @@ from tenants.keyvalue import connect
 
 MAX_TRIES: Final = 5  # of one e-mail address
 MAX_TRIES_OF_NETWORK: Final = 30  # whomever they name; an office signs in from one address
+MAX_STARTS: Final = 6  # of the playground by one person
 WINDOW_S: Final = 60
 
 
@@ -32,6 +33,15 @@ def take_try_of_network(*, address: str, what: str = "sign-in") -> bool:
     pipeline.set(_name_of_network(address, what), 0, ex=WINDOW_S, nx=True)
     pipeline.incr(_name_of_network(address, what))
     return int(pipeline.execute()[1]) <= MAX_TRIES_OF_NETWORK
+
+
+def take_start_of_playground(*, user_id: str) -> bool:
+    """As `take_try`, of somebody who is signed in. Raises redis.RedisError."""
+    name = f"caret:throttle:playground:{user_id}"
+    pipeline = connect().pipeline(transaction=True)
+    pipeline.set(name, 0, ex=WINDOW_S, nx=True)
+    pipeline.incr(name)
+    return int(pipeline.execute()[1]) <= MAX_STARTS
 
 
 def forget_tries(*, email: str, address: str) -> None:

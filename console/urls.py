@@ -3,29 +3,67 @@
 from django.urls import path
 
 from console import assets
+from console.shell import urls as shell
 from console.views import (
     export_file,
     health,
     invitation,
-    new_key,
-    overview,
     passkey,
-    revoke_key,
+    playground,
     sign_in,
     signing_keys,
 )
+from console.views.access import urls as access
+from console.views.audit import urls as audit
+from console.views.billing import urls as billing
+from console.views.budgets import urls as budgets
+from console.views.cache import urls as cache
+from console.views.exclusion import urls as exclusion
+from console.views.experiments import urls as experiments
+from console.views.exports import urls as exports
+from console.views.keys import urls as keys
+from console.views.members import urls as members
+from console.views.overview import urls as overview
+from console.views.own import urls as own
+from console.views.policies import urls as policies
+from console.views.privacy import urls as privacy
+from console.views.retention import urls as retention
+from console.views.sinks import urls as sinks
+from console.views.start import urls as start
+from console.views.teams import urls as teams
+from console.views.usage import urls as usage
 
 app_name = "console"
 urlpatterns = [
-    path("", overview.overview, name="overview"),
+    *overview.urlpatterns,
+    *usage.urlpatterns,
+    *experiments.urlpatterns,
+    *cache.urlpatterns,
+    *shell.urlpatterns,
+    *audit.urlpatterns,
+    *billing.urlpatterns,
+    *budgets.urlpatterns,
+    *exports.urlpatterns,
+    *sinks.urlpatterns,
+    *policies.urlpatterns,
+    *exclusion.urlpatterns,
+    *own.urlpatterns,
+    *privacy.urlpatterns,
+    *retention.urlpatterns,
     path("sign-in", sign_in.sign_in, name="sign-in"),
     path("sign-in/passkey", passkey.sign_in_by_passkey, name="sign-in-by-passkey"),
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("tenant", sign_in.switch_tenant, name="switch-tenant"),
     path("invitation/<token>", invitation.open_link, name="invitation-link"),
     path("invitation", invitation.invitation, name="invitation"),
-    path("keys/new", new_key.new_key, name="new-key"),
-    path("keys/<lookup_id>/revoke", revoke_key.revoke, name="revoke-key"),
+    *start.urlpatterns,
+    *keys.urlpatterns,
+    *members.urlpatterns,
+    *teams.urlpatterns,
+    *access.urlpatterns,
+    path("playground", playground.playground, name="playground"),
+    path("playground/start", playground.start, name="playground-start"),
+    path("playground/end", playground.end, name="playground-end"),
     path("exports/file/<token>", export_file.export_file, name="export-file"),
     path("assets/<digest>/<name>", assets.serve, name="asset"),
     path("healthz", health.healthz, name="healthz"),

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 
 from django.utils import timezone
 from ninja import Router, Status
@@ -16,9 +16,10 @@ from console.api.authentication import ApiRequest, Bearer, actor_of, open_to
 from console.api.description import DONE_ANEW
 from console.api.schema import Answer, Body
 from console.outward import OUTWARD
+from console.sign_in.sparing import spared_session
 from tenants.domains.dns import txt_records
 from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
-from tenants.domains.queries import DomainView, holder_of, list_domains
+from tenants.domains.queries import DomainView, list_domains
 from tenants.identity.metadata_http import fetch_metadata
 from tenants.identity.operations import (
     Described,
@@ -38,8 +39,6 @@ from tenants.scim.tokens import (
     list_scim_tokens,
     revoke_scim_token,
 )
-
-_MENDING_S: Final = 3600
 
 sign_in = Router(tags=["sign_in"])
 domains = Router(tags=["domains"])
@@ -314,12 +313,10 @@ def set_role(request: ApiRequest, group_id: uuid.UUID, asked: SetGroupRole) -> d
 
 @contextmanager
 def _spared(request: ApiRequest) -> Iterator[str | None]:
-    """The key of the session that changes how people sign in, if it is one. Where the change would
-    have ended it, it goes on for so long that a mistake can be mended."""
+    """The key of the session that changes how people sign in, if it is one."""
     if isinstance(request.auth, Bearer):
         yield None
         return
-    before = holder_of(request.auth.email)
-    yield request.session.session_key
-    if request.auth.actor.tenant_id in (before, holder_of(request.auth.email)):
-        request.session.set_expiry(_MENDING_S)
+    tenant_id = request.auth.actor.tenant_id
+    with spared_session(request, tenant_id, request.auth.email) as session:
+        yield session

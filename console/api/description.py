@@ -158,6 +158,8 @@ def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
         return "x-replaces-version" in operation
     if status == 404:
         return "{" in path
+    if status == 409 and _IDEMPOTENCY_KEY in operation.get("parameters", []):
+        return True
     if status == 422:
         return bool(operation.get("parameters")) or "requestBody" in operation
     return "requestBody" in operation

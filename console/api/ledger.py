@@ -8,7 +8,8 @@ from ninja import Query, Router
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer
-from tenants.billing.ledger.queries import TransactionView, page_of_ledger
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
 from tenants.billing.money import Currency
 from tenants.members.permissions import Permission
 from tenants.paging import Page
@@ -42,6 +43,9 @@ class LedgerPage(PageAnswer):
 
 class Asked(Paged):
     month: datetime.date | None = None  # by its first day; null: all
+    account: Account | None = None  # one of whose entries is on it; null: all
+    first: datetime.date | None = None  # days of what was used, both included; null: all
+    last: datetime.date | None = None
 
 
 @router.get(
@@ -52,5 +56,8 @@ class Asked(Paged):
 )
 def list_all(request: ApiRequest, asked: Query[Asked]) -> Page[TransactionView]:
     return page_of_ledger(
-        actor=actor_of(request), limit=asked.limit, cursor=asked.cursor, month=asked.month
+        actor=actor_of(request),
+        limit=asked.limit,
+        cursor=asked.cursor,
+        asked=LedgerFilter(asked.month, asked.account, asked.first, asked.last),
     )

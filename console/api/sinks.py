@@ -22,6 +22,7 @@ from tenants.siem.operations import (
     create_sink,
     delete_sink,
     replay_sink,
+    retry_sink,
     try_sink,
 )
 from tenants.siem.queries import SinkView, list_sinks
@@ -119,6 +120,16 @@ def replay(request: ApiRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkVi
         from_sequence=asked.from_sequence,
         now=timezone.now(),
     )
+
+
+@router.post(
+    "/{sink_id}/retry",
+    response=Sink,
+    summary="Try a sink that fails at once, instead of at its next attempt.",
+    openapi_extra=open_to(Permission.PUSH_AUDIT),
+)
+def retry(request: ApiRequest, sink_id: uuid.UUID) -> SinkView:
+    return retry_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())
 
 
 @router.delete(

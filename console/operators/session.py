@@ -12,8 +12,10 @@ from tenants.operators.accounts import OperatorView, find_operator
 IDLE_S: Final = 30 * 60
 MAX_SESSION_S: Final = 8 * 3600
 LOOK_S: Final = 3600
+CONFIRMED_S: Final = 600
 _OPERATOR: Final = "operator"
 _LOOKS: Final = "looks"
+_CONFIRMED: Final = "confirmed_until"
 _FOUND: Final = "caret_operator"  # of this request, looked up once
 
 
@@ -48,6 +50,16 @@ def look_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
     """None: he has said none, or not within the hour."""
     found = _looks(request).get(tenant_id)
     return None if found is None else str(found[0])
+
+
+def note_confirmed(request: HttpRequest) -> None:
+    """He has just shown a code of his app once more."""
+    request.session[_CONFIRMED] = time.time() + CONFIRMED_S
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    until_s: float = request.session.get(_CONFIRMED, 0.0)
+    return until_s > time.time()
 
 
 def _looks(request: HttpRequest) -> dict[str, list[Any]]:

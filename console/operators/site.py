@@ -5,11 +5,14 @@ a reason, an audit entry and a tenant's scope does not exist here.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from console.operators.session import operator_of
@@ -30,14 +33,39 @@ class OperatorSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no type
         }
 
 
+@dataclass(frozen=True, slots=True)
+class NavigationItem:
+    label: str
+    url: str
+    is_current: bool
+
+
+# The address of each, and those of the pages that belong to it.
+_NAVIGATION: Final = (
+    (gettext_lazy("Overview"), "index", frozenset[str]()),
+    (gettext_lazy("Pools"), "pools", frozenset({"drain", "return"})),
+    (gettext_lazy("Slow requests"), "slow", frozenset[str]()),
+    (gettext_lazy("Capacity"), "capacity", frozenset[str]()),
+    (gettext_lazy("Cost"), "cost", frozenset[str]()),
+    (gettext_lazy("Tenants"), "tenants", frozenset({"tenant", "reason", "change"})),
+)
 operator_site: Final = OperatorSite(name="operators")
 
 
 def page(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    everywhere = operator_site.each_context(request)
+    everywhere = {**operator_site.each_context(request), "navigation": _navigation(request)}
     return render(request, f"operators/{template}", {**everywhere, **context}, status=status)
+
+
+def _navigation(request: HttpRequest) -> list[NavigationItem]:
+    match = request.resolver_match
+    here = "" if match is None else match.url_name
+    return [
+        NavigationItem(str(label), reverse(f"operators:{name}"), here == name or here in below)
+        for label, name, below in _NAVIGATION
+    ]
 
 
 def for_operators(

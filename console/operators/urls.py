@@ -5,12 +5,30 @@ from typing import Final
 
 from django.urls import path
 
-from console.operators import assets, directory, sign_in, tenant
+from console.operators import (
+    assets,
+    capacity,
+    cost,
+    directory,
+    drain,
+    overview,
+    pools,
+    sign_in,
+    slow,
+    tenant,
+)
 from console.operators.site import operator_site
 
 operators: Final = (
     [
-        path("", directory.directory, name="index"),
+        path("", overview.overview, name="index"),
+        path("pools", pools.pools, name="pools"),
+        path("replicas/<replica>/drain", drain.drain, name="drain"),
+        path("replicas/<replica>/return", drain.bring_back, name="return"),
+        path("slow", slow.slow, name="slow"),
+        path("capacity", capacity.capacity, name="capacity"),
+        path("cost", cost.cost, name="cost"),
+        path("tenants", directory.directory, name="tenants"),
         path("sign-in", sign_in.sign_in, name="login"),
         path("sign-out", sign_in.sign_out, name="logout"),
         path("tenants/<uuid:tenant_id>", tenant.tenant, name="tenant"),

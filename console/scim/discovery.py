@@ -24,8 +24,8 @@ from scim2_models import (
 
 from console.scim.endpoint import answer, answer_json
 from tenants.members.actor import Actor
-from tenants.scim.queries import MAX_RESULTS
 from tenants.scim.resources import POLICY, Group, User
+from tenants.scim.search import MAX_RESULTS
 
 PROVIDER: Final = ScimProvider(
     models=[User, Group],

@@ -30,6 +30,7 @@ from console.scim.endpoint import (
 from tenants.members.actor import Actor
 from tenants.scim import groups, queries, users
 from tenants.scim.resources import Group, User
+from tenants.scim.search import Found
 
 MAX_FILTER_CHARS: Final = 1_000
 MAX_OPERATIONS: Final = 100  # of one PATCH
@@ -44,7 +45,7 @@ class Collection(Generic[_Kind]):
     model: type[_Kind]
     id_name: str  # as operations and queries call it
     find: Callable[..., _Kind]
-    list_all: Callable[..., queries.Found[_Kind]]
+    list_all: Callable[..., Found[_Kind]]
     create: Callable[..., _Kind]
     replace: Callable[..., _Kind]
     patch: Callable[..., _Kind]
@@ -96,10 +97,11 @@ def collection_view(kind: Collection[Any]) -> View:
 
 def resource_view(kind: Collection[Any]) -> View:
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        found = kind.find(actor=actor, **kind.named(resource_id))
+        asked = _parameters(kind, request)
+        found = kind.find(actor=actor, asked=asked, **kind.named(resource_id))
         if is_known(request, found):
             return HttpResponse(status=304, headers={"ETag": found.meta.version})
-        return answer(found, _parameters(kind, request))
+        return answer(found, asked)
 
     def put(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         asked = kind.model.model_validate(
@@ -166,9 +168,7 @@ def not_offered(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpRespon
     raise NotImplementedException
 
 
-def _listed(
-    kind: Collection[Any], search: "SearchRequest[Any]", found: queries.Found[Any]
-) -> HttpResponse:
+def _listed(kind: Collection[Any], search: "SearchRequest[Any]", found: Found[Any]) -> HttpResponse:
     response = ListResponse[kind.model](  # type: ignore[name-defined]
         total_results=found.total,
         start_index=found.start,

@@ -57,4 +57,4 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """Ours are on the pages themselves."""
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        """None: an installation may have no mail server."""
+        """Ours say what was done (tenants.identity.factors)."""

@@ -6,14 +6,19 @@ from typing import Any, Final
 from allauth.account.views import ReauthenticateView
 from allauth.mfa.base.views import AuthenticateView, IndexView
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.views import ActivateTOTPView
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
 from allauth.mfa.webauthn import views
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
+from django.utils import timezone
 
+from caret.foundation.ids import UserId
+from console.member import client_address
 from console.password_checks import BUSY, Busy
 from console.sign_in.second_factor import note_new_factor
+from tenants.identity.factors import Change, Event, Factor, note_change
 
 _LIST: Final = reverse_lazy("mfa_index")
 
@@ -53,6 +58,7 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             note_new_factor(self.request, Authenticator.Type.WEBAUTHN)
+            _note(self.request, Factor.PASSKEY, Event.ADDED)
         return response
 
 
@@ -61,6 +67,31 @@ class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             note_new_factor(self.request, Authenticator.Type.TOTP)
+            _note(self.request, Factor.APP, Event.ADDED)
+        return response
+
+
+class _RemovePasskey(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            _note(self.request, Factor.PASSKEY, Event.REMOVED)
+        return response
+
+
+class _RemoveApp(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            _note(self.request, Factor.APP, Event.REMOVED)
+        return response
+
+
+class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            _note(self.request, Factor.RECOVERY_CODES, Event.RENEWED)
         return response
 
 
@@ -86,6 +117,15 @@ class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]
         return {**context, **kwargs, "question": context["js_data"]["request_options"]}
 
 
+def _note(request: HttpRequest, factor: Factor, event: Event) -> None:
+    note_change(
+        user_id=UserId(str(request.user.pk)),
+        change=Change(factor, event),
+        address=client_address(request),
+        now=timezone.now(),
+    )
+
+
 ask = _Ask.as_view()
 index = _Index.as_view()
 set_up_app = _SetUpApp.as_view()
@@ -93,4 +133,6 @@ add_passkey = _AddPasskey.as_view()
 confirm_by_password = _ConfirmByPassword.as_view()
 confirm_by_passkey = _ConfirmByPasskey.as_view()
 rename_passkey = views.EditWebAuthnView.as_view(success_url=_LIST)
-remove_passkey = views.RemoveWebAuthnView.as_view(success_url=_LIST)
+remove_passkey = _RemovePasskey.as_view(success_url=_LIST)
+remove_app = _RemoveApp.as_view()
+make_recovery_codes = _MakeRecoveryCodes.as_view()

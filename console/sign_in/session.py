@@ -4,6 +4,7 @@ One that a tenant's identity provider has begun is that tenant's alone: what one
 worth nothing to another (ADR 0061).
 """
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Final
@@ -14,6 +15,7 @@ from django.shortcuts import render
 from caret.foundation.ids import TenantId
 
 _BY_PROVIDER: Final = "signed-in-by-provider"
+_BY_PROVIDER_AT: Final = "signed-in-by-provider-at"
 
 
 def provider_of(request: HttpRequest) -> TenantId | None:
@@ -27,6 +29,12 @@ def note_provider(request: HttpRequest, tenant_id: TenantId | None) -> None:
         request.session.pop(_BY_PROVIDER, None)
     else:
         request.session[_BY_PROVIDER] = tenant_id
+        request.session[_BY_PROVIDER_AT] = int(time.time())
+
+
+def signed_in_at_s(request: HttpRequest) -> int:
+    """When a provider said last who is there, in seconds since 1970; 0: none has."""
+    return int(request.session.get(_BY_PROVIDER_AT, 0))
 
 
 def begun_by_password(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

@@ -1,12 +1,7 @@
 """The addresses of django-allauth's pages, by the names that it knows them by."""
 
 from allauth.mfa.base.views import reauthenticate as reauthenticate_by_code
-from allauth.mfa.recovery_codes.views import (
-    download_recovery_codes,
-    generate_recovery_codes,
-    view_recovery_codes,
-)
-from allauth.mfa.totp.views import deactivate_totp
+from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recovery_codes
 from allauth.usersessions.views import list_usersessions
 from django.urls import URLPattern, path
 
@@ -22,12 +17,12 @@ _OWN = {
     "confirm/passkey": (factor_pages.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
     "second-factor": (factor_pages.index, "mfa_index"),
     "second-factor/app": (factor_pages.set_up_app, "mfa_activate_totp"),
-    "second-factor/app/remove": (deactivate_totp, "mfa_deactivate_totp"),
+    "second-factor/app/remove": (factor_pages.remove_app, "mfa_deactivate_totp"),
     "passkeys/new": (factor_pages.add_passkey, "mfa_add_webauthn"),
     "passkeys/<int:pk>": (factor_pages.rename_passkey, "mfa_edit_webauthn"),
     "passkeys/<int:pk>/remove": (factor_pages.remove_passkey, "mfa_remove_webauthn"),
     "recovery-codes": (view_recovery_codes, "mfa_view_recovery_codes"),
-    "recovery-codes/new": (generate_recovery_codes, "mfa_generate_recovery_codes"),
+    "recovery-codes/new": (factor_pages.make_recovery_codes, "mfa_generate_recovery_codes"),
     "recovery-codes/file": (download_recovery_codes, "mfa_download_recovery_codes"),
 }
 

@@ -1,12 +1,54 @@
-"""`{% operators_asset NAME %}`: the address of a file of the operators' pages."""
+"""`{% operators_asset NAME %}`: the address of a file of the operators' pages; and how they write
+shares, times and what is not known."""
+
+from typing import Final
 
 from django import template
+from django.utils.formats import number_format
 
 from console.operators.assets import url_of
 
 register = template.Library()
+UNKNOWN: Final = "–"
+_WHOLE_MS: Final = 100.0
+
+
+def written(value: float, digits: int) -> str:
+    """In the reader's language; rounded first, as Django's own cuts off what is too much."""
+    return number_format(round(value, digits), digits, force_grouping=True)
 
 
 @register.simple_tag
 def operators_asset(name: str) -> str:
     return url_of(name)
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """0.934 -> 93.4%."""
+    return UNKNOWN if share is None else f"{written(share * 100, 1)}%"
+
+
+@register.filter
+def whole_percent(share: float) -> int:
+    """Of a meter, which is full at 100."""
+    return max(0, min(100, round(share * 100)))
+
+
+@register.filter
+def milliseconds(value_ms: float | None) -> str:
+    if value_ms is None:
+        return UNKNOWN
+    digits = 1 if value_ms < _WHOLE_MS else 0
+    return f"{written(value_ms, digits)} ms"
+
+
+@register.filter
+def count(value: float | None, digits: int = 0) -> str:
+    return UNKNOWN if value is None else written(value, digits)
+
+
+@register.filter
+def unlocalized(value: float) -> str:
+    """For a script: a point in every language."""
+    return f"{value:g}"

@@ -1,4 +1,4 @@
-// The only script of the operators' pages: unfold's style is dark by a class, not by a media query.
+// Unfold's style is dark by a class, not by a media query.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const dress = () => document.documentElement.classList.toggle("dark", dark.matches);
 dress();

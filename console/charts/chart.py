@@ -1,0 +1,172 @@
+"""Values over time, as columns on top of each other or as lines, with what is said of them.
+
+A picture is WIDTH x HEIGHT, from the top left, and is stretched to its place: nothing round is in
+it. Words stand beside it, as they must not be stretched.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from console.charts.scale import Scale, scale_of
+
+WIDTH: Final = 1000
+HEIGHT: Final = 200
+_MAX_GAP: Final = 6.0
+_MIN_HEIGHT: Final = 1.5  # a single request beside many is still seen
+_NUM_LABELS: Final = 5
+
+Value = float | None  # None: there is none, or it is not told
+Write = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    name: str
+    values: Sequence[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    kind: int  # the place of its series, from 1: a colour and a pattern
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What stands at one time: its parts, and a place as high as the picture to point at."""
+
+    x: float
+    width: float
+    parts: tuple[Part, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    kind: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    title: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    rules: tuple[float, ...]  # the heights of ticks
+    ticks: tuple[str, ...]  # from the top
+    labels: tuple[str, ...]  # of times, about as far from each other as each from the next
+    legend: tuple[tuple[int, str], ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]  # as a table: of each time its values
+
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def bars(title: str, times: Sequence[str], series: Sequence[Series], write: Write) -> Chart:
+    """The first series stands below."""
+    sums = [sum(value or 0 for value in at) for at in _by_time(series)]
+    scale = scale_of(sums)
+    return _chart(title, times, series, write, scale, is_lines=False)
+
+
+def lines(
+    title: str,
+    times: Sequence[str],
+    series: Sequence[Series],
+    write: Write,
+    *,
+    at_most: float | None = None,
+) -> Chart:
+    """Where a value is missing its line has a gap."""
+    scale = scale_of((value for each in series for value in each.values), at_most=at_most)
+    return _chart(title, times, series, write, scale, is_lines=True)
+
+
+def _chart(
+    title: str,
+    times: Sequence[str],
+    series: Sequence[Series],
+    write: Write,
+    scale: Scale,
+    *,
+    is_lines: bool,
+) -> Chart:  # fmt: skip
+    by_time = _by_time(series)
+    written = [tuple("–" if value is None else write(value) for value in at) for at in by_time]
+    step = WIDTH / max(len(times), 1)
+    drawn = () if is_lines else series
+    return Chart(
+        title=title,
+        columns=tuple(
+            Column(
+                x=round(place * step, 2),
+                width=round(step, 2),
+                parts=_parts(place, step, [each.values[place] for each in drawn], scale),
+                label=_label(time, series, written[place]),
+            )
+            for place, time in enumerate(times)
+        ),
+        lines=tuple(
+            Line(kind, _path(each.values, step, scale)) for kind, each in enumerate(series, 1)
+        )
+        if is_lines
+        else (),
+        rules=tuple(round(HEIGHT * (1 - scale.share(tick)), 2) for tick in scale.ticks),
+        ticks=tuple(write(tick) for tick in reversed(scale.ticks)),
+        labels=_labels(times),
+        legend=tuple((kind, each.name) for kind, each in enumerate(series, 1)),
+        head=tuple(each.name for each in series),
+        rows=tuple(zip(times, written, strict=True)),
+    )
+
+
+def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
+    return list(zip(*(each.values for each in series), strict=True))
+
+
+def _label(time: str, series: Sequence[Series], written: Sequence[str]) -> str:
+    said = (f"{each.name} {value}" for each, value in zip(series, written, strict=True))
+    return f"{time}: {', '.join(said)}"
+
+
+def _parts(place: int, step: float, values: Sequence[Value], scale: Scale) -> tuple[Part, ...]:
+    gap = min(_MAX_GAP, step / 4)
+    found, ground = [], float(HEIGHT)
+    for kind, value in enumerate(values, 1):
+        if not value:
+            continue
+        height = max(_MIN_HEIGHT, HEIGHT * scale.share(value))
+        ground -= height
+        x, width = place * step + gap / 2, step - gap
+        found.append(
+            Part(kind, round(x, 2), round(max(0, ground), 2), round(width, 2), round(height, 2))
+        )
+    return tuple(found)
+
+
+def _path(values: Sequence[Value], step: float, scale: Scale) -> str:
+    """Through the middle of each time; a value without neighbours is a short line."""
+    said: list[str] = []
+    for (_, before), (place, value) in pairwise(enumerate([None, *values], -1)):
+        if value is None:
+            continue
+        x, y = (place + 0.5) * step, HEIGHT * (1 - scale.share(value))
+        said.append(f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}")
+        if before is None:
+            said.append(f"h{min(step / 4, 3):.1f}")
+    return "".join(said)
+
+
+def _labels(times: Sequence[str]) -> tuple[str, ...]:
+    """The first, the last, and what lies between, as evenly as times are; all of them where there
+    are few."""
+    num = min(_NUM_LABELS, len(times))
+    if num < 2:  # nothing lies between
+        return tuple(times)
+    return tuple(times[round(place * (len(times) - 1) / (num - 1))] for place in range(num))

@@ -1,0 +1,80 @@
+"""Numbers as people read them, in the language of the request."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext
+
+from tenants.billing.money import MICROS, Currency
+
+_MANY: Final = 10_000
+_NOTEWORTHY: Final = 0.0005  # less than what is shown is no change
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Since the period before."""
+
+    text: str
+    icon: str  # rise | fall | same
+    tone: str  # good | bad | "": neither
+
+
+def number(value: float, num_decimals: int) -> str:
+    """Rounded: number_format cuts off."""
+    rounded = round(value, num_decimals)
+    return number_format(rounded, decimal_pos=num_decimals, use_l10n=True, force_grouping=True)
+
+
+def count(value: float) -> str:
+    return number(value, 0)
+
+
+def short_count(value: float) -> str:
+    """For axes: 12k, 3.4M."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if value >= size:
+            whole = (value * 10 / size) % 10 < 0.5  # no tenth to be shown
+            return f"{number(value / size, 0 if whole else 1)}{letter}"
+    return number(value, 0 if value == int(value) else 1)
+
+
+def share(value: float) -> str:
+    return f"{number(value * 100, 1)} %"
+
+
+def axis_share(value: float) -> str:
+    percent = round(value * 100, 6)  # .3 * 100 is not quite 30
+    return f"{number(percent, 0 if percent == int(percent) else 1)} %"
+
+
+def milliseconds(value: float) -> str:
+    return f"{count(value)} ms" if value >= 10 else f"{number(value, 1)} ms"
+
+
+def one_decimal(value: float) -> str:
+    return number(value, 1)
+
+
+def money(micros: int, currency: Currency) -> str:
+    amount = number(micros / MICROS, 2)
+    return f"{amount} {currency.value}"
+
+
+def change(
+    now: float | None, before: float | None, *, is_share: bool = False, better: str = ""
+) -> Change | None:
+    """`better`: "more" or "less" is; "": neither. Of shares in percentage points. None: there is
+    nothing to compare with."""
+    if now is None or before is None or (not is_share and not before):
+        return None
+    difference = now - before if is_share else now / before - 1
+    if abs(difference) < _NOTEWORTHY:
+        return Change(gettext("unchanged"), "same", "")
+    amount = number(abs(difference) * 100, 1)
+    sign = "+" if difference > 0 else "−"
+    unit = gettext("points") if is_share else "%"
+    is_better = (difference > 0) == (better == "more")
+    tone = "" if not better else ("good" if is_better else "bad")
+    return Change(f"{sign}{amount} {unit}", "rise" if difference > 0 else "fall", tone)

@@ -1,0 +1,42 @@
+"""The times of a chart: each hour or day of what is asked about, those without usage, too."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
+
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from console.charts.chart import Value
+from console.insight.asked import Question
+from tenants.metrics.counts import Counts
+from tenants.metrics.reports import Row, time_key
+
+
+def moments(question: Question) -> list[datetime]:
+    asked = question.asked
+    step = timedelta(hours=1) if question.is_hourly else timedelta(days=1)
+    num = (asked.ends_at - asked.begins_at) // step
+    return [asked.begins_at + step * place for place in range(num)]
+
+
+def labels(question: Question) -> list[str]:
+    """Hours as the reader's clock has them, days as in UTC."""
+    if question.is_hourly:
+        return [date_format(timezone.localtime(at), "TIME_FORMAT") for at in moments(question)]
+    return [date_format(day, "MONTH_DAY_FORMAT") for day in _days(question)]
+
+
+def values(question: Question, rows: Iterable[Row], of: Callable[[Counts], Value]) -> list[Value]:
+    """None where it is suppressed; what is not there is nothing."""
+    by_key = {row.key: row.counts for row in rows}
+    nothing = Counts()
+    found = (by_key.get(time_key(question.asked, at), nothing) for at in moments(question))
+    return [None if counts is None else of(counts) for counts in found]
+
+
+def num_hidden(rows: Iterable[Row]) -> int:
+    return sum(row.suppression is not None for row in rows)
+
+
+def _days(question: Question) -> list[date]:
+    return [at.astimezone(UTC).date() for at in moments(question)]

@@ -1,0 +1,109 @@
+"""What is read once for all who look at it, every two seconds while anybody does."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+import structlog
+from django.db import DatabaseError
+
+from caret.foundation.ids import TenantId, UserId
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+
+EVERY_S: Final = 2.0
+MAX_OF_TENANT: Final = 20  # sockets; pages beyond them show what they were sent with
+MAX_IN_ALL: Final = 500  # of this process
+logger = structlog.get_logger(__name__)
+
+# A tenant's, or one person's own.
+_Subject = tuple[TenantId, UserId | None]
+_Reading = TypeVar("_Reading")
+
+
+class Full(Exception):
+    """Too many look already."""
+
+
+@dataclass(slots=True, eq=False)
+class _Looked(Generic[_Reading]):
+    """What somebody looks at."""
+
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    latest: _Reading | None = None
+    num_read: int = 0
+    num_viewers: int = 0
+    reader: asyncio.Task[None] | None = None
+
+
+class Board(Generic[_Reading]):
+    def __init__(
+        self,
+        read: Callable[[Actor], Awaitable[_Reading]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._read = read
+        self._sleep = sleep
+        self._looked: dict[_Subject, _Looked[_Reading]] = {}
+        self._of_tenant = Counter[TenantId]()
+
+    @contextmanager
+    def looking(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
+        """Each new reading, the newest where some were missed. Raises Full."""
+        subject, tenant_id = _subject_of(actor), actor.tenant_id
+        if self._of_tenant[tenant_id] >= MAX_OF_TENANT or self._of_tenant.total() >= MAX_IN_ALL:
+            raise Full
+        self._of_tenant[tenant_id] += 1
+        looked = self._looked.setdefault(subject, _Looked())
+        looked.num_viewers += 1
+        if looked.reader is None:
+            looked.reader = asyncio.create_task(self._keep_reading(actor, looked))
+        try:
+            yield _readings(looked)
+        finally:
+            self._leave(subject, looked)
+
+    def _leave(self, subject: _Subject, looked: _Looked[_Reading]) -> None:
+        self._of_tenant[subject[0]] -= 1
+        if not self._of_tenant[subject[0]]:
+            del self._of_tenant[subject[0]]
+        looked.num_viewers -= 1
+        if looked.num_viewers == 0:
+            assert looked.reader is not None
+            looked.reader.cancel()
+            del self._looked[subject]
+
+    async def _keep_reading(self, actor: Actor, looked: _Looked[_Reading]) -> None:
+        """As the first who looked: the others may see the same. Until it is cancelled, when nobody
+        is left."""
+        while True:
+            try:
+                latest = await self._read(actor)
+            except DatabaseError as error:  # the page keeps what it has, and the next may be read
+                logger.warning(
+                    "live.not_read", tenant_id=actor.tenant_id, error=type(error).__name__
+                )
+            else:
+                async with looked.changed:
+                    looked.latest = latest
+                    looked.num_read += 1
+                    looked.changed.notify_all()
+            await self._sleep(EVERY_S)
+
+
+def _subject_of(actor: Actor) -> _Subject:
+    return actor.tenant_id, None if actor.may(Permission.READ_USAGE) else actor.user_id
+
+
+async def _readings(looked: _Looked[_Reading]) -> AsyncIterator[_Reading]:
+    num_seen = 0
+    while True:
+        async with looked.changed:
+            while looked.num_read == num_seen:
+                await looked.changed.wait()
+            latest, num_seen = looked.latest, looked.num_read
+        assert latest is not None
+        yield latest

@@ -1,0 +1,61 @@
+"""Who opens a socket: by the session's cookie, from the console's own pages, as pages judge it."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.utils import translation
+
+from console.member import find_member
+from console.shell.preferences import preferences_of
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+
+_SCHEMES: Final = {"ws": "http", "wss": "https"}
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    actor: Actor
+    language: str
+    zone: str  # an IANA name
+
+
+def viewer_of(scope: dict[str, Any]) -> Viewer | None:
+    """None for whoever may not look, or not from there. Three queries, made anew each time: a
+    session or membership that ended has ended."""
+    request = _request_of(scope)
+    if not _is_own_page(request):
+        return None
+    engine = import_module(settings.SESSION_ENGINE)
+    request.session = engine.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    request.user = get_user(request)
+    member = find_member(request)
+    if member is None or member.lacks_second_factor:
+        return None
+    actor = member.actor
+    if not (actor.may(Permission.READ_USAGE) or actor.may(Permission.READ_OWN_USAGE)):
+        return None
+    language = translation.get_language_from_request(request)
+    return Viewer(actor, language, preferences_of(request).zone)
+
+
+def _request_of(scope: dict[str, Any]) -> ASGIRequest:
+    scheme = _SCHEMES.get(scope.get("scheme", "ws"), "http")
+    http = {**scope, "type": "http", "method": "GET", "scheme": scheme}
+    return ASGIRequest(http, BytesIO())
+
+
+def _is_own_page(request: ASGIRequest) -> bool:
+    """Browsers say which page opens a socket, and send the session's cookie for anybody's."""
+    origin = request.META.get("HTTP_ORIGIN")
+    try:
+        own = f"{request.scheme}://{request.get_host()}"
+    except DisallowedHost:
+        return False
+    return origin == own or origin in settings.CSRF_TRUSTED_ORIGINS

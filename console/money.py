@@ -1,0 +1,38 @@
+"""Money as people read it: by the rules of their language, from whole micros and never floats."""
+
+from decimal import Decimal
+from typing import Final
+
+from django.utils.formats import number_format
+from django.utils.translation import pgettext
+
+from tenants.billing.money import MICROS, Currency, to_cents
+
+_SYMBOLS: Final = {
+    Currency.EUR: "€",
+    Currency.USD: "$",
+    Currency.GBP: "£",
+    Currency.CHF: "CHF\N{NO-BREAK SPACE}",
+}
+_CENTS: Final = 2
+
+
+def amount(micros: int, currency: str) -> str:
+    """In whole cents, a half away from zero: €1,234.50."""
+    return _written(Decimal(to_cents(micros)) / 100, currency, _CENTS)
+
+
+def exact(micros: int, currency: str) -> str:
+    """With as many decimals as it has, two at least: €0.0375."""
+    value = Decimal(micros) / MICROS
+    exponent = value.normalize().as_tuple().exponent
+    assert isinstance(exponent, int), "a number"
+    return _written(value, currency, max(_CENTS, -exponent))
+
+
+def _written(value: Decimal, currency: str, decimals: int) -> str:
+    number = number_format(abs(value), decimal_pos=decimals, use_l10n=True, force_grouping=True)
+    # Translators: in German "%(number)s %(symbol)s", with a no-break space.
+    pattern = pgettext("an amount of money", "%(symbol)s%(number)s")
+    written = pattern % {"symbol": _SYMBOLS[Currency(currency)], "number": number}
+    return f"\N{MINUS SIGN}{written}" if value < 0 else written

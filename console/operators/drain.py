@@ -1,0 +1,149 @@
+"""Draining a replica and bringing it back: a reason, a code of the operator's app, and the
+replica's name where nothing would be left of a pool."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from console.member import client_address
+from console.operators import session
+from console.operators.site import for_operators, page
+from console.throttle import forget_tries, take_try
+from tenants.errors import Conflict, Invalid, NotFound, Refused
+from tenants.keyvalue import connect
+from tenants.operators.accounts import OperatorView, confirm
+from tenants.pools.drains import (
+    LastOfPool,
+    Members,
+    Wish,
+    change_drain,
+    emptied_pools,
+    read_drains,
+)
+from tenants.pools.gateways import read_gateways
+from tenants.pools.overview import members_now
+
+_BAD: Final = 400
+_CONFLICT: Final = 409
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What the page is about."""
+
+    replica: str
+    is_drained: bool
+    members: Members
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@for_operators
+def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
+    members = members_now(read_gateways())
+    if replica not in {each for every in members.values() for each in every}:
+        raise Http404
+    return _answer(request, operator, _Step(replica, is_drained=True, members=members))
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@for_operators
+def bring_back(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
+    # Not asked of gateways: also one that none of them knows any more is to be brought back.
+    return _answer(request, operator, _Step(replica, is_drained=False, members={}))
+
+
+def _answer(request: HttpRequest, operator: OperatorView, step: _Step) -> HttpResponse:
+    if not operator.may_change:
+        raise PermissionDenied
+    if request.method == "GET":
+        return _form(request, step, {})
+    wrong = _unconfirmed(request, operator)
+    if wrong is not None:
+        return _form(request, step, {"code": wrong}, status=_BAD)
+    wish = Wish(
+        replica=step.replica,
+        is_drained=step.is_drained,
+        reason=request.POST.get("reason", ""),
+        confirmation=request.POST.get("confirmation", ""),
+    )
+    try:
+        change_drain(
+            connect(), operator=operator, wish=wish, members=step.members, now=timezone.now()
+        )
+    except Refused as error:
+        return _refused(request, step, error)
+    return redirect(
+        reverse("operators:pools") + f"?done={'drained' if step.is_drained else 'returned'}"
+    )
+
+
+def _refused(request: HttpRequest, step: _Step, error: Refused) -> HttpResponse:
+    if isinstance(error, NotFound):
+        raise Http404 from error
+    if isinstance(error, Invalid):
+        return _form(request, step, {error.field: error.message}, status=_BAD)
+    if isinstance(error, LastOfPool):
+        wrong = gettext("Write the replica's name as it stands above.")
+        return _form(request, step, {"confirmation": wrong}, status=_BAD)
+    assert isinstance(error, Conflict)
+    return _form(request, step, {"": error.message}, status=_CONFLICT)
+
+
+def _unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:
+    """What is wrong with the code; None: nothing, or none is needed again so soon."""
+    if session.is_confirmed(request):
+        return None
+    counted, address = f"operator:{operator.handle}", client_address(request)
+    try:
+        if not take_try(email=counted, address=address):
+            return gettext("Too many tries. Wait a minute, then try again.")
+    except redis.RedisError:
+        return gettext("Codes cannot be checked right now. Try again in a few seconds.")
+    code = request.POST.get("code", "")
+    if not confirm(operator_id=operator.id, code=code, now=timezone.now()):
+        return gettext("This is not the present code of your app, or it was used already.")
+    forget_tries(email=counted, address=address)
+    session.note_confirmed(request)
+    return None
+
+
+def _form(
+    request: HttpRequest, step: _Step, wrong: dict[str, str], *, status: int = 200
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "title": gettext("Drain a replica") if step.is_drained else gettext("Bring it back"),
+        "replica": step.replica,
+        "is_drained": step.is_drained,
+        "pools": sorted(pool for pool, every in step.members.items() if step.replica in every),
+        "emptied": _emptied(step),
+        "needs_code": not session.is_confirmed(request),
+        "reason": request.POST.get("reason", ""),
+        "confirmation": request.POST.get("confirmation", ""),
+        "message": wrong.get(""),
+        "wrong_reason": wrong.get("reason"),
+        "wrong_code": wrong.get("code"),
+        "wrong_confirmation": wrong.get("confirmation"),
+    }
+    return page(request, "drain.html", context, status=status)
+
+
+def _emptied(step: _Step) -> list[str]:
+    """The pools that would have no replica left."""
+    if not step.is_drained:
+        return []
+    try:
+        drained = read_drains(connect()).drained
+    except Refused:
+        drained = {}
+    return emptied_pools(step.replica, drained, step.members)

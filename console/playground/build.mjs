@@ -1,0 +1,46 @@
+// Bundles main.js into the folder that is named, and beside it the licences of what is in the bundle.
+// Run by platform/scripts/build_playground, where the packages of the lock are installed.
+
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { build } from "esbuild";
+
+const folder = process.argv[2];
+// A test without npm can so see that what is committed was made of what is committed.
+const sources = createHash("sha256");
+for (const name of readdirSync(".").sort()) {
+  if (/\.(js|mjs|json)$/.test(name)) sources.update(readFileSync(name));
+}
+const { metafile } = await build({
+  entryPoints: ["main.js"],
+  outfile: join(folder, "playground.js"),
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none", // they are in the file beside it
+  banner: {
+    js:
+      "/* Made by platform/scripts/build_playground; licences: playground.licenses.txt\n" +
+      `   sources: ${sources.digest("hex")} */`,
+  },
+  metafile: true,
+  logLevel: "warning",
+});
+
+const packages = new Set();
+for (const path of Object.keys(metafile.inputs)) {
+  const found = /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path);
+  if (found) packages.add(found[1]);
+}
+const texts = [...packages].sort().map((name) => {
+  const place = join("node_modules", name);
+  const { version, license } = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
+  const file = readdirSync(place).find((each) => /^licen[cs]e/i.test(each));
+  if (file === undefined) throw new Error(`${name} has no licence file`);
+  return `${name} ${version} (${license})\n\n${readFileSync(join(place, file), "utf8").trim()}\n`;
+});
+writeFileSync(join(folder, "playground.licenses.txt"), texts.join(`\n${"-".repeat(72)}\n\n`));

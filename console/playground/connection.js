@@ -1,0 +1,68 @@
+// The page's session: stopped, starting, connecting, ready. Start takes a key and opens the stream;
+// stop, the hour's end and leaving the page give both back.
+
+import { end, Refused, start } from "./session.js";
+import { Stream } from "./stream.js";
+
+export class Connection {
+  // `on`: {state(name, sentence), frame(frame)}
+  constructor(page, on) {
+    this._page = page;
+    this._on = on;
+    this._session = null;
+    this._stream = null;
+    this._timer = null;
+    // Not `unload`: browsers that keep the page for the way back do not send it. Back again, it says
+    // what is so: not started.
+    addEventListener("pagehide", () => this.stop());
+  }
+
+  async start() {
+    this._giveBack();
+    this._on.state("starting", "");
+    try {
+      this._session = await start(this._page.startUrl, this._page.token, this._page.texts);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this._on.state("stopped", error.message);
+      return;
+    }
+    this._on.state("connecting", "");
+    this._timer = setTimeout(() => this.stop("hour"), this._session.expiresAt - Date.now());
+    this._stream = new Stream({
+      url: this._page.streamUrl,
+      key: this._session.key,
+      makeSocket: (url, protocols) => new WebSocket(url, protocols),
+      on: {
+        open: () => this._on.state("ready", ""),
+        frame: this._on.frame,
+        end: (reason) => this.stop(reason),
+      },
+    });
+  }
+
+  // `reason` names a sentence of the page's texts; none: the person wanted it.
+  stop(reason) {
+    this._giveBack();
+    this._on.state("stopped", reason === undefined ? "" : this._page.texts.stopped[reason]);
+  }
+
+  ask(frame) {
+    return this._stream !== null && this._stream.ask(frame);
+  }
+
+  cancel(id) {
+    if (this._stream !== null) this._stream.cancel(id);
+  }
+
+  outcome(id, outcome) {
+    if (this._stream !== null) this._stream.outcome(id, outcome);
+  }
+
+  _giveBack() {
+    clearTimeout(this._timer);
+    if (this._stream !== null) this._stream.close();
+    if (this._session !== null) end(this._page.endUrl, this._page.token, this._session);
+    this._stream = this._session = null;
+  }
+}

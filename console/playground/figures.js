@@ -1,0 +1,66 @@
+// What a completion's end says, as a page shows it. Pure.
+
+export const NUMBERS = [
+  ["first_token_ms", "ms"],
+  ["total_ms", "ms"],
+  ["queue_ms", "ms"],
+  ["assembled_ms", "ms"],
+  ["engine_ms", "ms"],
+  ["prompt_tokens", "count"],
+  ["cached_tokens", "count"],
+  ["generated_tokens", "count"],
+];
+
+// Codes with which a session is over: each further request would be refused.
+const KEY_IS_OVER = new Set(["revoked_key", "expired_key", "invalid_key", "tenant_suspended"]);
+
+export function endsSession(frame) {
+  return frame.type === "error" && KEY_IS_OVER.has(frame.code);
+}
+
+// {outcome, sentences}: `outcome` is shown | nothing | refused; the sentences are of `texts`.
+export function explained(frame, text, texts) {
+  if (frame.type === "error") {
+    const known = texts.error[frame.code];
+    return { outcome: "refused", sentences: [known || frame.message, ...wait(frame, texts)] };
+  }
+  const cut = frame.meta.cut_reason;
+  const sentences = [texts.finish[frame.finish] || frame.finish];
+  if (cut) sentences.push(texts.cut[cut] || cut);
+  const isNothing = frame.finish === "filtered" || text === "";
+  if (isNothing && frame.finish === "stop" && !cut) sentences[0] = texts.empty;
+  return { outcome: isNothing ? "nothing" : "shown", sentences };
+}
+
+function wait(frame, texts) {
+  if (frame.retry_after_s === undefined) return [];
+  return [texts.retry.replace("{seconds}", String(Math.ceil(frame.retry_after_s)))];
+}
+
+// Each with the place where it begins and how much of it was cached, in shares of the whole.
+export function shares(segments) {
+  const total = segments.reduce((sum, segment) => sum + segment.tokens, 0);
+  let before = 0;
+  return segments.map((segment) => {
+    const share = {
+      ...segment,
+      from: before / total,
+      width: segment.tokens / total,
+      cachedWidth: (segment.cached_tokens || 0) / total,
+    };
+    before += segment.tokens;
+    return share;
+  });
+}
+
+// Of each kind one, in the order of the prompt.
+export function totals(segments) {
+  const found = new Map();
+  for (const { kind, tokens, cached_tokens: cached } of segments) {
+    const sum = found.get(kind) || { kind, tokens: 0, cached: cached === null ? null : 0 };
+    sum.tokens += tokens;
+    if (sum.cached !== null) sum.cached += cached;
+    found.set(kind, sum);
+  }
+  return [...found.values()];
+}

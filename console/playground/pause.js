@@ -1,0 +1,27 @@
+// Waits until nobody has typed for a while.
+
+export const PAUSE_MS = 75; // Copilot's
+
+export class Pause {
+  constructor(act, { wait = PAUSE_MS, set = setTimeout, clear = clearTimeout } = {}) {
+    this._act = act;
+    this._wait = wait;
+    // A browser's timers want to be called as the window's.
+    this._set = (call, ms) => set(call, ms);
+    this._clear = (timer) => clear(timer);
+    this._timer = null;
+  }
+
+  begin() {
+    this.stop();
+    this._timer = this._set(() => {
+      this._timer = null;
+      this._act();
+    }, this._wait);
+  }
+
+  stop() {
+    if (this._timer !== null) this._clear(this._timer);
+    this._timer = null;
+  }
+}

@@ -1,0 +1,95 @@
+// The protocol caret.v1, as a browser speaks it (platform/docs/protocol.md).
+//
+// Rules:
+// 1. The key is offered as a subprotocol; it is in no address.
+// 2. A new key is known at the gateway within a second: opening is tried again until then. What has
+//    been open and breaks is opened anew, too.
+// 3. Outcomes wait for the end of their completion, as the protocol wants it.
+
+const TRIES_MS = [0, 150, 300, 600, 1200, 2400];
+const KEY_ENDED = 4401;
+
+export class Stream {
+  // `on`: {open, frame, end}; `end` is told why: "unreachable" or "key".
+  constructor({ url, key, on, makeSocket, later = (call, ms) => setTimeout(call, ms) }) {
+    this._url = url;
+    this._key = key;
+    this._on = on;
+    this._make = makeSocket;
+    this._later = later;
+    this._socket = null;
+    this._isOpen = false;
+    this._isClosed = false;
+    this._numTries = 0;
+    this._underWay = new Map(); // id -> outcomes that wait
+    this._connect();
+  }
+
+  get isOpen() {
+    return this._isOpen;
+  }
+
+  // False: it is not open.
+  ask(frame) {
+    if (!this._isOpen) return false;
+    this._underWay.set(frame.id, []);
+    this._send(frame);
+    return true;
+  }
+
+  cancel(id) {
+    if (this._underWay.has(id)) this._send({ type: "cancel", id });
+  }
+
+  outcome(id, outcome) {
+    const frame = { type: "outcome", id, ...outcome };
+    if (this._underWay.has(id)) this._underWay.get(id).push(frame);
+    else this._send(frame);
+  }
+
+  close() {
+    this._isClosed = true;
+    this._isOpen = false;
+    if (this._socket !== null) this._socket.close();
+  }
+
+  _connect() {
+    if (this._isClosed) return;
+    const socket = this._make(this._url, ["caret.v1", `caret.key.${this._key}`]);
+    this._socket = socket;
+    socket.onopen = () => {
+      this._isOpen = true;
+      this._numTries = 0;
+      this._on.open();
+    };
+    socket.onmessage = (message) => this._received(JSON.parse(message.data));
+    socket.onclose = (event) => this._closed(event.code);
+  }
+
+  _closed(code) {
+    this._isOpen = false;
+    this._underWay.clear();
+    if (this._isClosed) return;
+    this._numTries += 1;
+    if (code === KEY_ENDED) this._end("key");
+    else if (this._numTries >= TRIES_MS.length) this._end("unreachable");
+    else this._later(() => this._connect(), TRIES_MS[this._numTries]);
+  }
+
+  _end(reason) {
+    this._isClosed = true;
+    this._on.end(reason);
+  }
+
+  _received(frame) {
+    this._on.frame(frame);
+    if (frame.type === "delta") return;
+    const waiting = this._underWay.get(frame.id) || [];
+    this._underWay.delete(frame.id);
+    for (const outcome of waiting) this._send(outcome);
+  }
+
+  _send(frame) {
+    if (this._isOpen) this._socket.send(JSON.stringify(frame));
+  }
+}

@@ -1,0 +1,1 @@
+"""What surrounds every page: navigation, search, preferences, and how parts of pages are sent."""

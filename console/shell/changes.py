@@ -1,0 +1,45 @@
+"""Two states of something as lines: what went, what came. For people; nothing is parsed from it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_MAX_CHARS: Final = 2_000  # of one value
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    sign: str  # "+" or "-"
+    text: str
+
+    @property
+    def is_added(self) -> bool:
+        return self.sign == "+"
+
+
+def changed_lines(before: Any, after: Any) -> list[Line]:
+    """By path, in its order; what is the same in both is left out."""
+    old, new = dict(_flat(before)), dict(_flat(after))
+    lines = []
+    for path in sorted({**old, **new}):
+        if old.get(path) == new.get(path):
+            continue
+        if path in old:
+            lines.append(Line("-", _said(path, old[path])))
+        if path in new:
+            lines.append(Line("+", _said(path, new[path])))
+    return lines
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for name, part in value.items():
+            yield from _flat(part, f"{path}.{name}" if path else str(name))
+    elif value is not None or path:
+        yield path, json.dumps(value, ensure_ascii=False)
+
+
+def _said(path: str, value: str) -> str:
+    shown = value if len(value) <= _MAX_CHARS else f"{value[:_MAX_CHARS]}…"
+    return f"{path}: {shown}" if path else shown

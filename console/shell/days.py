@@ -1,0 +1,53 @@
+"""Periods as people write them: first and last day, in the zone in which they see times."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+
+class DayField(forms.DateField):
+    """`type=date`, whose value browsers send as 2026-11-22 whatever they show."""
+
+    def __init__(self, *, label: str | _StrPromise, required: bool = False) -> None:
+        widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+        super().__init__(
+            label=label,
+            required=required,
+            widget=widget,
+            input_formats=["%Y-%m-%d"],
+            # As tenants.moments bounds what is asked: years beyond are no moments in every zone.
+            validators=[MinValueValidator(date(1970, 1, 2)), MaxValueValidator(date(2199, 12, 30))],
+        )
+
+
+class DaysForm(forms.Form):
+    first = DayField(label=_("From"))
+    last = DayField(label=_("To"))
+
+    def clean(self) -> dict[str, object]:
+        cleaned = super().clean() or {}
+        first, last = cleaned.get("first"), cleaned.get("last")
+        if first and last and last < first:
+            self.add_error("last", gettext("The last day is before the first."))
+        return cleaned
+
+
+def begin_of(day: date | None) -> datetime | None:
+    return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
+
+
+def end_of(day: date | None) -> datetime | None:
+    """The first moment after it. None too for the last day that there is."""
+    if day is None or day == date.max:
+        return None
+    return begin_of(day + timedelta(days=1))

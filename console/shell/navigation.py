@@ -1,0 +1,148 @@
+"""Where one can go: one table, read by the sidebar, the search and tests.
+
+An item belongs to an area; a page's URL name is its area's (`keys`) or begins with it (`keys-new`),
+so that the sidebar knows where one is. What a role may not see is not shown.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+
+_P = Permission
+_EVERYBODY: Final[tuple[Permission, ...]] = ()
+_USAGE: Final = (_P.READ_USAGE, _P.READ_OWN_USAGE)
+_QUALITY: Final = (_P.READ_QUALITY, _P.READ_OWN_QUALITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    area: str  # the URL name of its first page, and its icon's
+    title: str | Promise
+    needs: tuple[Permission, ...]  # any of them; none: for everybody
+    words: str | Promise = ""  # further ones by which it is found
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str | Promise  # "": it stands first and has none
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    icon: str
+    title: str
+    url: str
+    is_here: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: str
+    links: list[Link]
+
+
+# One line an item, so that two people may add one at a time.
+SECTIONS: Final = (
+    Section(
+        "",
+        (
+            Item("overview", _("Overview"), _EVERYBODY, _("home start figures")),
+            Item("start", _("First steps"), (_P.USE_PLAYGROUND,), _("get started editor settings")),
+            Item("playground", _("Playground"), (_P.USE_PLAYGROUND,), _("try editor prompt")),
+        ),
+    ),
+    Section(
+        _("Insight"),
+        (
+            Item("usage", _("Usage and quality"), _USAGE, _("requests reports acceptance slow")),
+            Item("experiments", _("Experiments"), _QUALITY, _("variants intervals control")),
+            Item("cache", _("Cache"), _USAGE, _("prefix hits purge namespace isolation")),
+        ),
+    ),
+    Section(
+        _("Access"),
+        (
+            Item("keys", _("Keys"), (_P.READ_KEYS, _P.READ_OWN_KEYS), _("tokens rotate revoke")),
+            Item("members", _("Members"), (_P.READ_MEMBERS,), _("people roles invite invitations")),
+            Item("teams", _("Teams"), (_P.READ_TEAMS,), _("groups")),
+            Item("access", _("Sign-in"), (_P.READ_ACCESS,), _("sso saml openid scim domains")),
+        ),
+    ),
+    Section(
+        _("Rules"),
+        (
+            Item("policies", _("Policies"), (_P.READ_POLICY,), _("rules limits models layers")),
+            Item("exclusion", _("Content exclusion"), (_P.READ_POLICY,), _("paths secrets denied")),
+            Item("privacy", _("Privacy"), (_P.READ_CONSENT,), _("consent erasure gdpr telemetry")),
+            Item("retention", _("Retention"), (_P.READ_RETENTION,), _("holds purges certificates")),
+        ),
+    ),
+    Section(
+        _("Money"),
+        (
+            Item("billing", _("Billing"), (_P.READ_BILLING,), _("plan price invoice ledger")),
+            Item("budgets", _("Budgets"), (_P.READ_BILLING,), _("limit stop alert spend")),
+        ),
+    ),
+    Section(
+        _("Evidence"),
+        (
+            Item("audit", _("Audit log"), (_P.READ_AUDIT,), _("trail history who chain verify")),
+            Item("exports", _("Exports"), (_P.EXPORT,), _("download report evidence pack csv")),
+            Item("sinks", _("Webhooks and SIEM"), (_P.READ_AUDIT,), _("syslog splunk push")),
+        ),
+    ),
+)  # fmt: skip
+# In the account's menu.
+OWN: Final = (
+    Item("own", _("Your data"), _EVERYBODY, _("consent privacy bundle")),
+    Item("preferences", _("Preferences"), _EVERYBODY, _("language time zone theme dark light")),
+)
+
+
+def groups(request: HttpRequest, actor: Actor) -> list[Group]:
+    """The sidebar's, without sections of which nothing is shown."""
+    found = [
+        Group(str(section.title), _links(request, actor, section.items)) for section in SECTIONS
+    ]
+    return [group for group in found if group.links]
+
+
+def own_links(request: HttpRequest, actor: Actor) -> list[Link]:
+    return _links(request, actor, OWN)
+
+
+def all_links(request: HttpRequest, actor: Actor) -> list[Link]:
+    items = [item for section in SECTIONS for item in section.items]
+    return _links(request, actor, (*items, *OWN))
+
+
+def _links(request: HttpRequest, actor: Actor, items: tuple[Item, ...]) -> list[Link]:
+    here = _area_of(request)
+    return [
+        Link(
+            icon=item.area,
+            title=str(item.title),
+            url=reverse(f"console:{item.area}"),
+            is_here=here == item.area or here.startswith(f"{item.area}-"),
+            words=str(item.words),
+        )
+        for item in items
+        if not item.needs or any(actor.may(permission) for permission in item.needs)
+    ]
+
+
+def _area_of(request: HttpRequest) -> str:
+    match = request.resolver_match
+    if match is None or match.namespace != "console":
+        return ""
+    return match.url_name or ""

@@ -1,0 +1,85 @@
+"""How somebody wants to see the console: language, time zone, light or dark.
+
+Kept in cookies of the browser, so that a page knows them without a query and before anybody is
+signed in; none of them says who somebody is. The browser's zone is noted by a script at the first
+visit; without one, times are shown in UTC until the zone is chosen.
+"""
+
+import zoneinfo
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone, translation
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+ZONE_COOKIE: Final = "caret-zone"
+THEME_COOKIE: Final = "caret-theme"
+_YEAR_S: Final = 365 * 24 * 3600
+THEMES: Final[dict[str, Promise]] = {
+    "": _("As the system"),
+    "light": _("Light"),
+    "dark": _("Dark"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    language: str  # of settings.LANGUAGES
+    zone: str  # an IANA name
+    theme: str  # of THEMES
+
+
+class PreferencesInForce:
+    """Middleware, after Django's for the language."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        with timezone.override(zoneinfo.ZoneInfo(preferences_of(request).zone)):
+            return self._get_response(request)
+
+
+def preferences_of(request: HttpRequest) -> Preferences:
+    zone = request.COOKIES.get(ZONE_COOKIE, "")
+    theme = request.COOKIES.get(THEME_COOKIE, "")
+    return Preferences(
+        language=translation.get_language() or settings.LANGUAGE_CODE,
+        zone=zone if zone in zones() else settings.TIME_ZONE,
+        theme=theme if theme in THEMES else "",
+    )
+
+
+def keep(response: HttpResponse, wanted: Preferences) -> None:
+    named = {
+        settings.LANGUAGE_COOKIE_NAME: wanted.language,
+        ZONE_COOKIE: wanted.zone,
+        THEME_COOKIE: wanted.theme,
+    }
+    for name, value in named.items():
+        response.set_cookie(
+            name, value, max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=False
+        )
+
+
+@cache
+def zones() -> frozenset[str]:
+    """Those that have a place or are UTC; not the many old names for the same."""
+    return frozenset(
+        name
+        for name in zoneinfo.available_timezones()
+        if name == "UTC" or name.partition("/")[0] in _CONTINENTS
+    )
+
+
+_CONTINENTS: Final = frozenset(
+    {
+        *("Africa", "America", "Antarctica", "Arctic", "Asia"),
+        *("Atlantic", "Australia", "Europe", "Indian", "Pacific"),
+    }
+)

@@ -1,0 +1,20 @@
+"""The pages of an area, as tabs (c-tabs)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    title: str
+    url: str
+    is_here: bool
+
+
+def tabs_of(request: HttpRequest, pages: Iterable[tuple[str, str]]) -> list[Tab]:
+    """`pages`: the URL name and the title of each."""
+    here = request.resolver_match.url_name if request.resolver_match is not None else None
+    return [Tab(title, reverse(f"console:{name}"), is_here=name == here) for name, title in pages]

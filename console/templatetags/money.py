@@ -1,0 +1,9 @@
+"""Money in templates: `{{ row.total_micros|money:row.currency }}`."""
+
+from django import template
+
+from console.money import amount, exact
+
+register = template.Library()
+register.filter("money", amount)
+register.filter("exact_money", exact)

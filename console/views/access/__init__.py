@@ -1,0 +1,1 @@
+"""How people sign in: domains, identity provider, second factor, SCIM."""

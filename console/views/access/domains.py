@@ -1,0 +1,93 @@
+"""Claiming a domain, having it verified by the DNS, giving it up."""
+
+import uuid
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from caret.foundation.places import NoPlace
+from console.member import Member, for_members
+from console.outward import OUTWARD
+from console.shell.parts import show
+from console.shell.step_up import confirmed
+from console.shell.toast import toast
+from console.sign_in.sparing import spared_session
+from console.views.access.page import DomainForm, access_page, require_owner
+from tenants.domains.dns import txt_records
+from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.domains.queries import DomainView, find_domain
+from tenants.errors import Conflict, Invalid, NotFound
+
+
+@require_POST
+@for_members
+def claim(request: HttpRequest, member: Member) -> HttpResponse:
+    require_owner(member)
+    form = DomainForm(request.POST)
+    if not form.is_valid():
+        return access_page(request, member, status=400, domain_form=form)
+    try:
+        made = claim_domain(
+            actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
+        )
+    except (Conflict, Invalid) as error:
+        form.add_error("domain", error.message)
+        return access_page(request, member, status=400, domain_form=form)
+    text = gettext("%(name)s is claimed. Put its TXT record into the DNS, then verify it.")
+    toast(request, text % {"name": made.name})
+    return redirect("console:access")
+
+
+@require_POST
+@for_members
+def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
+    require_owner(member)
+    actor = member.actor
+    try:
+        with (
+            OUTWARD.taken(actor.tenant_id),
+            spared_session(request, actor.tenant_id, member.email) as session,
+        ):
+            found = verify_domain(
+                actor=actor,
+                domain_id=domain_id,
+                resolve=txt_records,
+                now=timezone.now(),
+                spared_session=session,
+            )
+    except NotFound as error:
+        raise Http404 from error
+    except Conflict as error:
+        messages.error(request, error.message)
+    except NoPlace:
+        messages.error(request, gettext("Too much is being asked of others now. Try again."))
+    else:
+        toast(request, gettext("%(name)s is verified.") % {"name": found.name})
+    return redirect("console:access")
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@confirmed
+def give_up(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
+    require_owner(member)
+    found = _found(member, domain_id)
+    if request.method == "GET":
+        return show(request, member, "console/access/give_up.html", {"domain": found})
+    with spared_session(request, member.actor.tenant_id, member.email) as session:
+        give_up_domain(
+            actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session
+        )
+    toast(request, gettext("%(name)s is given up.") % {"name": found.name})
+    return redirect("console:access")
+
+
+def _found(member: Member, domain_id: uuid.UUID) -> DomainView:
+    try:
+        return find_domain(actor=member.actor, domain_id=domain_id)
+    except NotFound as error:
+        raise Http404 from error

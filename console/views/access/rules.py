@@ -1,0 +1,61 @@
+"""The page itself, second factors, and what groups make of their members."""
+
+import uuid
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
+
+from console.member import Member, for_members
+from console.shell.toast import toast
+from console.views.access.page import access_page, require_owner
+from tenants.errors import Forbidden, NotFound
+from tenants.identity.operations import require_second_factor
+from tenants.members.permissions import Role
+from tenants.scim.groups import set_group_role
+
+
+@require_GET
+@for_members
+def access(request: HttpRequest, member: Member) -> HttpResponse:
+    return access_page(request, member)
+
+
+@require_POST
+@for_members
+def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
+    require_owner(member)
+    require_second_factor(actor=member.actor, required=True, now=timezone.now())
+    text = gettext("Who signs in by a password needs a second factor from now on.")
+    toast(request, text, undo_url=reverse("console:access-free-factor"))
+    return redirect("console:access")
+
+
+@require_POST
+@for_members
+def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
+    require_owner(member)
+    require_second_factor(actor=member.actor, required=False, now=timezone.now())
+    text = gettext("A password alone signs people in again.")
+    toast(request, text, undo_url=reverse("console:access-require-factor"))
+    return redirect("console:access")
+
+
+@require_POST
+@for_members
+def group_role(request: HttpRequest, member: Member, group_id: uuid.UUID) -> HttpResponse:
+    require_owner(member)
+    asked = request.POST.get("role", "")
+    try:
+        role = Role(asked) if asked else None
+        set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
+    except (NotFound, ValueError) as error:
+        raise Http404 from error
+    except Forbidden as error:
+        raise PermissionDenied from error
+    toast(request, gettext("The group’s role is set, and its members have it."))
+    return redirect("console:access")

@@ -1,0 +1,65 @@
+"""Tokens by which an identity provider speaks to us: made, shown once, revoked."""
+
+import uuid
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console.member import Member, for_members
+from console.shell.one_use import take_form
+from console.shell.parts import show
+from console.shell.step_up import confirmed
+from console.shell.toast import toast
+from console.views.access.page import TOKEN_FORM, TokenForm, access_page, ours, require_owner
+from tenants.errors import Conflict, Invalid
+from tenants.scim.tokens import (
+    ScimTokenView,
+    create_scim_token,
+    list_scim_tokens,
+    revoke_scim_token,
+)
+
+
+@require_POST
+@for_members
+def create(request: HttpRequest, member: Member) -> HttpResponse:
+    require_owner(member)
+    if not take_form(request, TOKEN_FORM):
+        messages.warning(request, gettext("This form was used already. No second token was made."))
+        return redirect("console:access")
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return access_page(request, member, status=400, token_form=form)
+    try:
+        made = create_scim_token(
+            actor=member.actor, name=form.cleaned_data["token_name"], now=timezone.now()
+        )
+    except (Conflict, Invalid) as error:
+        form.add_error("token_name", error.message)
+        return access_page(request, member, status=400, token_form=form)
+    context = {"text": made.text, "token": made.token, "ours": ours(member)}
+    return show(request, member, "console/access/created_token.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@confirmed
+def revoke(request: HttpRequest, member: Member, token_id: uuid.UUID) -> HttpResponse:
+    require_owner(member)
+    token = _found(member, token_id)
+    if request.method == "GET":
+        return show(request, member, "console/access/revoke_token.html", {"token": token})
+    revoke_scim_token(actor=member.actor, token_id=token_id, now=timezone.now())
+    toast(request, gettext("%(name)s is revoked: it opens nothing.") % {"name": token.name})
+    return redirect("console:access")
+
+
+def _found(member: Member, token_id: uuid.UUID) -> ScimTokenView:
+    for token in list_scim_tokens(actor=member.actor):
+        if token.id == token_id:
+            return token
+    raise Http404

@@ -1,0 +1,62 @@
+"""Language, time zone, light or dark."""
+
+from typing import Final
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone, translation
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.shell.preferences import THEMES, Preferences, keep, preferences_of, zones
+
+_PAGE: Final = "console/account/preferences.html"
+
+
+class PreferencesForm(forms.Form):
+    language = forms.ChoiceField(label=_("Language"), choices=settings.LANGUAGES)
+    zone = forms.ChoiceField(label=_("Time zone"))
+    theme = forms.ChoiceField(
+        label=_("Appearance"),
+        choices=list(THEMES.items()),
+        required=False,
+        widget=forms.RadioSelect,
+    )
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # forms.Form's own
+        field = self.fields["zone"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(name, name.replace("_", " ")) for name in sorted(zones())]
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def preferences(request: HttpRequest, member: Member) -> HttpResponse:
+    if request.method == "GET":
+        return _shown(request, member, PreferencesForm(initial=_initial(request)))
+    form = PreferencesForm(request.POST)
+    if not form.is_valid():
+        return _shown(request, member, form, status=400)
+    response = redirect("console:preferences")
+    keep(response, Preferences(**form.cleaned_data))
+    with translation.override(form.cleaned_data["language"]):
+        messages.success(request, gettext("Your preferences are saved in this browser."))
+    return response
+
+
+def _shown(
+    request: HttpRequest, member: Member, form: PreferencesForm, status: int = 200
+) -> HttpResponse:
+    return show(request, member, _PAGE, {"form": form, "now": timezone.now()}, status=status)
+
+
+def _initial(request: HttpRequest) -> dict[str, str]:
+    known = preferences_of(request)
+    return {"language": known.language, "zone": known.zone, "theme": known.theme}

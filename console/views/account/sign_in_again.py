@@ -1,0 +1,23 @@
+"""Confirming who is there, for whom an identity provider has signed in: he goes there once more."""
+
+from urllib.parse import urlencode
+
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.views.sign_in import safe_target
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def sign_in_again(request: HttpRequest, member: Member) -> HttpResponse:
+    target = safe_target(request)
+    if request.method == "GET":
+        return show(request, member, "console/account/sign_in_again.html", {"next": target})
+    logout(request)
+    return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

@@ -1,0 +1,1 @@
+"""The audit trail: search, before and after, and whether it is whole."""

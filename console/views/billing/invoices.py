@@ -1,0 +1,73 @@
+"""Invoices and credit notes: the list, each of them, and its files."""
+
+import hashlib
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET
+
+from console.member import Member, for_members
+from console.shell.lists import turning
+from console.shell.parts import show
+from console.views.billing.document import shown_document
+from console.views.billing.sections import for_payers, tabs
+from tenants.billing.invoices.pdf import render
+from tenants.billing.invoices.queries import find_invoice, page_of_invoices
+from tenants.errors import Invalid
+
+_LIST: Final = "console/billing/invoices.html"
+_PAGE: Final = "console/billing/invoice.html"
+_LIMIT: Final = 50
+
+
+@require_GET
+@for_members
+@for_payers
+def invoices(request: HttpRequest, member: Member) -> HttpResponse:
+    cursor = request.GET.get("cursor") or None
+    try:
+        page = page_of_invoices(actor=member.actor, limit=_LIMIT, cursor=cursor)
+    except Invalid:  # a cursor that is none
+        return redirect("console:billing-invoices")
+    context = {
+        "rows": page.rows,
+        "turning": turning(request, page),
+        "tabs": tabs("billing-invoices"),
+    }
+    return show(request, member, _LIST, context)
+
+
+@require_GET
+@for_members
+@for_payers
+def invoice(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+    found = find_invoice(actor=member.actor, number=number)
+    context = {
+        "number": number,
+        "shown": shown_document(found),
+        "sha256": hashlib.sha256(found.json).hexdigest(),
+    }
+    return show(request, member, _PAGE, context)
+
+
+@require_GET
+@for_members
+@for_payers
+def pdf(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+    found = find_invoice(actor=member.actor, number=number).document
+    return _file(render(found), f"{found.head.number}.pdf", "application/pdf")
+
+
+@require_GET
+@for_members
+@for_payers
+def as_json(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+    found = find_invoice(actor=member.actor, number=number)
+    return _file(found.json, f"{found.document.head.number}.json", "application/json")
+
+
+def _file(body: bytes, name: str, content_type: str) -> HttpResponse:
+    response = HttpResponse(body, content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

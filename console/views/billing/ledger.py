@@ -1,0 +1,76 @@
+"""The ledger: each transaction with both of its sides."""
+
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from console.member import Member, for_members
+from console.shell.days import DaysForm
+from console.shell.lists import turning
+from console.shell.parts import show
+from console.views.billing.booked import row_of
+from console.views.billing.sections import for_payers, tabs
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
+from tenants.errors import Invalid
+from tenants.paging import Page
+
+_PAGE: Final = "console/billing/ledger.html"
+_PART: Final = "console/billing/_ledger.html"
+_LIMIT: Final = 50
+_ACCOUNTS: Final[dict[Account, Promise]] = {
+    Account.UNBILLED: _("Used, not yet invoiced"),
+    Account.RECEIVABLE: _("Invoiced"),
+    Account.CREDITS: _("Credits"),
+    Account.TAX: _("Tax"),
+    Account.SEATS: _("Seats"),
+    Account.TOKENS: _("Tokens"),
+    Account.CORRECTIONS: _("Corrections"),
+    Account.ROUNDING: _("Rounding"),
+    Account.PROMOTIONS: _("Credits granted"),
+}
+
+
+class Filter(DaysForm):
+    account = forms.ChoiceField(
+        label=_("Account"),
+        required=False,
+        choices=[("", _("All")), *((code.value, name) for code, name in _ACCOUNTS.items())],
+    )
+
+    def asked(self) -> LedgerFilter:
+        cleaned: dict[str, Any] = self.cleaned_data
+        account = Account(cleaned["account"]) if cleaned["account"] else None
+        return LedgerFilter(account=account, first=cleaned["first"], last=cleaned["last"])
+
+
+@require_GET
+@for_members
+@for_payers
+def ledger(request: HttpRequest, member: Member) -> HttpResponse:
+    form = Filter(request.GET)
+    is_filtered = any(request.GET.get(name) for name in Filter.base_fields)
+    context = {"form": form, "is_filtered": is_filtered, "tabs": tabs("billing-ledger")}
+    try:
+        page = _found(request, member, form)
+    except Invalid as error:
+        context["error"] = error.message
+        return show(request, member, _PAGE, context, part=_PART, status=400)
+    context |= {
+        "rows": [row_of(each, _ACCOUNTS) for each in page.rows],
+        "turning": turning(request, page),
+    }
+    return show(request, member, _PAGE, context, part=_PART)
+
+
+def _found(request: HttpRequest, member: Member, form: Filter) -> Page[TransactionView]:
+    """Raises Invalid."""
+    if not form.is_valid():
+        raise Invalid("filter", gettext("This cannot be asked for."))
+    cursor = request.GET.get("cursor") or None
+    return page_of_ledger(actor=member.actor, limit=_LIMIT, cursor=cursor, asked=form.asked())

@@ -1,0 +1,109 @@
+"""What an account's pages show of it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import Tier
+from console.views.billing.columns import Spent
+from tenants.billing.periods import ONE_DAY, month_of, next_month
+from tenants.billing.plans.price_book import Price
+from tenants.billing.pricing import LINES, TokenKind
+from tenants.billing.rating.seats import LINE as SEATS
+from tenants.billing.spending.days import DayLine
+
+_TIERS: Final[dict[Tier, Promise]] = {Tier.FAST: _("Fast tier"), Tier.QUALITY: _("Quality tier")}
+_KINDS: Final[dict[TokenKind, Promise]] = {
+    TokenKind.PROMPT: _("prompt tokens"),
+    TokenKind.CACHED_PROMPT: _("prompt tokens from the cache"),
+    TokenKind.GENERATED: _("generated tokens"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRow:
+    tier: Promise
+    prompt: int  # micros for a million
+    cached_prompt: int
+    generated: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsedRow:
+    """What a line of this month has come to."""
+
+    line: str
+    name: str
+    quantity: int  # tokens, or seat days
+    is_seats: bool
+    amount_micros: int
+
+
+def price_rows(price: Price) -> list[PriceRow]:
+    return [
+        PriceRow(name, each.prompt, each.cached_prompt, each.generated)
+        for tier, name in _TIERS.items()
+        if (each := price.tiers.get(tier)) is not None
+    ]
+
+
+def name_of(line: str) -> str:
+    """Of what is counted and priced on its own."""
+    known = LINES.get(line)
+    if known is None:
+        return str(_("Seats")) if line == SEATS else line
+    return f"{_TIERS[known.tier]}, {_KINDS[known.kind]}"
+
+
+def used_rows(days: Iterable[DayLine], month: date) -> list[UsedRow]:
+    """Seats first, then tokens by tier and kind."""
+    quantities: defaultdict[str, int] = defaultdict(int)
+    amounts: defaultdict[str, int] = defaultdict(int)
+    for each in days:
+        if month_of(each.day) == month:
+            quantities[each.line] += each.quantity
+            amounts[each.line] += each.amount_micros
+    return [
+        UsedRow(line, name_of(line), quantities[line], line == SEATS, amounts[line])
+        for line in (SEATS, *LINES)
+        if line in amounts
+    ]
+
+
+def spent_by_day(days: Iterable[DayLine], first: date, last: date) -> list[Spent]:
+    """Each day from `first` to `last`, those without anything too."""
+    sums = _sums((each.day, each) for each in days)
+    num_days = (last - first).days + 1
+    return [_spent(first + number * ONE_DAY, sums) for number in range(num_days)]
+
+
+def spent_by_month(days: Iterable[DayLine], first: date, last: date) -> list[Spent]:
+    sums, months = _sums((month_of(each.day), each) for each in days), [month_of(first)]
+    while months[-1] < month_of(last):
+        months.append(next_month(months[-1]))
+    return [_spent(month, sums) for month in months]
+
+
+_Sums = dict[tuple[date, str], int]
+
+
+def _sums(dated: Iterable[tuple[date, DayLine]]) -> _Sums:
+    """By when, and a tier or seats."""
+    sums: defaultdict[tuple[date, str], int] = defaultdict(int)
+    for begins_on, each in dated:
+        sums[begins_on, each.line.partition(".")[0]] += each.amount_micros
+    return sums
+
+
+def _spent(begins_on: date, sums: _Sums) -> Spent:
+    return Spent(
+        begins_on=begins_on,
+        seats_micros=sums.get((begins_on, SEATS), 0),
+        fast_micros=sums.get((begins_on, Tier.FAST.value), 0),
+        quality_micros=sums.get((begins_on, Tier.QUALITY.value), 0),
+    )

@@ -1,0 +1,15 @@
+"""Addresses of the pages about what is paid."""
+
+from django.urls import URLPattern, path
+
+from console.views.billing import account, invoices, ledger, profile
+
+urlpatterns: list[URLPattern] = [
+    path("billing", account.account, name="billing"),
+    path("billing/ledger", ledger.ledger, name="billing-ledger"),
+    path("billing/invoices", invoices.invoices, name="billing-invoices"),
+    path("billing/invoices/<int:number>", invoices.invoice, name="billing-invoice"),
+    path("billing/invoices/<int:number>/pdf", invoices.pdf, name="billing-invoice-pdf"),
+    path("billing/invoices/<int:number>/json", invoices.as_json, name="billing-invoice-json"),
+    path("billing/profile", profile.profile, name="billing-profile"),
+]

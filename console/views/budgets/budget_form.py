@@ -1,0 +1,113 @@
+"""What a form says of a budget: in units of money, which are micros behind it."""
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.utils.formats import get_format
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.spending import BudgetScope
+from tenants.billing.budgets.operations import Holder, Terms
+from tenants.billing.budgets.queries import BudgetView
+from tenants.billing.money import MAX_MICROS, MICROS
+from tenants.errors import Invalid
+from tenants.members.queries import find_user
+from tenants.teams.queries import TeamView
+
+_DECIMALS: Final = 6  # of a unit: micros
+# By the operations' name of what is wrong.
+FIELDS: Final = {"limit_micros": "limit", "team_id": "team", "user_id": "person"}
+_SCOPES: Final = [
+    (BudgetScope.TENANT.value, _("The whole tenant")),
+    (BudgetScope.TEAM.value, _("A team")),
+    (BudgetScope.USER.value, _("A person")),
+]
+
+
+class AmountField(forms.DecimalField):
+    """As its reader writes it, groups of thousands too: Django takes those out only where it writes
+    them everywhere. What is no group is refused: 1,5 is no 15."""
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and _grouped().fullmatch(value.strip()):
+            value = value.replace(get_format("THOUSAND_SEPARATOR"), "")
+        return super().to_python(value)
+
+
+def _grouped() -> re.Pattern[str]:
+    thousands, decimals = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
+    return re.compile(rf"\d{{1,3}}({re.escape(thousands)}\d{{3}})+({re.escape(decimals)}\d*)?")
+
+
+class TermsForm(forms.Form):
+    limit = AmountField(
+        label=_("Limit of a month"),
+        min_value=Decimal(1) / MICROS,
+        max_value=Decimal(MAX_MICROS) / MICROS,
+        decimal_places=_DECIMALS,
+        localize=True,
+    )
+    is_hard = forms.BooleanField(label=_("Stop completions at 100 %"), required=False)
+    webhook_url = forms.CharField(
+        label=_("Webhook"),
+        max_length=500,
+        required=False,
+        help_text=_("https://… gets each alert, signed (Standard Webhooks). Empty: by mail only."),
+    )
+
+    def terms(self) -> Terms:
+        cleaned: dict[str, Any] = self.cleaned_data
+        limit_micros = int(cleaned["limit"] * MICROS)
+        return Terms(limit_micros, cleaned["is_hard"], cleaned["webhook_url"])
+
+
+class ChangeForm(TermsForm):
+    # That the author has seen: of two changes at once the second is told.
+    version = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
+
+
+class NewForm(TermsForm):
+    scope = forms.ChoiceField(label=_("Of"), choices=_SCOPES, widget=forms.RadioSelect)
+    team = forms.TypedChoiceField(label=_("Team"), required=False, coerce=UUID, empty_value=None)
+    person = forms.CharField(label=_("Person’s e-mail address"), max_length=254, required=False)
+
+    def __init__(self, *args: Any, teams: Iterable[TeamView], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["team"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "–"), *((str(each.id), each.name) for each in teams)]
+
+    def holder(self) -> Holder:
+        """What is named for another scope than the chosen one says nothing. Raises Invalid."""
+        cleaned: dict[str, Any] = self.cleaned_data
+        scope = BudgetScope(cleaned["scope"])
+        if scope is BudgetScope.TENANT:
+            return Holder(scope)
+        if scope is BudgetScope.TEAM:
+            if cleaned["team"] is None:
+                raise Invalid("team_id", str(_("Choose a team.")))
+            return Holder(scope, cleaned["team"])
+        user_id = find_user(email=cleaned["person"])
+        if user_id is None:
+            raise Invalid("user_id", str(_("There is no such member.")))
+        return Holder(scope, UUID(user_id))
+
+
+def initial_of(budget: BudgetView) -> dict[str, Any]:
+    limit = Decimal(budget.limit_micros) / MICROS
+    return {
+        # With cents: 500.00 and not 500.
+        "limit": max(limit, limit.quantize(Decimal("0.01")), key=_num_decimals),
+        "is_hard": budget.is_hard,
+        "webhook_url": budget.webhook_url,
+        "version": budget.version,
+    }
+
+
+def _num_decimals(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0

@@ -1,0 +1,119 @@
+"""Budgets as pages show them."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.spending import BudgetScope
+from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
+from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
+from tenants.billing.budgets.standing import Standing
+
+_FULL: Final = THRESHOLDS[-1]
+_NEAR: Final = THRESHOLDS[-2]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What is spent of a budget."""
+
+    budget_id: UUID
+    whose: str
+    scope: Promise
+    limit_micros: int
+    spent_micros: int
+    left_micros: int  # never below 0
+    percent: int  # rounded down; may be above 100
+    kind: str  # of the component `state`
+    state: Promise
+    is_hard: bool
+
+    @property
+    def filled(self) -> int:
+        return min(self.percent, _FULL)
+
+
+_SCOPES: Final[dict[BudgetScope, Promise]] = {
+    BudgetScope.TENANT: _("Whole tenant"),
+    BudgetScope.TEAM: _("Team"),
+    BudgetScope.USER: _("Person"),
+}
+
+
+def bar_of(budget: Standing | BudgetView) -> Bar:
+    percent = budget.spent_micros * 100 // budget.limit_micros
+    kind, state = _state(percent, is_hard=budget.is_hard)
+    return Bar(
+        budget_id=budget.budget_id if isinstance(budget, Standing) else budget.id,
+        whose=_whose(budget.scope, budget.holder_name),
+        scope=_SCOPES[budget.scope],
+        limit_micros=budget.limit_micros,
+        spent_micros=budget.spent_micros,
+        left_micros=max(0, budget.limit_micros - budget.spent_micros),
+        percent=percent,
+        kind=kind,
+        state=state,
+        is_hard=budget.is_hard,
+    )
+
+
+def _state(percent: int, *, is_hard: bool) -> tuple[str, Promise]:
+    if percent >= _FULL:
+        return ("bad", _("Stopped")) if is_hard else ("warn", _("Over"))
+    if percent >= _NEAR:
+        return "warn", _("Nearly spent")
+    return "good", _("Within")
+
+
+def _whose(scope: BudgetScope, holder_name: str | None) -> str:
+    if scope is BudgetScope.TENANT:
+        return pgettext("whose budget", "Everybody")
+    if holder_name is not None:
+        return holder_name
+    if scope is BudgetScope.TEAM:
+        return gettext("A team that is no more")
+    return gettext("Somebody who is no more")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    delivery: DeliveryView
+    is_webhook: bool
+    kind: str  # of the component `state`
+    state: Promise
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One of those at which somebody is told."""
+
+    percent: int
+    alert: AlertView | None  # None: not reached this month
+    sent: tuple[Sent, ...]
+    is_in_next: bool  # passed at once with a higher one, whose message says it
+
+
+def alert_rows(budget: BudgetView) -> list[Threshold]:
+    alerts = {alert.percent: alert for alert in budget.alerts}
+    return [_threshold(percent, alerts.get(percent)) for percent in THRESHOLDS]
+
+
+def _threshold(percent: int, alert: AlertView | None) -> Threshold:
+    sent = () if alert is None else tuple(_sent(each) for each in alert.deliveries)
+    return Threshold(percent, alert, sent, is_in_next=alert is not None and not sent)
+
+
+def _sent(delivery: DeliveryView) -> Sent:
+    if delivery.delivered_at is not None:
+        kind, state = "good", _("Arrived")
+    elif delivery.next_at is None:
+        kind, state = "bad", _("Given up")
+    elif delivery.attempts:
+        kind, state = "warn", _("Tried again soon")
+    else:
+        kind, state = "busy", _("On its way")
+    return Sent(delivery, delivery.channel == WEBHOOK, kind, state)

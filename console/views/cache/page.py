@@ -1,0 +1,129 @@
+"""The tenant's namespace, and its hits over time and by language."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.contracts.policy import Isolation
+from console.charts.chart import Chart, Series, bars, lines
+from console.insight.asked import Question, read_question
+from console.insight.csv_file import csv_file
+from console.insight.numbers import axis_share, count, share, short_count
+from console.insight.times import labels, values
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.views.overview.figures import cached
+from tenants.members.permissions import Permission
+from tenants.metrics.counts import Counts
+from tenants.metrics.figures import Figures, read_figures
+from tenants.metrics.reports import GroupBy, Kind, Row
+from tenants.policies.namespace import read_namespace
+
+_PAGE: Final = "console/cache/cache.html"
+_PART: Final = "console/cache/_cache.html"
+_NAMES: Final = ("requests", "prompt_tokens", "told_prompt_tokens", "cached_tokens")
+ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
+    Isolation.SHARED: (
+        _("Shared"),
+        _("The tenant's people hit what a colleague's request has left; nobody else can."),
+    ),
+    Isolation.STRICT: (
+        _("Strict"),
+        _("Each person, and each service key, hits only what was left by themselves."),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    url: str
+    requests: str
+    told: str
+    cached: str
+    share: str
+    percent: float | None
+    is_hidden: bool
+
+
+@require_http_methods(["GET"])
+@for_members
+def cache(request: HttpRequest, member: Member) -> HttpResponse:
+    question = read_question(request, now=timezone.now())
+    found = read_figures(
+        actor=member.actor,
+        kind=Kind.USAGE,
+        asked=question.asked,
+        by=(GroupBy.DAY, GroupBy.LANGUAGE),
+        names=_NAMES,
+    )
+    rows = found.by[GroupBy.LANGUAGE]
+    if request.GET.get("format") == "csv":
+        return csv_file("cache-by-language", ("language", *_NAMES), map(_cells, rows))
+    namespace = read_namespace(actor=member.actor)
+    context = {
+        "question": question,
+        "found": found,
+        "filters": question.filters(found.choices, found.teams),
+        "namespace": namespace,
+        "isolation": ISOLATION[namespace.isolation],
+        "can_purge": member.actor.may(Permission.WRITE_POLICY),
+        "total": _line(question, found.total),
+        "lines": [_line(question, row) for row in sorted(rows, key=_size, reverse=True)],
+        "charts": _charts(question, found),
+        "csv_url": f"?{question.narrowed(format='csv')}",
+    }
+    status = 400 if question.is_wrong else 200
+    return show(request, member, _PAGE, context, part=_PART, status=status)
+
+
+def _charts(question: Question, found: Figures) -> list[Chart]:
+    rows, times = found.by[GroupBy.DAY], labels(question)
+    hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
+    tokens = [
+        Series(gettext("From cache"), values(question, rows, lambda counts: counts.cached_tokens)),
+        Series(gettext("Prefilled"), values(question, rows, _prefilled)),
+    ]
+    return [
+        lines(gettext("Prefix-cache hits"), times, hits, axis_share, at_most=1),
+        bars(gettext("Prompt tokens"), times, tokens, short_count),
+    ]
+
+
+def _prefilled(counts: Counts) -> float:
+    return counts.told_prompt_tokens - counts.cached_tokens
+
+
+def _line(question: Question, row: Row) -> Line:
+    counts = row.counts
+    if counts is None:
+        return Line(row.label or gettext("not known"), "", "", "", "", "", None, is_hidden=True)
+    hits = cached(counts)
+    return Line(
+        name=row.label or gettext("not known"),
+        url=f"{reverse('console:usage-requests')}?{question.narrowed(language=row.key)}",
+        requests=count(counts.requests),
+        told=count(counts.told_prompt_tokens),
+        cached=count(counts.cached_tokens),
+        share="–" if hits is None else share(hits),
+        percent=None if hits is None else round(hits * 100, 1),
+        is_hidden=False,
+    )
+
+
+def _size(row: Row) -> int:
+    return row.counts.requests if row.counts else -1
+
+
+def _cells(row: Row) -> list[str | int | None]:
+    return [
+        row.key,
+        *(None if row.counts is None else getattr(row.counts, name) for name in _NAMES),
+    ]

@@ -1,0 +1,59 @@
+"""Has the engines' caches forgotten: asked first, by who has just shown who he is."""
+
+from typing import Final
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.shell.step_up import confirmed
+from console.shell.toast import toast
+from tenants.errors import Invalid
+from tenants.members.permissions import Permission
+from tenants.members.status import raise_cache_epoch
+
+_PAGE: Final = "console/cache/purge.html"
+
+
+class PurgeForm(forms.Form):
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=500,
+        help_text=_("It stands in the audit trail."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def purge(request: HttpRequest, member: Member) -> HttpResponse:
+    if not member.actor.may(Permission.WRITE_POLICY):
+        raise PermissionDenied  # before anybody shows in vain who he is
+    return _confirmed(request, member)
+
+
+@confirmed
+def _confirmed(request: HttpRequest, member: Member) -> HttpResponse:
+    form = PurgeForm(request.POST or None)
+    if request.method == "POST" and form.is_valid() and _purged(request, member, form):
+        return redirect("console:cache")
+    status = 400 if form.errors else 200
+    return show(request, member, _PAGE, {"form": form}, status=status)
+
+
+def _purged(request: HttpRequest, member: Member, form: PurgeForm) -> bool:
+    reason = form.cleaned_data["reason"]
+    try:
+        epoch = raise_cache_epoch(actor=member.actor, reason=reason, now=timezone.now())
+    except Invalid as error:
+        form.add_error(error.field if error.field in form.fields else None, error.message)
+        return False
+    toast(request, gettext("The cache is forgotten: epoch %(epoch)d has begun.") % {"epoch": epoch})
+    return True

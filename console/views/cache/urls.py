@@ -1,0 +1,11 @@
+"""Addresses of the cache."""
+
+from django.urls import URLPattern, path
+
+from console.views.cache.page import cache
+from console.views.cache.purge import purge
+
+urlpatterns: list[URLPattern] = [
+    path("cache", cache, name="cache"),
+    path("cache/purge", purge, name="cache-purge"),
+]

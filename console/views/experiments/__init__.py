@@ -1,0 +1,1 @@
+"""Experiments: variants side by side, and how sure the differences are."""

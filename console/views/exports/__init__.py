@@ -1,0 +1,1 @@
+"""Exports: asked for, watched, fetched with their proofs."""

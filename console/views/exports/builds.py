@@ -1,0 +1,39 @@
+"""The list of exports. While one is under way, the list asks for itself again."""
+
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from console.member import Member, for_members
+from console.shell.lists import turning
+from console.shell.parts import show
+from console.views.exports.shown import row_of
+from tenants.errors import Invalid
+from tenants.exports.builds.queries import list_builds, list_definitions
+from tenants.members.permissions import Permission
+
+_PAGE: Final = "console/exports/builds.html"
+_PART: Final = "console/exports/_builds.html"
+_LIMIT: Final = 25
+
+
+@require_GET
+@for_members
+def builds(request: HttpRequest, member: Member) -> HttpResponse:
+    if not member.actor.may(Permission.EXPORT):
+        raise PermissionDenied
+    context: dict[str, Any] = {}
+    try:
+        page = list_builds(
+            actor=member.actor, limit=_LIMIT, cursor=request.GET.get("cursor") or None
+        )
+    except Invalid as error:
+        return show(request, member, _PAGE, {"error": error.message}, part=_PART, status=400)
+    titles = {each.name: each.title for each in list_definitions(actor=member.actor)}
+    rows = [row_of(build, titles) for build in page.rows]
+    context["rows"] = rows
+    context["turning"] = turning(request, page)
+    context["is_moving"] = any(row.is_under_way for row in rows)
+    return show(request, member, _PAGE, context, part=_PART)

@@ -1,0 +1,66 @@
+"""Exports as pages show them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from tenants.exports.builds.queries import BuildView
+from tenants.exports.builds.states import UNDER_WAY, State
+
+_STATES: Final[dict[State, tuple[str, Promise]]] = {
+    State.QUEUED: ("busy", _("Waiting")),
+    State.BUILDING: ("busy", _("Under way")),
+    State.FINISHED: ("good", _("Ready")),
+    State.FAILED: ("bad", _("Failed")),
+    State.CANCELLED: ("off", _("Cancelled")),
+    State.EXPIRED: ("off", _("Expired")),
+}
+_A_MOMENT: Final = timedelta(microseconds=1)
+MEDIA: Final = {
+    "csv": "CSV",
+    "ndjson": "NDJSON",
+    "parquet": "Parquet",
+    "xlsx": "Excel",
+    "zip": "ZIP",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    build: BuildView
+    title: str
+    media: str
+    kind: str  # of the component `state`
+    state: Promise
+    is_under_way: bool
+    is_ready: bool
+    percent: int | None  # None: not under way, or not known how much there is
+    last: datetime  # a moment of its last day
+    command: str  # that verifies the file
+
+
+def row_of(build: BuildView, titles: dict[str, str]) -> Row:
+    """`titles` by definition; one that is no more keeps its name."""
+    kind, state = _STATES[build.state]
+    return Row(
+        build=build,
+        title=titles.get(build.definition, build.definition),
+        media=MEDIA.get(build.media, build.media),
+        kind=kind,
+        state=state,
+        is_under_way=build.state in UNDER_WAY,
+        is_ready=build.state is State.FINISHED,
+        percent=_percent(build),
+        last=build.until - _A_MOMENT,
+        command=f"manage.py verify_export {build.name} --public-key caret-signing-keys.json",
+    )
+
+
+def _percent(build: BuildView) -> int | None:
+    """Never 100 before it is finished: what is left is to seal and to sign."""
+    if build.state not in UNDER_WAY or not build.rows_expected:
+        return None
+    return min(99, 100 * build.rows_done // build.rows_expected)

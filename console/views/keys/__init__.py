@@ -1,0 +1,1 @@
+"""API keys: listed, made, looked at, rotated, revoked."""

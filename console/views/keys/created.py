@@ -1,0 +1,24 @@
+"""A key's text, shown this once, with the settings of editors that use it."""
+
+from django.http import HttpRequest, HttpResponse
+
+from console.editors import settings_with
+from console.member import Member
+from console.shell.parts import show
+from console.views.keys.lines import key_line
+from tenants.keys.operations import CreatedKey
+from tenants.keys.scopes import MODES
+
+
+def show_once(
+    request: HttpRequest, member: Member, created: CreatedKey, *, is_new: bool = True
+) -> HttpResponse:
+    """`is_new`: not rotated."""
+    completes = any(scope in MODES for scope in created.key.scopes)
+    context = {
+        "text": created.text,
+        "line": key_line(member.actor, created.key),
+        "is_new": is_new,
+        "editors": settings_with(created.text) if completes else [],
+    }
+    return show(request, member, "console/keys/created.html", context)

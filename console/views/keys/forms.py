@@ -1,0 +1,169 @@
+"""The forms of making and rotating a key: lifetimes are those that the policy allows."""
+
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.credential import KeyKind
+from console.views.keys.lines import API_NAMES, KIND_NAMES, MODE_NAMES
+from tenants.keys.operations import MAX_OVERLAP
+from tenants.keys.scopes import Scope
+from tenants.keys.wish import MAX_NAME_CHARS
+from tenants.texts import MAX_REASON_CHARS
+
+NEVER: Final = "never"
+ON_A_DAY: Final = "day"
+KEEP: Final = "keep"
+_DAYS: Final = (1, 7, 30, 90, 180, 365)
+_DEFAULT_DAYS: Final = 90
+_MAX_NETWORKS_CHARS: Final = 2_000
+_OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
+
+
+class Lifetime(forms.Form):
+    """Base of both."""
+
+    lifetime = forms.ChoiceField(label=_("Expires"))
+    day = forms.DateField(
+        label=_("Last day"), required=False, widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
+    )
+
+    def offer(self, choices: list[tuple[str, str]], chosen: str) -> None:
+        field = self.fields["lifetime"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices, field.initial = choices, chosen
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("lifetime") == ON_A_DAY and not self.cleaned_data.get("day"):
+            self.add_error("day", gettext("Choose the day."))
+        return self.cleaned_data
+
+    def expires_at(self, now: datetime) -> datetime | None:
+        """A day ends where the reader is. None: never."""
+        lifetime = self.cleaned_data["lifetime"]
+        if lifetime == NEVER:
+            return None
+        if lifetime == ON_A_DAY:
+            next_day = self.cleaned_data["day"] + timedelta(days=1)
+            return timezone.make_aware(datetime.combine(next_day, time()))
+        return now + timedelta(days=int(lifetime))
+
+
+class NewKeyForm(Lifetime):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
+        help_text=_("What it is for or where it is used, such as “Ada’s laptop”."),
+    )
+    kind = forms.ChoiceField(
+        label=_("Kind"),
+        choices=list(KIND_NAMES.items()),
+        initial=KeyKind.DEVELOPER.value,
+        widget=forms.RadioSelect,
+    )
+    owner = forms.EmailField(
+        label=_("Owner"),
+        required=False,
+        widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
+        help_text=_("A member’s address. The key ends with his membership."),
+    )
+    modes = forms.MultipleChoiceField(
+        label=_("Completions"),
+        required=False,
+        choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
+        initial=[Scope.INFERENCE.value],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("What the key may ask gateways for."),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("REST API"),
+        required=False,
+        choices=[(scope.value, name) for scope, name in API_NAMES.items()],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("What a program may do with the key under /api/v1."),
+    )
+    networks = forms.CharField(
+        label=_("Networks"),
+        required=False,
+        max_length=_MAX_NETWORKS_CHARS,
+        widget=forms.Textarea({"rows": 3, "class": "mono", "placeholder": "192.0.2.0/24"}),
+        help_text=_("From which alone it is good, one a line. None: from anywhere."),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if not self._is_service() and self.cleaned_data.get("owner") == "":
+            self.add_error("owner", gettext("Say whose key it is."))
+        if "kind" in self.cleaned_data and not self.wanted_scopes():
+            self.add_error("modes", gettext("Choose what the key is for."))
+        return self.cleaned_data
+
+    def allow(self, max_days: int | None) -> None:
+        """`max_days`: the policy's; None: no bound."""
+        endless = [(NEVER, gettext("Never"))] if max_days is None else []
+        default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
+        self.offer([*_lifetimes(max_days), *endless], str(default))
+
+    def wanted_scopes(self) -> frozenset[Scope]:
+        """Of the API's, which other kinds are not shown, a service key's alone."""
+        named = list(self.cleaned_data.get("modes", ()))
+        if self._is_service():
+            named += self.cleaned_data.get("scopes", ())
+        return frozenset(Scope(name) for name in named)
+
+    def _is_service(self) -> bool:
+        return self.cleaned_data.get("kind") == KeyKind.SERVICE
+
+
+class RotateKeyForm(Lifetime):
+    overlap = forms.TypedChoiceField(
+        label=_("The old text stays good for"), coerce=int, initial="24"
+    )
+    reason = forms.CharField(
+        label=_("Reason"),
+        required=False,
+        max_length=MAX_REASON_CHARS,
+        help_text=_("Kept in the audit trail."),
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        overlap = self.fields["overlap"]
+        assert isinstance(overlap, forms.ChoiceField)
+        overlap.choices = [(str(hours), _for(hours)) for hours in _OVERLAPS_H]
+
+    def allow(self, max_days: int | None) -> None:
+        """Never is not among them: to the operation, nothing is as before."""
+        self.offer([(KEEP, gettext("As before")), *_lifetimes(max_days)], KEEP)
+
+    def new_expiry(self, now: datetime) -> datetime | None:
+        """None: as before."""
+        return None if self.cleaned_data["lifetime"] == KEEP else self.expires_at(now)
+
+
+def _lifetimes(max_days: int | None) -> list[tuple[str, str]]:
+    days = [num for num in _DAYS if max_days is None or num <= max_days]
+    if max_days is not None and max_days not in days:
+        days.append(max_days)
+    return [*((str(num), _after(num)) for num in days), (ON_A_DAY, gettext("At the end of a day"))]
+
+
+def _after(days: int) -> str:
+    if days == 365:
+        return gettext("After a year")
+    return gettext("After a day") if days == 1 else gettext("After %(days)d days") % {"days": days}
+
+
+def _for(hours: int) -> str:
+    if hours == 0:
+        return gettext("No time: it ends now")
+    if hours < 24:
+        return gettext("One hour")
+    days = hours // 24
+    return gettext("One day") if days == 1 else gettext("%(days)d days") % {"days": days}

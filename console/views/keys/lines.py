@@ -1,0 +1,97 @@
+"""Keys as the pages show them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.credential import KeyKind
+from tenants.keys.queries import KeyState, KeyView
+from tenants.keys.scopes import MODES, Scope, stored
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+
+KIND_NAMES: Final[dict[KeyKind, Promise]] = {
+    KeyKind.DEVELOPER: _("Developer"),
+    KeyKind.TEST: _("Test"),
+    KeyKind.SERVICE: _("Service"),
+}
+STATE_NAMES: Final[dict[KeyState, Promise]] = {
+    KeyState.ACTIVE: _("In force"),
+    KeyState.EXPIRED: _("Expired"),
+    KeyState.REVOKED: _("Revoked"),
+}
+MODE_NAMES: Final[dict[Scope, Promise]] = {
+    Scope.INFERENCE: _("Every kind of completion, later ones included"),
+    Scope.INLINE: _("Inline suggestions"),
+    Scope.FIM: _("Fill in the middle"),
+    Scope.BLOCK: _("Blocks"),
+    Scope.DOCSTRING: _("Docstrings"),
+    Scope.CHAT: _("Chat"),
+}
+API_NAMES: Final[dict[Scope, Promise]] = {
+    Scope.USAGE_READ: _("Read usage"),
+    Scope.KEYS_READ: _("List keys"),
+    Scope.KEYS_WRITE: _("Make, rotate and revoke keys"),
+    Scope.POLICIES_READ: _("Read policies"),
+    Scope.POLICIES_WRITE: _("Change policies"),
+    Scope.TENANT_READ: _("Read what the tenant is"),
+    Scope.MEMBERS_READ: _("List members"),
+    Scope.TEAMS_READ: _("List teams"),
+    Scope.TEAMS_WRITE: _("Change teams"),
+    Scope.AUDIT_READ: _("Read the audit trail"),
+    Scope.CONSENT_READ: _("Read consent"),
+    Scope.QUALITY_READ: _("Read measures of quality"),
+    Scope.RETENTION_READ: _("Read retention"),
+    Scope.BILLING_READ: _("Read bills and budgets"),
+    Scope.BUDGETS_WRITE: _("Change budgets"),
+    Scope.EXPORTS: _("Export what it may read"),
+}
+_TONES: Final = {KeyState.ACTIVE: "good", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    key: KeyView
+    prefix: str  # as the key begins
+    kind_name: str
+    state_name: str
+    tone: str  # of <c-state>
+    is_active: bool
+    is_leaked: bool
+    can_rotate: bool
+    can_revoke: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLine:
+    name: str
+    code: str  # as the API writes it
+
+
+def key_lines(actor: Actor, keys: list[KeyView]) -> list[KeyLine]:
+    return [key_line(actor, key) for key in keys]
+
+
+def key_line(actor: Actor, key: KeyView) -> KeyLine:
+    is_active = key.state is KeyState.ACTIVE
+    return KeyLine(
+        key=key,
+        prefix=f"cpk_{key.kind}_{key.lookup_id}",
+        kind_name=gettext("Playground") if key.is_playground else str(KIND_NAMES[key.kind]),
+        state_name=str(STATE_NAMES[key.state]),
+        tone=_TONES[key.state],
+        is_active=is_active,
+        is_leaked=key.leaked_at is not None,
+        can_rotate=is_active and not key.is_playground and actor.may(Permission.CREATE_KEYS),
+        can_revoke=key.state is not KeyState.REVOKED and actor.may(Permission.REVOKE_KEYS),
+    )
+
+
+def scope_lines(scopes: frozenset[Scope]) -> list[ScopeLine]:
+    """Kinds of completion first."""
+    names = MODE_NAMES | API_NAMES
+    listed = sorted(stored(scopes), key=lambda code: (Scope(code) not in MODES, code))
+    return [ScopeLine(str(names[Scope(code)]), code) for code in listed]

@@ -1,0 +1,37 @@
+"""Revoking a key, which is asked about first."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods
+
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.shell.step_up import confirmed
+from console.shell.toast import toast
+from console.views.keys.key import key_or_404
+from console.views.keys.lines import key_line
+from tenants.keys.operations import revoke_key
+from tenants.members.permissions import Permission
+from tenants.texts import MAX_REASON_CHARS
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@confirmed
+def revoke(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
+    if not member.actor.may(Permission.REVOKE_KEYS):
+        raise PermissionDenied
+    key = key_or_404(member, lookup_id)
+    if request.method == "GET":
+        context = {"line": key_line(member.actor, key), "max_reason_chars": MAX_REASON_CHARS}
+        return show(request, member, "console/keys/revoke.html", context)
+    reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
+    revoke_key(actor=member.actor, lookup_id=key.lookup_id, reason=reason, now=timezone.now())
+    toast(
+        request,
+        gettext("%(name)s is revoked. Gateways refuse it within a second.") % {"name": key.name},
+    )
+    return redirect("console:keys")

@@ -1,0 +1,85 @@
+"""Giving a key a new text; the old one stays good for a while."""
+
+from datetime import timedelta
+from typing import Final
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods
+
+from console.member import Member, for_members
+from console.shell.one_use import new_form, take_form
+from console.shell.parts import show
+from console.views.keys.created import show_once
+from console.views.keys.forms import RotateKeyForm
+from console.views.keys.key import key_or_404
+from console.views.keys.lines import key_line
+from tenants.errors import Conflict, Forbidden, Invalid
+from tenants.keys.operations import CreatedKey, Rotation, rotate_key
+from tenants.keys.queries import KeyView
+from tenants.members.permissions import Permission
+from tenants.policies.queries import get_policy
+
+_FORM: Final = "rotate-key"
+_FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason": "reason"}
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def rotate(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
+    if not member.actor.may(Permission.CREATE_KEYS):
+        raise PermissionDenied
+    key = key_or_404(member, lookup_id)
+    if not key_line(member.actor, key).can_rotate:
+        messages.warning(request, gettext("Only a key that is in force can be rotated."))
+        return redirect("console:keys-key", lookup_id=key.lookup_id)
+    if request.method == "GET":
+        return _shown(request, member, key, _form(request, member))
+    if not take_form(request, _FORM):
+        messages.warning(request, gettext("This form was used already. No second text was made."))
+        return redirect("console:keys-key", lookup_id=key.lookup_id)
+    form = _form(request, member)
+    created = _rotated(member, key, form)
+    if created is None:
+        return _shown(request, member, key, form, status=400)
+    return show_once(request, member, created, is_new=False)
+
+
+def _form(request: HttpRequest, member: Member) -> RotateKeyForm:
+    form = RotateKeyForm(request.POST or None)
+    form.allow(get_policy(actor=member.actor).policy.max_key_lifetime_days)
+    return form
+
+
+def _shown(
+    request: HttpRequest, member: Member, key: KeyView, form: RotateKeyForm, status: int = 200
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "form_token": new_form(request, _FORM),
+        "line": key_line(member.actor, key),
+    }
+    return show(request, member, "console/keys/rotate.html", context, status=status)
+
+
+def _rotated(member: Member, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
+    """None: the form says why."""
+    now = timezone.now()
+    if not form.is_valid():
+        return None
+    rotation = Rotation(
+        overlap=timedelta(hours=form.cleaned_data["overlap"]),
+        expires_at=form.new_expiry(now),
+        reason=form.cleaned_data["reason"],
+    )
+    try:
+        return rotate_key(actor=member.actor, lookup_id=key.lookup_id, rotation=rotation, now=now)
+    except Invalid as error:
+        form.add_error(_FIELDS.get(error.field), error.message)
+    except (Conflict, Forbidden) as error:
+        form.add_error(None, error.message)
+    return None

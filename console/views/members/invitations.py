@@ -1,0 +1,177 @@
+"""Inviting by mail, who was invited, sending a mail again, taking an invitation back."""
+
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from console.member import Member, for_members
+from console.shell.lists import turning
+from console.shell.parts import show
+from console.shell.toast import toast
+from console.views.members.names import ROLE_NAMES, STATE_NAMES, role_choices
+from console.views.members.tabs import tabs
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.invitations.mail import send_invitation
+from tenants.invitations.operations import invite, revoke_invitation
+from tenants.invitations.queries import (
+    InvitationState,
+    InvitationView,
+    find_invitation,
+    page_of_invitations,
+)
+from tenants.members.permissions import Permission, Role
+
+_PAGE_ROWS: Final = 25
+_TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
+
+
+class InviteForm(forms.Form):
+    email = forms.EmailField(
+        label=_("Address"),
+        max_length=254,
+        widget=forms.EmailInput({"autocomplete": "off", "autofocus": True}),
+        help_text=_("The mail has a link that works once, within seven days, for this address."),
+    )
+    role = forms.ChoiceField(
+        label=_("Role"), initial=Role.DEVELOPER.value, widget=forms.RadioSelect
+    )
+
+    def __init__(self, *args: Any, choices: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        role = self.fields["role"]
+        assert isinstance(role, forms.ChoiceField)
+        role.choices = choices
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    invitation: InvitationView
+    role_name: str
+    state_name: str
+    tone: str  # of <c-state>
+    can_send: bool
+    can_revoke: bool
+
+
+@require_GET
+@for_members
+def invitations(request: HttpRequest, member: Member) -> HttpResponse:
+    if not member.actor.may(Permission.READ_MEMBERS):
+        raise PermissionDenied
+    cursor = request.GET.get("cursor") or None
+    try:
+        page = page_of_invitations(
+            actor=member.actor, limit=_PAGE_ROWS, cursor=cursor, now=timezone.now()
+        )
+    except Invalid as error:
+        raise Http404 from error
+    context = {
+        "lines": [_line(member, row) for row in page.rows],
+        "turning": turning(request, page),
+        "tabs": tabs("members-invitations"),
+        "can_invite": member.actor.may(Permission.WRITE_MEMBERS),
+    }
+    return show(request, member, "console/members/invitations.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
+    if not member.actor.may(Permission.WRITE_MEMBERS):
+        raise PermissionDenied
+    choices = role_choices(member.actor)
+    if request.method == "GET":
+        form = InviteForm(choices=choices, initial={"email": request.GET.get("email", "")})
+        return _shown(request, member, form)
+    form = InviteForm(request.POST, choices=choices)
+    if not form.is_valid():
+        return _shown(request, member, form, status=400)
+    try:
+        _invite(request, member, form.cleaned_data["email"], Role(form.cleaned_data["role"]))
+    except (Conflict, Invalid) as error:
+        form.add_error("email", error.message)
+        return _shown(request, member, form, status=400)
+    return redirect("console:members-invitations")
+
+
+@require_POST
+@for_members
+def send_again(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
+    """A new one in place of the old, whose link works no more."""
+    held = _found(member, invitation_id)
+    try:
+        _invite(request, member, held.email, held.role)
+    except Conflict as error:
+        messages.error(request, error.message)
+    except Forbidden as error:
+        raise PermissionDenied from error
+    return redirect("console:members-invitations")
+
+
+@require_POST
+@for_members
+def revoke(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
+    held = _found(member, invitation_id)
+    try:
+        revoke_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
+    except Forbidden as error:
+        raise PermissionDenied from error
+    text = gettext("The invitation of %(email)s is taken back: its link opens nothing.")
+    toast(request, text % {"email": held.email})
+    return redirect("console:members-invitations")
+
+
+def _invite(request: HttpRequest, member: Member, email: str, role: Role) -> None:
+    """Raises Conflict, Forbidden, Invalid."""
+    made = invite(
+        actor=member.actor,
+        email=email,
+        role=role,
+        mailer=partial(send_invitation, tenant_name=member.tenant.name),
+        now=timezone.now(),
+    )
+    if made.mailed_at is None:
+        text = gettext("%(email)s is invited, but the mail could not be sent. Send it again later.")
+        messages.warning(request, text % {"email": made.email})
+    else:
+        toast(request, gettext("%(email)s is invited by mail.") % {"email": made.email})
+
+
+def _found(member: Member, invitation_id: uuid.UUID) -> InvitationView:
+    if not member.actor.may(Permission.WRITE_MEMBERS):
+        raise PermissionDenied
+    try:
+        return find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
+    except NotFound as error:
+        raise Http404 from error
+
+
+def _line(member: Member, row: InvitationView) -> Line:
+    actor = member.actor
+    permission = Permission.WRITE_OWNERS if row.role is Role.OWNER else Permission.WRITE_MEMBERS
+    is_open = row.state is InvitationState.OPEN
+    return Line(
+        invitation=row,
+        role_name=str(ROLE_NAMES[row.role]),
+        state_name=str(STATE_NAMES[row.state]),
+        tone=_TONES.get(row.state, "off"),
+        can_send=row.state is not InvitationState.ACCEPTED and actor.may(permission),
+        can_revoke=is_open and actor.may(permission),
+    )
+
+
+def _shown(
+    request: HttpRequest, member: Member, form: InviteForm, status: int = 200
+) -> HttpResponse:
+    return show(request, member, "console/members/invite.html", {"form": form}, status=status)

@@ -1,0 +1,49 @@
+"""Roles, ways of signing in and states, as pages name them."""
+
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from tenants.invitations.queries import InvitationState
+from tenants.members.actor import Actor
+from tenants.members.directory import PASSWORD, PROVIDER
+from tenants.members.permissions import Permission, Role
+
+ROLE_NAMES: Final[dict[Role, Promise]] = {
+    Role.OWNER: _("Owner"),
+    Role.ADMINISTRATOR: _("Administrator"),
+    Role.BILLING: _("Billing"),
+    Role.AUDITOR: _("Auditor"),
+    Role.DEVELOPER: _("Developer"),
+}
+ROLE_LEADS: Final[dict[Role, Promise]] = {
+    Role.OWNER: _("Everything, owners and sign-in included"),
+    Role.ADMINISTRATOR: _("Everything but owners and sign-in"),
+    Role.BILLING: _("Usage, bills and budgets"),
+    Role.AUDITOR: _("Reads everything, changes nothing"),
+    Role.DEVELOPER: _("Completes code with keys of his own"),
+}
+WAY_NAMES: Final[dict[str, Promise]] = {
+    PASSWORD: _("Password"),
+    PROVIDER: _("Identity provider"),
+    "totp": _("Authenticator app"),
+    "webauthn": _("Passkey"),
+}
+STATE_NAMES: Final[dict[InvitationState, Promise]] = {
+    InvitationState.OPEN: _("Open"),
+    InvitationState.ACCEPTED: _("Accepted"),
+    InvitationState.REVOKED: _("Taken back"),
+    InvitationState.EXPIRED: _("Expired"),
+}
+
+
+def role_choices(actor: Actor) -> list[tuple[str, str]]:
+    """Those that the actor may give; developers first, as most people are."""
+    may_make_owners = actor.may(Permission.WRITE_OWNERS)
+    roles = [role for role in reversed(Role) if role is not Role.OWNER or may_make_owners]
+    return [(role.value, f"{ROLE_NAMES[role]} · {ROLE_LEADS[role]}") for role in roles]
+
+
+def way_names(ways: tuple[str, ...]) -> str:
+    return ", ".join(str(WAY_NAMES.get(way, way)) for way in ways)

@@ -1,0 +1,37 @@
+"""What was asked, suggested and accepted over time."""
+
+from django.utils.translation import gettext
+
+from console.charts.chart import Chart, Series, bars, lines
+from console.insight.asked import Question
+from console.insight.numbers import axis_share, short_count
+from console.insight.times import labels, values
+from tenants.metrics.counts import Counts
+from tenants.metrics.definitions import acceptance
+from tenants.metrics.overview import Overview
+from tenants.metrics.reports import GroupBy
+
+
+def requests_chart(question: Question, found: Overview) -> Chart:
+    """Suggestions stand at the bottom: what is above them was asked for in vain."""
+    rows = found.by[GroupBy.DAY]
+    series = [
+        Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
+        Series(gettext("Other requests"), values(question, rows, _others)),
+    ]
+    title = gettext("Requests by hour") if question.is_hourly else gettext("Requests by day")
+    return bars(title, labels(question), series, short_count)
+
+
+def accepted_chart(question: Question, found: Overview) -> Chart | None:
+    """None for who may not see quality."""
+    if found.quality is None or found.quality.counts is None:
+        return None
+    rows = found.by[GroupBy.DAY]
+    series = [Series(gettext("Acceptance"), values(question, rows, acceptance))]
+    title = gettext("Acceptance by hour") if question.is_hourly else gettext("Acceptance by day")
+    return lines(title, labels(question), series, axis_share, at_most=1)
+
+
+def _others(counts: Counts) -> float:
+    return counts.requests - counts.suggestions

@@ -1,0 +1,135 @@
+"""A real editor that is suggested to by the gateway, with the numbers of each request.
+
+The page's script speaks to the gateway as an editor does, with a key of its own: given to it in the
+answer to a POST, and in no page, address, storage or log.
+"""
+
+import secrets
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from console.member import Member, for_members
+from console.middleware import policy_with
+from console.playground_words import COLUMNS, TEXTS
+from console.throttle import WINDOW_S, take_start_of_playground
+from tenants.errors import Refused
+from tenants.keys.operations import CreatedKey
+from tenants.keys.playground import end_playground, start_playground
+from tenants.members.permissions import Permission
+
+_STREAM: Final = "/v1/stream"
+_CURL: Final = """\
+curl {url}/v1/completions \\
+  -H "Authorization: Bearer $CARET_KEY" -H "Content-Type: application/json" \\
+  -d '{{"prompt": "def mean(values):\\n    return ", "suffix": "\\n", "max_tokens": 32}}'"""
+# By the names that the gateway knows.
+LANGUAGES: Final = {
+    "python": "Python",
+    "javascript": "JavaScript",
+    "typescript": "TypeScript",
+    "go": "Go",
+    "rust": "Rust",
+    "java": "Java",
+    "cpp": "C++",
+    "sql": "SQL",
+    "html": "HTML",
+    "css": "CSS",
+    "json": "JSON",
+    "yaml": "YAML",
+}
+
+
+@require_GET
+@for_members
+def playground(request: HttpRequest, member: Member) -> HttpResponse:
+    _require(member)
+    nonce, url = secrets.token_urlsafe(16), stream_url(settings.GATEWAY_URL)
+    context = {
+        "member": member,
+        "nonce": nonce,
+        "stream_url": url,
+        "curl": _CURL.format(url=settings.GATEWAY_URL),
+        "languages": LANGUAGES,
+        "columns": COLUMNS,
+        "texts": TEXTS,
+    }
+    response = render(request, "console/playground.html", context)
+    # CodeMirror brings its styles in an element that it makes; they are this answer's alone.
+    response["Content-Security-Policy"] = policy_with(style_nonce=nonce, connects_to=_origin(url))
+    return response
+
+
+@require_POST
+@for_members
+def start(request: HttpRequest, member: Member) -> HttpResponse:
+    """Each start makes a text and publishes a snapshot: a few a minute are enough for a person."""
+    _require(member)
+    try:
+        if not take_start_of_playground(user_id=str(member.actor.user_id)):
+            return _refused(_("Too many starts. Wait a minute, then try again."), 429)
+        created = start_playground(actor=member.actor, now=timezone.now())
+    except redis.RedisError:
+        return _refused(_("This is not possible right now: Redis does not answer."), 503)
+    except Refused as error:
+        return _refused(error.message, 409)
+    return JsonResponse(_answer(created))
+
+
+@require_POST
+@for_members
+def end(request: HttpRequest, member: Member) -> HttpResponse:
+    _require(member)
+    issued_at = _moment(request.POST.get("issued_at", ""))
+    end_playground(actor=member.actor, issued_at=issued_at, now=timezone.now())
+    return HttpResponse(status=204)
+
+
+def stream_url(gateway_url: str) -> str:
+    """http becomes ws, https wss."""
+    return gateway_url.replace("http", "ws", 1).rstrip("/") + _STREAM
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _require(member: Member) -> None:
+    if not member.actor.may(Permission.USE_PLAYGROUND):
+        raise PermissionDenied
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None or timezone.is_naive(moment):
+        raise BadRequest("issued_at is no moment.")
+    return moment
+
+
+def _answer(created: CreatedKey) -> dict[str, str]:
+    expires_at = created.key.expires_at
+    assert expires_at is not None, "a playground's key expires"
+    return {
+        "key": created.text,
+        "issued_at": created.key.issued_at.isoformat(),
+        "expires_at": expires_at.isoformat(),
+    }
+
+
+def _refused(message: str, status: int) -> HttpResponse:
+    headers = {"Retry-After": str(WINDOW_S)} if status == 429 else {}
+    return JsonResponse({"message": message}, status=status, headers=headers)

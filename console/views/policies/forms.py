@@ -1,0 +1,256 @@
+"""A policy as fields of a form, and back. Content exclusion has a page of its own: what a policy
+says of it is left as it is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django import forms
+from django.forms import BoundField
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import Telemetry, TenantPolicy, Tier
+from console.views.policies.fields import (
+    burst_field,
+    days_field,
+    initial_names,
+    initial_rate,
+    lines_field,
+    lines_of,
+    names_of,
+    number_field,
+    per_minute_field,
+    rate_of,
+    which_field,
+    yes_field,
+)
+from console.views.policies.words import ISOLATIONS, MODES
+from tenants.errors import Invalid
+from tenants.policies.document import (
+    MAX_CONCURRENT_COMPLETIONS,
+    MAX_RETENTION_DAYS,
+    MAX_TOKENS_PER_DAY,
+    read_policy,
+    write_policy,
+)
+from tenants.retention.classes import TERMS
+from tenants.telemetry.wordings import TENANT_WORDING
+
+_RATES: Final = ("tenant", "user", "key")
+_OWN_DAYS: Final = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}
+_DEFAULT_DAYS: Final = 30
+
+
+class PolicyForm(forms.Form):
+    features = forms.MultipleChoiceField(
+        label=_("Features"),
+        help_text=_("A request for anything else is refused."),
+        choices=list(MODES.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    models_which = which_field(_("Models"), _("All models"), _("Only these"))
+    models = lines_field(_("Names of models"), _("One a line, as the operator calls them."))
+    regions_which = which_field(_("Regions"), _("All regions"), _("Only these"))
+    regions = lines_field(_("Names of regions"), _("One a line: gateways elsewhere refuse."))
+    takes_part_in_experiments = yes_field(
+        _("Take part in experiments"),
+        _("Prompt layouts and filters may be tried on requests; never data."),
+    )
+    retrieval = lines_field(
+        _("Repositories that may be indexed"),
+        _(
+            "Patterns of their names, one a line. Their files are kept, encrypted, and completions"
+            " may draw on them. What you take out of here is erased."
+        ),
+    )
+    withholds_secrets = yes_field(
+        _("Withhold secrets"), _("Completions that look like credentials never reach an editor.")
+    )
+    withholds_public_code = yes_field(
+        _("Withhold public code"),
+        _("Completions that copy some 150 characters of the operator's index of public code."),
+    )
+    max_concurrent_completions = forms.IntegerField(
+        label=_("Completions at once"),
+        help_text=_("Of the whole tenant, on one gateway."),
+        min_value=1,
+        max_value=MAX_CONCURRENT_COMPLETIONS,
+    )
+    limits_tenant_per_minute = per_minute_field(_("All together: requests a minute"))
+    limits_tenant_burst = burst_field()
+    limits_user_per_minute = per_minute_field(_("Each user: requests a minute"))
+    limits_user_burst = burst_field()
+    limits_key_per_minute = per_minute_field(_("Each key: requests a minute"))
+    limits_key_burst = burst_field()
+    limits_tokens_per_day_fast = number_field(_("Fast tier: tokens a day"), MAX_TOKENS_PER_DAY)
+    limits_tokens_per_day_quality = number_field(
+        _("Quality tier: tokens a day"), MAX_TOKENS_PER_DAY
+    )
+    telemetry = yes_field(
+        _("Let users agree that content of their completions is kept"),
+        _("Off: nothing is kept, whoever agrees. On: each user decides for himself."),
+    )
+    telemetry_wording = forms.CharField(
+        widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_WORDING
+    )
+    telemetry_retention_days = number_field(
+        _("Days for which it is kept"), MAX_RETENTION_DAYS, _("Then it is erased.")
+    )
+    telemetry_training = yes_field(
+        _("Users may also agree that it trains models"), _("They are asked separately.")
+    )
+    isolation = forms.ChoiceField(
+        label=_("Prefix cache"),
+        help_text=_("Who can hit what the engine has computed before."),
+        choices=list(ISOLATIONS.items()),
+        widget=forms.RadioSelect,
+    )
+    max_key_lifetime_days = days_field(
+        _("Days for which a new key may be good"), _("Empty: as many as its maker says.")
+    )
+    revoke_idle_keys_after_days = days_field(
+        _("Days after which an unused key is revoked"), _("Empty: never.")
+    )
+    requires_second_factor = yes_field(
+        _("Require a second factor"),
+        _("Of everybody who signs in by a password; from the next page on."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, terms in _OWN_DAYS.items():
+            self.fields[f"retention_days_{name}"] = number_field(
+                terms.title, terms.max_days, least=terms.min_days
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FieldGroup:
+    title: str
+    lead: str
+    rows: list[list[BoundField]]  # those of one row stand side by side
+
+
+def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
+    for title, lead, rows in _GROUPS:
+        yield FieldGroup(str(title), str(lead), [[form[name] for name in row] for row in rows])
+
+
+def initial_of(policy: TenantPolicy) -> dict[str, Any]:
+    telemetry = policy.telemetry or Telemetry(TENANT_WORDING, _DEFAULT_DAYS)
+    limits = policy.limits
+    values: dict[str, Any] = {
+        **{name: getattr(policy, name) for name in _AS_THEY_ARE},
+        "features": [mode.value for mode in policy.features],
+        "retrieval": "\n".join(policy.retrieval),
+        "isolation": policy.isolation.value,
+        "telemetry": policy.telemetry is not None,
+        "telemetry_wording": TENANT_WORDING,
+        "telemetry_retention_days": telemetry.retention_days,
+        "telemetry_training": telemetry.training,
+        **initial_names("models", policy.models),
+        **initial_names("regions", policy.regions),
+    }
+    for tier in Tier:
+        values[f"limits_tokens_per_day_{tier.value}"] = limits.tokens_per_day.get(tier)
+    for whose in _RATES:
+        values |= initial_rate(f"limits_{whose}", getattr(limits, whose))
+    return values | {f"retention_days_{name}": days for name, days in policy.retention_days.items()}
+
+
+def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
+    """What the fields say, and of the rest what `base` says. Raises Invalid."""
+    document = write_policy(base) | {name: cleaned[name] for name in _AS_THEY_ARE}
+    document |= {
+        "features": cleaned["features"],
+        "retrieval": lines_of(cleaned["retrieval"]),
+        "isolation": cleaned["isolation"],
+        "models": names_of(cleaned, "models"),
+        "regions": names_of(cleaned, "regions"),
+        "limits": _limits(cleaned),
+        "telemetry": _telemetry(cleaned),
+        "retention_days": {
+            name: days
+            for name in _OWN_DAYS
+            if (days := cleaned[f"retention_days_{name}"]) is not None
+        },
+    }
+    return read_policy(document)
+
+
+def _limits(cleaned: dict[str, Any]) -> dict[str, Any]:
+    tokens = {tier.value: cleaned[f"limits_tokens_per_day_{tier.value}"] for tier in Tier}
+    return {
+        **{whose: rate_of(cleaned, f"limits_{whose}") for whose in _RATES},
+        "tokens_per_day": {tier: limit for tier, limit in tokens.items() if limit is not None},
+    }
+
+
+def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
+    if not cleaned["telemetry"]:
+        return None
+    if cleaned["telemetry_retention_days"] is None:
+        raise Invalid("telemetry.retention_days", f"Write a number from 1 to {MAX_RETENTION_DAYS}.")
+    return {
+        "wording": cleaned["telemetry_wording"],
+        "retention_days": cleaned["telemetry_retention_days"],
+        "training": cleaned["telemetry_training"],
+    }
+
+
+_AS_THEY_ARE: Final = (
+    "takes_part_in_experiments",
+    "withholds_secrets",
+    "withholds_public_code",
+    "max_concurrent_completions",
+    "max_key_lifetime_days",
+    "revoke_idle_keys_after_days",
+    "requires_second_factor",
+)
+_Group = tuple[str | Promise, str | Promise, tuple[tuple[str, ...], ...]]
+_GROUPS: Final[tuple[_Group, ...]] = (
+    (
+        _("What may be asked for"),
+        "",
+        (
+            ("features",),
+            ("models_which",),
+            ("models",),
+            ("regions_which",),
+            ("regions",),
+            ("takes_part_in_experiments",),
+        ),
+    ),
+    (_("What may be indexed"), "", (("retrieval",),)),
+    (_("What is withheld"), "", (("withholds_secrets",), ("withholds_public_code",))),
+    (
+        _("Limits"),
+        _("What is beyond is refused, and editors are told when to ask again. Empty: no limit."),
+        (
+            ("max_concurrent_completions",),
+            *((f"limits_{whose}_per_minute", f"limits_{whose}_burst") for whose in _RATES),
+            ("limits_tokens_per_day_fast", "limits_tokens_per_day_quality"),
+        ),
+    ),
+    (
+        _("Content of completions"),
+        "",
+        (("telemetry",), ("telemetry_retention_days",), ("telemetry_training",)),
+    ),
+    (
+        _("Days for which data is kept"),
+        _("Empty: as the retention page says. A policy can only shorten it."),
+        (tuple(f"retention_days_{name}" for name in _OWN_DAYS),),
+    ),
+    (_("Isolation"), "", (("isolation",),)),
+    (
+        _("Keys and sign-in"),
+        "",
+        (
+            ("max_key_lifetime_days", "revoke_idle_keys_after_days"),
+            ("requires_second_factor",),
+        ),
+    ),
+)

@@ -1,0 +1,147 @@
+"""What a new version would change, and for whom; then the reason, and saving it."""
+
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.shell.toast import toast
+from console.views.policies.changes import changes_between, titles_of
+from console.views.policies.draft import Draft, Meanwhile, find_meanwhile, on_top, read_draft
+from console.views.policies.effects import effects_of
+from console.views.policies.fields import add_refusal, whole_number
+from tenants.errors import Invalid, Outdated
+from tenants.members.permissions import Permission
+from tenants.policies.document import write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.preview import preview_policy
+from tenants.policies.queries import find_version, get_policy
+from tenants.texts import MAX_REASON_CHARS
+
+_PAGE: Final = "console/policies/review.html"
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        label=_("Reason"),
+        help_text=_("Kept with the version, and in the audit trail."),
+        max_length=MAX_REASON_CHARS,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def review(request: HttpRequest, member: Member) -> HttpResponse:
+    """GET names an earlier version to go back to; POST brings a draft."""
+    member.actor.require(Permission.WRITE_POLICY)
+    if request.method == "GET":
+        return shown(request, member, _going_back(request, member))
+    draft = read_draft(request.POST)
+    step = request.POST.get("step")
+    if step == "save":
+        return _saved(request, member, draft)
+    if step == "merge":
+        draft = _merged(member, draft)
+    return shown(request, member, draft)
+
+
+@require_http_methods(["POST"])
+@for_members
+def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
+    """Puts the one before in force again, while this one is."""
+    before = find_version(actor=member.actor, version=version - 1)
+    try:
+        found = set_policy(
+            actor=member.actor,
+            document=write_policy(before.policy),
+            reason=gettext("Undoes version %(version)s.") % {"version": version},
+            replaces=version,
+            now=timezone.now(),
+        )
+    except Outdated:
+        toast(request, gettext("Somebody has saved another version since: nothing was undone."))
+        return redirect("console:policies")
+    said = gettext("Version %(version)s is in force: as it was before.")
+    toast(request, said % {"version": found.version})
+    return redirect("console:policies")
+
+
+def shown(
+    request: HttpRequest,
+    member: Member,
+    draft: Draft,
+    *,
+    form: ReasonForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    actor = member.actor
+    held = get_policy(actor=actor)
+    meanwhile = find_meanwhile(actor, draft, held)
+    found = preview_policy(actor=actor, document=write_policy(draft.policy), now=timezone.now())
+    context: dict[str, Any] = {
+        "draft": draft,
+        "edit_url": reverse(draft.edit_name),
+        "held": held,
+        "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
+        "changes": changes_between(held.policy, draft.policy),
+        "effects": effects_of(found),
+        "meanwhile": None if meanwhile is None else _told(meanwhile, draft),
+    }
+    return show(request, member, _PAGE, context, status=409 if meanwhile else status)
+
+
+def _saved(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse:
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return shown(request, member, draft, form=form, status=400)
+    try:
+        found = set_policy(
+            actor=member.actor,
+            document=write_policy(draft.policy),
+            reason=form.cleaned_data["reason"],
+            replaces=draft.replaces,
+            now=timezone.now(),
+        )
+    except Invalid as error:
+        add_refusal(form, error)
+        return shown(request, member, draft, form=form, status=400)
+    except Outdated:
+        return shown(request, member, draft, form=form)
+    said = gettext("Version %(version)s is in force. Gateways hold it within a second.")
+    toast(
+        request,
+        said % {"version": found.version},
+        undo_url=reverse("console:policies-undo", args=[found.version]),
+    )
+    return redirect(f"console:{draft.origin}")
+
+
+def _going_back(request: HttpRequest, member: Member) -> Draft:
+    """Raises NotFound."""
+    version = whole_number(request.GET.get("from", ""))
+    earlier = find_version(actor=member.actor, version=version or 0)
+    return Draft(earlier.policy, get_policy(actor=member.actor).version)
+
+
+def _merged(member: Member, draft: Draft) -> Draft:
+    meanwhile = find_meanwhile(member.actor, draft, get_policy(actor=member.actor))
+    return draft if meanwhile is None else on_top(draft, meanwhile)
+
+
+def _told(meanwhile: Meanwhile, draft: Draft) -> dict[str, Any]:
+    seen = meanwhile.seen.policy
+    return {
+        "held": meanwhile.held,
+        "theirs": changes_between(seen, meanwhile.held.policy),
+        "mine": changes_between(seen, draft.policy),
+        "both": titles_of(meanwhile.merged.both_changed),
+    }

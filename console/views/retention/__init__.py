@@ -1,0 +1,1 @@
+"""Pages about how long data is kept: by class, legal holds, certificates of deletion."""

@@ -1,0 +1,164 @@
+"""Purges and the certificates that they leave; and whether a document is as it was signed."""
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from caret.foundation.signing import BadSignature
+from console.member import Member, for_members
+from console.shell.lists import turning
+from console.shell.parts import show
+from console.views.retention.classes import tabs
+from tenants.data_subjects.verification import verify_bundle
+from tenants.members.permissions import Permission
+from tenants.retention.classes import TERMS
+from tenants.retention.queries import (
+    CertificateView,
+    find_certificate,
+    list_certificates,
+    list_runs,
+)
+from tenants.retention.verification import verify_certificate
+from tenants.signing_keys import signing_keys
+
+_ROWS: Final = 25
+_MAX_FILE_BYTES: Final = 64 << 20
+_ZIP: Final = b"PK\x03\x04"
+
+
+class FileForm(forms.Form):
+    document = forms.FileField(
+        label=_("Certificate or bundle"),
+        help_text=_("A certificate of deletion (.json), or a bundle about a person (.zip)."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A certificate, as a list shows it."""
+
+    id: UUID
+    number: int
+    created_at: Any
+    title: str  # of what went
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    is_good: bool
+    kind: str  # "": what it is could not be told
+    why: str  # "": it is good
+    facts: list[tuple[str, str]]
+
+
+@require_GET
+@for_members
+def runs(request: HttpRequest, member: Member) -> HttpResponse:
+    page = list_runs(actor=member.actor, limit=_ROWS, cursor=request.GET.get("cursor"))
+    context = {
+        "tabs": tabs(request),
+        "rows": [(TERMS[row.data_class].title, row) for row in page.rows],
+        "turning": turning(request, page),
+    }
+    return show(request, member, "console/retention/runs.html", context)
+
+
+@require_GET
+@for_members
+def certificates(request: HttpRequest, member: Member) -> HttpResponse:
+    page = list_certificates(actor=member.actor, limit=_ROWS, cursor=request.GET.get("cursor"))
+    context = {
+        "tabs": tabs(request),
+        "rows": [_certified(row) for row in page.rows],
+        "turning": turning(request, page),
+    }
+    return show(request, member, "console/retention/certificates.html", context)
+
+
+@require_GET
+@for_members
+def certificate(request: HttpRequest, member: Member, certificate_id: UUID) -> HttpResponse:
+    found = find_certificate(actor=member.actor, certificate_id=certificate_id)
+    context = {"row": _certified(found), "verdict": _of_certificate(found.document.encode())}
+    return show(request, member, "console/retention/certificate.html", context)
+
+
+@require_GET
+@for_members
+def certificate_file(request: HttpRequest, member: Member, certificate_id: UUID) -> HttpResponse:
+    found = find_certificate(actor=member.actor, certificate_id=certificate_id)
+    response = HttpResponse(found.document, content_type="application/json")
+    name = f"caret-deletion-certificate-{found.number}.json"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def verify(request: HttpRequest, member: Member) -> HttpResponse:
+    """By the public keys alone, as anybody does it offline; nothing is kept of the file."""
+    member.actor.require(Permission.READ_RETENTION)
+    is_sent = request.method == "POST"
+    form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
+    verdict = _verdict(form) if is_sent and form.is_valid() else None
+    context = {"tabs": tabs(request), "form": form, "verdict": verdict}
+    status = 400 if form.errors else 200
+    return show(request, member, "console/retention/verify.html", context, status=status)
+
+
+def _verdict(form: FileForm) -> Verdict | None:
+    """None: the form says why there is none."""
+    file: UploadedFile[bytes] = form.cleaned_data["document"]
+    if (file.size or 0) > _MAX_FILE_BYTES:
+        form.add_error("document", gettext("This file is too large: verify it offline."))
+        return None
+    content = file.read()
+    return _of_bundle(content) if content.startswith(_ZIP) else _of_certificate(content)
+
+
+def _of_certificate(content: bytes) -> Verdict:
+    kind = gettext("Certificate of deletion")
+    try:
+        document = verify_certificate(content, signing_keys().public_keys())
+    except BadSignature as error:
+        return Verdict(False, kind, str(error), [])
+    return Verdict(True, kind, "", _facts(document))
+
+
+def _of_bundle(content: bytes) -> Verdict:
+    kind = gettext("Bundle about a person")
+    try:
+        manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
+    except BadSignature as error:
+        return Verdict(False, kind, str(error), [])
+    return Verdict(True, kind, "", _facts(manifest))
+
+
+def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """As they were signed: names and values are the document's own."""
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in sorted(document.items())
+    ]
+
+
+def _certified(found: CertificateView) -> Certified:
+    document = json.loads(found.document)
+    name = str(document.get("data_class", ""))
+    titles = {each.value: terms.title for each, terms in TERMS.items()} | {
+        "data_subject": gettext("A person"),
+        "tenant": gettext("All of the tenant"),
+    }
+    return Certified(
+        found.id, found.number, found.created_at, titles.get(name, name), document.get("method", "")
+    )

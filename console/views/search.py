@@ -1,0 +1,101 @@
+"""Finding a page, a key, a member or a team by its name: what Ctrl+K asks, and a page of its own
+without scripts."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from console.member import Member, for_members
+from console.shell.navigation import Link, all_links
+from console.shell.parts import show
+from tenants.keys.finding import KeyOrder, WantedKeys, find_keys
+from tenants.members.actor import Actor
+from tenants.members.finding import WantedMembers, find_members
+from tenants.members.permissions import Permission
+from tenants.teams.finding import WantedTeams, find_teams
+
+_MAX_WORDS: Final = 8
+_MIN_CHARS: Final = 2  # of which things are looked for
+_MAX_THINGS: Final = 5  # of each kind
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    icon: str
+    title: str
+    hint: str
+    url: str
+
+
+@require_GET
+@for_members
+def search(request: HttpRequest, member: Member) -> HttpResponse:
+    asked = request.GET.get("q", "")[:100]
+    links = [link for link in all_links(request, member.actor) if _is_meant(link, asked)]
+    context = {"asked": asked, "links": links, "things": _things(member.actor, asked.strip())}
+    return show(request, member, "console/search.html", context, part="console/_found.html")
+
+
+def _is_meant(link: Link, asked: str) -> bool:
+    """Each word asked for begins one of the link's."""
+    known = f"{link.title} {link.words}".casefold().split()
+    words = asked.casefold().split()[:_MAX_WORDS]
+    return all(any(name.startswith(word) for name in known) for word in words)
+
+
+def _things(actor: Actor, asked: str) -> list[Thing]:
+    """Those that the actor may see. Three queries at most."""
+    if len(asked) < _MIN_CHARS:
+        return []
+    return [*_members(actor, asked), *_teams(actor, asked), *_keys(actor, asked)]
+
+
+def _keys(actor: Actor, asked: str) -> list[Thing]:
+    if not (actor.may(Permission.READ_KEYS) or actor.may(Permission.READ_OWN_KEYS)):
+        return []
+    wanted = WantedKeys(text=asked, order=KeyOrder.NAME, is_descending=False)
+    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now())
+    return [
+        Thing(
+            icon="keys",
+            title=key.name,
+            hint=f"cpk_{key.kind}_{key.lookup_id}",
+            url=reverse("console:keys-key", args=[key.lookup_id]),
+        )
+        for key in page.rows
+    ]
+
+
+def _members(actor: Actor, asked: str) -> list[Thing]:
+    if not actor.may(Permission.READ_MEMBERS):
+        return []
+    wanted = WantedMembers(text=asked)
+    page = find_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
+    return [
+        Thing(
+            icon="members",
+            title=row.name or row.email,
+            hint=row.email,
+            url=reverse("console:members-member", args=[row.user_id]),
+        )
+        for row in page.rows
+    ]
+
+
+def _teams(actor: Actor, asked: str) -> list[Thing]:
+    if not actor.may(Permission.READ_TEAMS):
+        return []
+    page = find_teams(actor=actor, wanted=WantedTeams(text=asked), limit=_MAX_THINGS, cursor=None)
+    return [
+        Thing(
+            icon="teams",
+            title=team.name,
+            hint="",
+            url=reverse("console:teams-team", args=[team.id]),
+        )
+        for team in page.rows
+    ]

@@ -1,0 +1,1 @@
+"""Where the audit log is pushed to: webhooks and syslog servers."""

@@ -1,0 +1,33 @@
+"""Sinks as pages show them."""
+
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from tenants.siem.address import SinkKind
+from tenants.siem.queries import SinkView
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    sink: SinkView
+    kind_name: str | Promise
+    kind: str  # of the component `state`
+    state: Promise
+
+
+def row_of(sink: SinkView) -> Row:
+    name = _("Webhook") if sink.kind is SinkKind.WEBHOOK else _("Syslog")
+    kind, state = _state_of(sink)
+    return Row(sink, name, kind, state)
+
+
+def _state_of(sink: SinkView) -> tuple[str, Promise]:
+    if sink.failed_since is not None:
+        return "bad", _("Failing")
+    if sink.num_waiting:
+        return "busy", _("Catching up")
+    if sink.delivered_at is None:
+        return "off", _("Nothing sent yet")
+    return "good", _("Up to date")

@@ -1,0 +1,1 @@
+"""First steps: from signing in to a completion in one's editor."""

@@ -1,0 +1,83 @@
+"""The steps, by what a role may do, and which of them facts show to be done."""
+
+from dataclasses import dataclass
+
+from django.utils.translation import gettext
+
+from tenants.keys.finding import key_steps
+from tenants.members.actor import Actor
+from tenants.members.finding import WantedMembers, find_members
+from tenants.members.permissions import Permission
+from tenants.policies.queries import get_policy
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    title: str
+    text: str
+    url_name: str  # where it is done
+    button: str
+    is_done: bool
+
+
+def steps_for(actor: Actor) -> list[Step]:
+    """In the order in which they are taken. Three queries at most."""
+    return [*_completing(actor), *_settling(actor)]
+
+
+def _completing(actor: Actor) -> list[Step]:
+    if not actor.may(Permission.USE_PLAYGROUND):
+        return []
+    facts = key_steps(actor=actor)
+    may_create = actor.may(Permission.CREATE_KEYS)
+    return [
+        Step(
+            gettext("Create a key"),
+            gettext("It is shown once, with the settings of your editor.")
+            if may_create
+            else gettext("Administrators make keys. Ask one for yours."),
+            "console:keys-new" if may_create else "",
+            gettext("New key"),
+            facts.has_key,
+        ),
+        Step(
+            gettext("Try it in the playground"),
+            gettext("A real editor with a real engine, by a key that lives for an hour."),
+            "console:playground",
+            gettext("Open the playground"),
+            facts.has_played,
+        ),
+        Step(
+            gettext("See a completion in your editor"),
+            gettext("Copy the settings below. This is done once a key was used."),
+            "",
+            "",
+            facts.has_completed,
+        ),
+    ]
+
+
+def _settling(actor: Actor) -> list[Step]:
+    found = []
+    if actor.may(Permission.WRITE_MEMBERS):
+        page = find_members(actor=actor, wanted=WantedMembers(), limit=1, cursor=None)
+        found.append(
+            Step(
+                gettext("Invite people"),
+                gettext("By their addresses, each with a role."),
+                "console:members-invite",
+                gettext("Invite"),
+                page.next_cursor is not None,
+            )
+        )
+    if actor.may(Permission.WRITE_RETENTION):
+        found.append(
+            Step(
+                gettext("Set retention"),
+                gettext("For how long usage records and other data are kept."),
+                "console:retention",
+                gettext("Retention"),
+                bool(get_policy(actor=actor).policy.retention_days),
+            )
+        )
+    return found

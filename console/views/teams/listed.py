@@ -1,0 +1,100 @@
+"""The list of teams, and making one."""
+
+from typing import Final
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from console.member import Member, for_members
+from console.shell.csv_file import all_rows, csv_answer
+from console.shell.parts import show
+from console.shell.sorting import Sorting, headings, read_sorting, with_query
+from console.shell.toast import toast
+from tenants.errors import Conflict, Invalid
+from tenants.members.permissions import Permission
+from tenants.paging import MAX_PAGE, Page
+from tenants.teams.finding import TeamOrder, WantedTeams, find_teams
+from tenants.teams.operations import MAX_NAME_CHARS, create_team
+from tenants.teams.queries import TeamView
+
+_PAGE_ROWS: Final = 25
+_BY_NAME: Final = Sorting(TeamOrder.NAME, is_descending=False)
+_TITLES: Final = {TeamOrder.NAME: _("Team"), TeamOrder.CREATED: _("Created")}
+
+
+class FindTeams(forms.Form):
+    q = forms.CharField(
+        label=_("Search"),
+        max_length=100,
+        required=False,
+        widget=forms.TextInput({"type": "search", "placeholder": _("Name")}),
+    )
+
+
+class TeamForm(forms.Form):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
+    )
+
+
+@require_GET
+@for_members
+def teams(request: HttpRequest, member: Member) -> HttpResponse:
+    actor = member.actor
+    if not actor.may(Permission.READ_TEAMS):
+        raise PermissionDenied
+    form, sorting = FindTeams(request.GET), read_sorting(request, _BY_NAME)
+    form.is_valid()
+    wanted = WantedTeams(
+        text=form.cleaned_data.get("q", ""),
+        order=sorting.order,
+        is_descending=sorting.is_descending,
+    )
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[TeamView]:
+        return find_teams(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
+
+    try:
+        if request.GET.get("as") == "csv":
+            rows = [(team.name, team.num_members, team.created_at) for team in all_rows(page_after)]
+            return csv_answer("teams", ("name", "num_members", "created_at"), rows)
+        page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
+    except Invalid as error:
+        raise Http404 from error
+    context = {
+        "form": form,
+        "teams": page.rows,
+        "headings": headings(request, sorting, _TITLES),
+        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
+        "file_url": with_query(request, **{"as": "csv"}),
+        "is_narrowed": bool(request.GET),
+        "can_change": actor.may(Permission.WRITE_TEAMS),
+    }
+    part = "console/teams/_rows.html"
+    return show(request, member, "console/teams/teams.html", context, part=part)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def new(request: HttpRequest, member: Member) -> HttpResponse:
+    if not member.actor.may(Permission.WRITE_TEAMS):
+        raise PermissionDenied
+    form = TeamForm(request.POST or None)
+    if request.method == "GET" or not form.is_valid():
+        status = 200 if request.method == "GET" else 400
+        return show(request, member, "console/teams/new.html", {"form": form}, status=status)
+    try:
+        made = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
+    except (Conflict, Invalid) as error:
+        form.add_error("name", error.message)
+        return show(request, member, "console/teams/new.html", {"form": form}, status=400)
+    toast(request, gettext("The team %(name)s is made.") % {"name": made.name})
+    return redirect("console:teams-team", team_id=made.id)

@@ -1,0 +1,214 @@
+"""One team: its members put in and taken out, another name, its end."""
+
+import uuid
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from caret.foundation.ids import UserId
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.shell.sorting import with_query
+from console.shell.step_up import confirmed
+from console.shell.toast import toast
+from console.views.members.names import ROLE_NAMES
+from console.views.teams.listed import TeamForm
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.members.finding import WantedMembers, find_members, member_at
+from tenants.members.permissions import Permission
+from tenants.paging import MAX_PAGE
+from tenants.teams.finding import is_kept_by_scim
+from tenants.teams.operations import delete_team, put_into_team, rename_team, take_out_of_team
+from tenants.teams.queries import TeamView, find_team
+
+_PAGE: Final = "console/teams/team.html"
+_PAGE_ROWS: Final = 50
+
+
+class AddForm(forms.Form):
+    email = forms.EmailField(
+        label=_("Address of a member"),
+        widget=forms.EmailInput({"list": "others", "autocomplete": "off"}),
+    )
+
+
+@require_GET
+@for_members
+def team(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    return _page(request, member, _found(member, team_id), AddForm())
+
+
+@require_POST
+@for_members
+def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    held = _changed_by_people(member, team_id)
+    form = AddForm(request.POST)
+    if not form.is_valid():
+        return _page(request, member, held, form, status=400)
+    found = member_at(actor=member.actor, email=form.cleaned_data["email"])
+    if found is None:
+        form.add_error("email", gettext("Nobody here has this address."))
+        return _page(request, member, held, form, status=400)
+    try:
+        put_into_team(
+            actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
+        )
+    except Conflict as error:
+        form.add_error("email", error.message)
+        return _page(request, member, held, form, status=400)
+    names = {"who": found.email, "team": held.name}
+    back = reverse("console:teams-take-out", args=[team_id, found.user_id])
+    toast(request, gettext("%(who)s is in %(team)s now.") % names, undo_url=back)
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_POST
+@for_members
+def put_back(
+    request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
+) -> HttpResponse:
+    """What the button undoes that took him out."""
+    held = _changed_by_people(member, team_id)
+    try:
+        put_into_team(
+            actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
+        )
+    except NotFound as error:
+        raise Http404 from error
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        toast(request, gettext("Put back into %(team)s.") % {"team": held.name})
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_POST
+@for_members
+def take_out(
+    request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
+) -> HttpResponse:
+    held = _changed_by_people(member, team_id)
+    try:
+        take_out_of_team(
+            actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
+        )
+    except NotFound as error:
+        raise Http404 from error
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        back = reverse("console:teams-put-back", args=[team_id, user_id])
+        toast(request, gettext("Taken out of %(team)s.") % {"team": held.name}, undo_url=back)
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+def rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    held = _changed_by_people(member, team_id)
+    form = TeamForm(request.POST or None, initial={"name": held.name})
+    context = {"form": form, "team": held}
+    if request.method == "GET":
+        return show(request, member, "console/teams/rename.html", context)
+    if not form.is_valid() or not _renamed(member, held, form):
+        return show(request, member, "console/teams/rename.html", context, status=400)
+    toast(request, gettext("The team is renamed."))
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@confirmed
+def delete(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    held = _changed_by_people(member, team_id)
+    if request.method == "GET":
+        return show(request, member, "console/teams/delete.html", {"team": held})
+    try:
+        delete_team(actor=member.actor, team_id=team_id, now=timezone.now())
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("console:teams-team", team_id=team_id)
+    toast(request, gettext("The team %(name)s is deleted.") % {"name": held.name})
+    return redirect("console:teams")
+
+
+def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
+    """False: the form says why."""
+    try:
+        rename_team(
+            actor=member.actor,
+            team_id=held.id,
+            name=form.cleaned_data["name"],
+            now=timezone.now(),
+        )
+    except (Conflict, Invalid) as error:
+        form.add_error("name", error.message)
+        return False
+    return True
+
+
+def _found(member: Member, team_id: uuid.UUID) -> TeamView:
+    try:
+        return find_team(actor=member.actor, team_id=team_id)
+    except Forbidden as error:
+        raise PermissionDenied from error
+    except NotFound as error:
+        raise Http404 from error
+
+
+def _changed_by_people(member: Member, team_id: uuid.UUID) -> TeamView:
+    if not member.actor.may(Permission.WRITE_TEAMS):
+        raise PermissionDenied
+    return _found(member, team_id)
+
+
+def _page(
+    request: HttpRequest, member: Member, held: TeamView, form: AddForm, status: int = 200
+) -> HttpResponse:
+    """Billing people see teams, and nobody's name."""
+    actor = member.actor
+    reads_members = actor.may(Permission.READ_MEMBERS)
+    by_scim = is_kept_by_scim(actor=actor, team_id=held.id)
+    can_change = actor.may(Permission.WRITE_TEAMS) and not by_scim
+    context: dict[str, Any] = {
+        "team": held,
+        "form": form,
+        "by_scim": by_scim,
+        "can_change": can_change,
+        "reads_members": reads_members,
+        "writes_policy": actor.may(Permission.WRITE_POLICY),
+        "reads_budgets": actor.may(Permission.READ_BILLING),
+        "others": [],
+    }
+    if reads_members:
+        context |= _people(request, member, held)
+    if reads_members and can_change:
+        others = WantedMembers(not_in_team_id=held.id)
+        page = find_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
+        context["others"] = [row.email for row in page.rows]
+    return show(request, member, _PAGE, context, status=status)
+
+
+def _people(request: HttpRequest, member: Member, held: TeamView) -> dict[str, Any]:
+    try:
+        page = find_members(
+            actor=member.actor,
+            wanted=WantedMembers(team_id=held.id),
+            limit=_PAGE_ROWS,
+            cursor=request.GET.get("cursor"),
+        )
+    except Invalid as error:
+        raise Http404 from error
+    return {
+        "people": [(row, ROLE_NAMES[row.role]) for row in page.rows],
+        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
+    }

@@ -1,0 +1,187 @@
+"""Usage and quality of a time, by one kind of group, as a table, over time and as a file."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.charts.chart import Chart, Series, bars, lines
+from console.insight.asked import Question, by, read_question
+from console.insight.csv_file import csv_file
+from console.insight.numbers import axis_share, count, short_count
+from console.insight.times import labels, values
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.views.overview.figures import SOURCES
+from console.views.usage.table import COLUMNS, Line, cells
+from console.views.usage.tabs import Tab, tabs
+from tenants.metrics.choices import read_choices
+from tenants.metrics.counts import Counts
+from tenants.metrics.definitions import acceptance, completion_acceptance, persistence
+from tenants.metrics.reports import PERMISSIONS, GroupBy, Kind, Report, Row, report
+from tenants.metrics.suppress import Suppression
+
+_PAGE: Final = "console/usage/report.html"
+_PART: Final = "console/usage/_report.html"
+_BY: Final[dict[GroupBy, str | Promise]] = {
+    GroupBy.DAY: _("By time"),
+    GroupBy.TEAM: _("By team"),
+    GroupBy.LANGUAGE: _("By language"),
+    GroupBy.EDITOR: _("By editor"),
+    GroupBy.MODEL: _("By model"),
+    GroupBy.VARIANT: _("By variant"),
+}
+_HIDDEN: Final[dict[Suppression, str | Promise]] = {
+    Suppression.SMALL: _("too few people"),
+    Suppression.COMPLEMENTARY: _("would tell of a smaller group"),
+}
+_FORMATS: Final = {True: "SHORT_DATETIME_FORMAT", False: "SHORT_DATE_FORMAT"}
+_URLS: Final = {Kind.USAGE: "usage", Kind.QUALITY: "usage-quality"}
+
+
+@require_http_methods(["GET"])
+@for_members
+def usage(request: HttpRequest, member: Member) -> HttpResponse:
+    return _report(request, member, Kind.USAGE)
+
+
+@require_http_methods(["GET"])
+@for_members
+def quality(request: HttpRequest, member: Member) -> HttpResponse:
+    return _report(request, member, Kind.QUALITY)
+
+
+def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
+    if not any(map(member.actor.may, PERMISSIONS[kind])):
+        raise PermissionDenied
+    now = timezone.now()
+    question = read_question(request, now=now)
+    group_by = _group_by(request.GET.get("by", ""))
+    found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
+    if request.GET.get("format") == "csv":
+        return _file(kind, group_by, found)
+    choices, teams = read_choices(actor=member.actor, kind=kind, asked=question.asked)
+    context = {
+        "question": question,
+        "found": found,
+        "by": group_by.value,
+        "filters": question.filters(choices, teams),
+        "tabs": tabs(member.actor, question, _URLS[kind]),
+        "groups": _groups(question, kind, group_by, has_teams=bool(teams)),
+        "columns": COLUMNS[kind],
+        "sources": {source.name: str(text) for source, text in SOURCES.items()},
+        "lines": [_line(question, kind, group_by, row) for row in _in_order(found, group_by)],
+        "total": _line(question, kind, None, found.total),
+        "charts": _charts(question, kind, found) if group_by is GroupBy.DAY else [],
+        "is_quality": kind is Kind.QUALITY,
+        "csv_url": f"?{question.narrowed(by=group_by.value, format='csv')}",
+    }
+    status = 400 if question.is_wrong else 200
+    return show(request, member, _PAGE, context, part=_PART, status=status)
+
+
+def _group_by(said: str) -> GroupBy:
+    return GroupBy(said) if said in _BY else GroupBy.DAY
+
+
+def _groups(question: Question, kind: Kind, here: GroupBy, *, has_teams: bool) -> list[Tab]:
+    url = reverse(f"console:{_URLS[kind]}")
+    return [
+        Tab(str(title), f"{url}?{question.narrowed(by=each.value)}", each is here)
+        for each, title in _BY.items()
+        if has_teams or each is not GroupBy.TEAM
+    ]
+
+
+def _in_order(found: Report, group_by: GroupBy) -> list[Row]:
+    """Newest first, or the largest; what is not shown comes last."""
+    if group_by is GroupBy.DAY:
+        return sorted(found.rows, key=lambda row: row.key, reverse=True)
+    return sorted(found.rows, key=lambda row: -row.counts.requests if row.counts else 1)
+
+
+def _line(question: Question, kind: Kind, group_by: GroupBy | None, row: Row) -> Line:
+    return Line(
+        label=_label(group_by, row),
+        url=_rows_behind(question, group_by, row),
+        users="" if row.users is None else count(row.users),
+        cells=cells(row, COLUMNS[kind]),
+        why_hidden="" if row.suppression is None else str(_HIDDEN[row.suppression]),
+    )
+
+
+def _label(group_by: GroupBy | None, row: Row) -> str:
+    if group_by is None:
+        return gettext("Total")
+    if group_by is GroupBy.DAY:
+        at = datetime.fromisoformat(row.key)
+        is_hour = at.tzinfo is not None
+        return date_format(timezone.localtime(at) if is_hour else at, _FORMATS[is_hour])
+    return row.label or (gettext("no team") if group_by is GroupBy.TEAM else gettext("not known"))
+
+
+def _rows_behind(question: Question, group_by: GroupBy | None, row: Row) -> str:
+    if row.counts is None or (group_by is GroupBy.TEAM and not row.key):
+        return ""
+    more = {} if group_by is None else {group_by.value: row.key}
+    if group_by is GroupBy.DAY:
+        day = row.key.partition("T")[0]
+        more = {"range": "custom", "start": day, "end": day}
+    return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"
+
+
+def _charts(question: Question, kind: Kind, found: Report) -> list[Chart]:
+    times = labels(question)
+
+    def series(name: str, of: Any) -> Series:
+        return Series(name, values(question, found.rows, of))
+
+    if kind is Kind.USAGE:
+        tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
+        asked = [
+            series(gettext("Suggestions"), lambda counts: counts.suggestions),
+            series(gettext("Other requests"), _others),
+        ]
+        return [
+            bars(gettext("Requests"), times, asked, short_count),
+            bars(gettext("Generated tokens"), times, [tokens], short_count),
+        ]
+    taken = [
+        series(gettext("Acceptance"), acceptance),
+        series(gettext("CAR"), completion_acceptance),
+    ]
+    left = [
+        series(gettext("Left after 30 s"), lambda counts: persistence(counts, span_s=30)),
+        series(gettext("Left after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
+    ]
+    return [
+        lines(gettext("Acceptance"), times, taken, axis_share, at_most=1),
+        lines(gettext("What is left of what was accepted"), times, left, axis_share, at_most=1),
+    ]
+
+
+def _others(counts: Counts) -> float:
+    return counts.requests - counts.suggestions
+
+
+def _file(kind: Kind, group_by: GroupBy, found: Report) -> HttpResponse:
+    columns = COLUMNS[kind]
+    head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
+    rows = [
+        [row.key, row.label, row.users, *_numbers(row, kind), row.suppression or ""]
+        for row in [*found.rows, found.total]
+    ]
+    rows[-1][0] = "total"
+    return csv_file(f"{kind.value}-by-{group_by.value}", head, rows)
+
+
+def _numbers(row: Row, kind: Kind) -> list[float | None]:
+    return [None if row.counts is None else column.of(row.counts) for column in COLUMNS[kind]]

@@ -1,0 +1,91 @@
+"""One request: its stages against their budgets, and in words what made it slow or ended it."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.foundation.clock import from_unix_ms
+from console.insight.numbers import count, milliseconds, share
+from console.member import Member, for_members
+from console.shell.parts import show
+from console.views.overview.figures import MODES
+from console.views.usage.requests import FINISHES
+from tenants.errors import NotFound
+from tenants.usage.explanation import Stage, explain
+from tenants.usage.requests import find_request
+
+_PAGE: Final = "console/usage/request.html"
+WIDTH: Final = 1000
+_MIN_WIDTH: Final = 3.0  # what is too short to see has a hair's breadth
+_STAGES: Final[dict[str, str | Promise]] = {
+    "authenticate": _("Receive and authenticate"),
+    "admit": _("Admit"),
+    "assemble": _("Assemble the prompt"),
+    "route": _("Choose a replica"),
+    "generate": _("Engine, to its first token"),
+    "filter": _("Filter, to the first text"),
+    "stream": _("Stream the rest"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    name: str
+    took: str
+    budget: str  # "": it has none
+    is_over: bool
+    ended_here: bool
+    x: float  # of WIDTH
+    width: float
+
+
+@require_http_methods(["GET"])
+@for_members
+def explained_request(request: HttpRequest, member: Member, request_id: UUID) -> HttpResponse:
+    try:
+        record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
+    except NotFound as error:
+        raise Http404 from error
+    found = explain(record)
+    state, finish = FINISHES[record.finish]
+    prompt, cached = record.prompt_tokens, record.cached_tokens
+    context = {
+        "record": record,
+        "is_own": record.user_id == member.actor.user_id,
+        "found": found,
+        "at": from_unix_ms(record.occurred_at_ms),
+        "mode": MODES[record.mode],
+        "state": state,
+        "finish": finish,
+        "stages": [_line(stage, record.total_ms) for stage in found.stages],
+        "width": WIDTH,
+        "first_token": "–"
+        if record.first_token_ms is None
+        else milliseconds(record.first_token_ms),
+        "target": milliseconds(found.target_ms),
+        "total": milliseconds(record.total_ms),
+        "prompt": count(prompt),
+        "cached": share(cached / prompt) if cached is not None and prompt else "–",
+        "generated": count(record.generated_tokens),
+    }
+    return show(request, member, _PAGE, context)
+
+
+def _line(stage: Stage, total_ms: float) -> StageLine:
+    scale = WIDTH / total_ms if total_ms > 0 else 0.0
+    x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
+    return StageLine(
+        name=str(_STAGES.get(stage.name, stage.name)),
+        took=milliseconds(stage.took_ms),
+        budget="" if stage.budget_ms is None else milliseconds(stage.budget_ms),
+        is_over=stage.is_over,
+        ended_here=stage.ended_here,
+        x=round(x, 1),
+        width=round(min(max(_MIN_WIDTH, stage.took_ms * scale), WIDTH - x), 1),
+    )

@@ -1,0 +1,28 @@
+"""The pages of the area, those that somebody may see, about the same time and part."""
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.translation import gettext
+
+from console.insight.asked import Question
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    title: str
+    url: str
+    is_here: bool
+
+
+def tabs(actor: Actor, question: Question, here: str) -> list[Tab]:
+    pages = {"usage": gettext("Usage")}
+    if actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY):
+        pages["usage-quality"] = gettext("Quality")
+    pages["usage-requests"] = gettext("Requests")
+    return [
+        Tab(title, f"{reverse(f'console:{name}')}?{question.query}", name == here)
+        for name, title in pages.items()
+    ]

@@ -1,0 +1,14 @@
+"""Addresses of usage and quality."""
+
+from django.urls import URLPattern, path
+
+from console.views.usage.reports import quality, usage
+from console.views.usage.request import explained_request
+from console.views.usage.requests import requests
+
+urlpatterns: list[URLPattern] = [
+    path("usage", usage, name="usage"),
+    path("usage/quality", quality, name="usage-quality"),
+    path("usage/requests", requests, name="usage-requests"),
+    path("usage/requests/<uuid:request_id>", explained_request, name="usage-request"),
+]
