@@ -7,32 +7,15 @@ read the home's secrets. Nothing is started here: the fixtures below are lazy, a
 
 import os
 import shutil
-import tempfile
-from pathlib import Path
 
 import django
 import pytest
 from hypothesis import settings
 
-from caret.embedded.credentials import write_credentials
 from caret.embedded.paths import EmbeddedPaths
+from tests.stack.home import make_home
 
-
-def _make_home() -> EmbeddedPaths:
-    """A fresh CARET_HOME, deaf to whatever the person's shell says about Caret."""
-    for name in [name for name in os.environ if name.startswith("CARET_")]:
-        del os.environ[name]
-    for name in ("DATABASE_URL", "REDIS_URL"):
-        os.environ.pop(name, None)
-    paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-test-")))
-    write_credentials(paths)
-    os.environ["CARET_HOME"] = str(paths.home)
-    os.environ["CARET_OPERATORS_PATH"] = "operators"  # else there are no such pages
-    os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
-    return paths
-
-
-HOME = _make_home()
+HOME = make_home()
 
 pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.running"]
 

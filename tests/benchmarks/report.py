@@ -5,7 +5,7 @@ month; then all of it is rolled up. Asked in turn by one client:
 
     month      a month's usage report of one tenant, by each group, from the roll-ups
     dashboard  what the console's pages ask: the last day's figures, the month by day, by language,
-               quality
+               quality, the overview of it, its slowest requests
     export     one tenant's month as CSV, NDJSON and Parquet, by `manage.py export_usage`; memory is
                the process's largest
 
@@ -139,11 +139,28 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> Non
         "by_day": lambda tenant: _asking(tenant, Kind.USAGE, GroupBy.DAY),
         "by_language": lambda tenant: _asking(tenant, Kind.USAGE, GroupBy.LANGUAGE),
         "quality": lambda tenant: _asking(tenant, Kind.QUALITY, None),
+        "overview": _overview,
+        "slowest": _slowest,
     }
     for name, make in kinds.items():
         times = [_timed(make(tenant)) * 1000 for tenant in islice(cycle(tenants), asks)]
         p95 = percentile(times, 95)
         report.target(f"dashboard.{name}.p95", p95, "ms", at_most=MAX_DASHBOARD_MS, **spread(times))
+
+
+def _overview(tenant: str) -> Callable[[], object]:
+    from tenants.metrics.overview import overview
+    from tenants.metrics.reports import Asked
+
+    asked = Asked(START.date(), END.date())
+    return lambda: overview(actor=_actor(tenant), asked=asked, now=NOW)
+
+
+def _slowest(tenant: str) -> Callable[[], object]:
+    from tenants.usage.listing import Order, Wanted, page_of_requests
+
+    wanted = Wanted(START, END, order=Order.SLOW)
+    return lambda: page_of_requests(actor=_actor(tenant), wanted=wanted, limit=50, cursor=None)
 
 
 def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:

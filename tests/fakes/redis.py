@@ -1,14 +1,15 @@
-"""The little of Redis that the snapshot feed uses: two hashes and a counter."""
+"""The little of Redis that the gateway's feeds use: hashes and counters."""
 
 from collections.abc import Sequence
 
+from caret.contracts.draining import DRAINS, DRAINS_VERSION
 from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS, TenantSnapshot, encode_snapshot
 
 
 class FakeRedis:
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
-        self.hashes: dict[str, dict[bytes, bytes]] = {SNAPSHOTS: {}, VERSIONS: {}}
+        self.hashes: dict[str, dict[bytes, bytes]] = {SNAPSHOTS: {}, VERSIONS: {}, DRAINS: {}}
         self.num_reads_of_versions = 0
 
     def publish_snapshot(self, snapshot: TenantSnapshot) -> None:
@@ -24,6 +25,11 @@ class FakeRedis:
         """Puts the snapshot in place of a damaged one, and tells nobody."""
         self.hashes[SNAPSHOTS][snapshot.tenant_id.encode()] = encode_snapshot(snapshot)
 
+    def drain(self, *names: str) -> None:
+        """These and no others."""
+        self.hashes[DRAINS] = {name.encode(): b"of a version that is not read" for name in names}
+        self.values[DRAINS_VERSION] = str(int(self.values.get(DRAINS_VERSION, b"0")) + 1).encode()
+
     def lose_everything(self) -> None:
         self.values.clear()
         for hash_ in self.hashes.values():
@@ -35,6 +41,9 @@ class FakeRedis:
     async def hgetall(self, key: str) -> dict[bytes, bytes]:
         self.num_reads_of_versions += 1
         return dict(self.hashes[key])
+
+    async def hkeys(self, key: str) -> list[bytes]:
+        return list(self.hashes[key])
 
     async def hmget(self, key: str, names: Sequence[str]) -> list[bytes | None]:
         return [self.hashes[key].get(name.encode()) for name in names]

@@ -110,6 +110,5 @@ def make_principal(
 
 def _of_user(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
     """With the budgets that concern him, as Authority gives it."""
-    users = {user_id} if user_id else set()
-    spending = SpendingByUser(snapshot.spending, users)
-    return msgspec.structs.replace(snapshot, spending=spending.at(spending.places(user_id)))
+    spending = SpendingByUser(snapshot.spending).of(user_id)
+    return msgspec.structs.replace(snapshot, spending=spending)

@@ -6,6 +6,7 @@ its own with a random slug; nothing is emptied between tests.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 
@@ -30,29 +31,40 @@ class Services:
     mark: dict[str, str]  # in a process's environment: it is ended with this session
 
 
+@contextmanager
+def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
+    """Of a home in whose environment Django has been set up. Their tables are made by `migrate`."""
+    # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
+    mark = new_mark(paths.home / "services")
+    marked = environment_with(mark)
+    with (
+        Watchdog(mark),  # a session that is killed leaves no servers behind
+        EmbeddedPostgres(paths, mark=marked),
+        EmbeddedValkey(paths, mark=marked),
+    ):
+        yield Services(
+            paths=paths,
+            database_url=paths.app_database_url.read_text().strip(),
+            owner_database_url=paths.owner_database_url.read_text().strip(),
+            redis_url=paths.redis_url.read_text().strip(),
+            mark=marked,
+        )
+
+
+def migrate(paths: EmbeddedPaths) -> None:
+    _require_own_database(paths)
+    call_command("migrate", database="owner", verbosity=0)
+    call_command("create_partitions", stdout=StringIO())
+
+
 @pytest.fixture(scope="session")
 def services(
     embedded_paths: EmbeddedPaths, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Services]:
-    # Not the mark of the home: a supervisor that starts there would end its carriers as leftovers.
-    mark = new_mark(embedded_paths.home / "services")
-    marked = environment_with(mark)
-    with (
-        Watchdog(mark),  # a session that is killed leaves no servers behind
-        EmbeddedPostgres(embedded_paths, mark=marked),
-        EmbeddedValkey(embedded_paths, mark=marked),
-    ):
+    with running_services(embedded_paths) as running:
         with django_db_blocker.unblock():
-            _require_own_database(embedded_paths)
-            call_command("migrate", database="owner", verbosity=0)
-            call_command("create_partitions", stdout=StringIO())
-        yield Services(
-            paths=embedded_paths,
-            database_url=embedded_paths.app_database_url.read_text().strip(),
-            owner_database_url=embedded_paths.owner_database_url.read_text().strip(),
-            redis_url=embedded_paths.redis_url.read_text().strip(),
-            mark=marked,
-        )
+            migrate(embedded_paths)
+        yield running
 
 
 def _require_own_database(paths: EmbeddedPaths) -> None:

@@ -32,6 +32,22 @@ async def test_a_completion_streams_its_text_and_ends_with_its_numbers(
     assert site.engine_url.endswith(meta["replica"])
 
 
+async def test_a_prompt_that_is_explained_adds_up(site: Site, code: CodeText) -> None:
+    files = [{"path": "lib.py", "text": "def lib():\n    return 1\n"}]
+    frame = {**_frame(code), "path": "a.py", "files": files, "explain": True}
+    async with site.stream() as stream:
+        await ask(stream, {**frame, "id": "explained-1"})
+        _, done = await ask(stream, {**frame, "id": "explained-2"})
+
+    meta, told = done["meta"], done["meta"]["explanation"]
+    segments = told["segments"]
+    kinds = [segment["kind"] for segment in segments]
+    assert kinds == ["files", "path", "markers", "suffix", "markers", "prefix"]
+    assert sum(segment["tokens"] for segment in segments) == meta["prompt_tokens"]
+    assert sum(segment["cached_tokens"] for segment in segments) == meta["cached_tokens"] > 0
+    assert (told["files_sent"], told["files_in_prompt"], told["files_excluded"]) == (1, 1, 0)
+
+
 async def test_the_record_tells_what_the_client_was_told(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
         _, done = await ask(stream, {**long_frame, "id": "1", "language": "Python"})

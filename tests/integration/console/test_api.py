@@ -17,6 +17,7 @@ from tenants.models import User
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.confirming import confirmed
 from tests.people import make_colleague
 
 
@@ -235,7 +236,11 @@ def test_a_name_that_cannot_be_kept_is_refused_as_such(
 
 
 @pytest.mark.parametrize("path", ["/api/v1/keys/a%00b/revoke", "/keys/a%00b/revoke"])
-def test_a_key_whose_id_has_a_nul_is_not_found(administrator: Client, path: str) -> None:
+def test_a_key_whose_id_has_a_nul_is_not_found(
+    company: Company, administrator: Client, path: str
+) -> None:
+    confirmed(administrator, company.administrator)
+
     assert administrator.post(path, content_type="application/json").status_code == 404
 
 

@@ -52,6 +52,19 @@ def test_its_pages_carry_the_headers_of_production(port: int) -> None:
     assert "server" not in headers
 
 
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/html; charset*=nope''x", "text/html; charset*=idna''..", "text/html; charset=\xe9\xff"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_head_that_cannot_be_read_is_the_clients_mistake(
+    port: int, method: str, content_type: str
+) -> None:
+    status, _ = _ask(port, method, "/sign-in", {"Content-Type": content_type})
+
+    assert status < 500
+
+
 def test_a_body_over_a_mebibyte_is_refused_before_it_is_stored(port: int) -> None:
     status, headers = _ask(port, "POST", "/sign-in", body=b"x" * (1024 * 1024 + 1))
 

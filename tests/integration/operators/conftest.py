@@ -1,6 +1,34 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+    from tests.integration.operators.gateways import Gateway
+    from tests.stack.services import Services
 
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
+
+
+@pytest.fixture(scope="module")
+def gateway_process(services: Services) -> Iterator[Gateway]:
+    # Imported here: plugins are loaded before Django is set up, models after.
+    from tests.integration.operators.gateways import own_gateway
+
+    with own_gateway(services) as made:
+        yield made
+
+
+@pytest.fixture
+def gateway(gateway_process: Gateway, settings: Settings) -> Gateway:
+    """A real one, which the pages read."""
+    settings.GATEWAY_METRICS = [gateway_process.metrics]
+    return gateway_process

@@ -1,5 +1,5 @@
 """Passkeys: added, named and removed; signing in by one alone and after a password; and what a
-browser that lies gets. The real browser is in test_passkeys_in_browser.py."""
+browser that lies gets. The real browser is in tests/browser."""
 
 import json
 

@@ -17,7 +17,7 @@ import pytest
 from django.conf import LazySettings
 from django.core import mail
 
-from caret.contracts.spending import BudgetScope, spend_key
+from caret.contracts.spending import BudgetScope, read_places, spend_key
 from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.budgets.alerts import reached
 from tenants.billing.budgets.deliver import deliver_due, wait_after
@@ -62,7 +62,15 @@ def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
 def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
     """The users of each, by its id, as gateways learn it."""
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
-    return {budget.budget_id: budget.users for budget in spending.budgets}
+    num_places = len(spending.budgets)
+    places = {
+        user: read_places(written, num_places=num_places)
+        for user, written in spending.budgets_of.items()
+    }
+    return {
+        budget.budget_id: tuple(user for user in places if place in places[user])
+        for place, budget in enumerate(spending.budgets)
+    }
 
 
 def test_gateways_learn_a_hard_budget_with_its_prices(company: Company) -> None:

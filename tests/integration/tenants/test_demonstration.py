@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from caret.contracts.credential import parse_key
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
+from caret.contracts.spending import BudgetScope
 from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.periods import utc_day
 from tenants.billing.plans.queries import read_price_book
-from tenants.demonstration import DemoTenant
+from tenants.demonstration.ensure import DemoTenant
 from tenants.keys.operations import revoke_key
 from tenants.keyvalue import connect
 from tenants.members.actor import platform_actor
@@ -63,7 +64,7 @@ def test_both_have_a_plan_and_a_budget_that_stops_nothing(state: Path) -> None:
         page = page_of_budgets(
             actor=platform_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
         )
-        (budget,) = page.rows
+        (budget,) = (each for each in page.rows if each.scope is BudgetScope.TENANT)
         assert not budget.is_hard
         with tenant(tenant_id):
             assert read_price_book(tenant_id).on(utc_day(timezone.now())) is not None

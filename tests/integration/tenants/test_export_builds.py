@@ -283,8 +283,9 @@ def test_a_definition_of_another_version_is_not_mixed(company: Company) -> None:
 
 
 def test_a_tenant_has_bounds_and_they_are_its_own(
-    company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
+    company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    other = make_company("umbrella", ACME)
     monkeypatch.setattr(operations, "MAX_UNDER_WAY", 2)
     records(company)
     records(company)
@@ -292,7 +293,7 @@ def test_a_tenant_has_bounds_and_they_are_its_own(
     with pytest.raises(Conflict, match="under way"):
         records(company)
 
-    ask_for(cast.globex)
+    ask_for(other)
     monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
     build_all(company)
     with pytest.raises(Conflict, match="kept"):

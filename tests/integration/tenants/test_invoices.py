@@ -25,7 +25,7 @@ from tenants.billing.invoices.queries import (
     page_of_invoices,
 )
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.ledger.queries import page_of_ledger
+from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
 from tenants.billing.rating.rate import rate
 from tenants.errors import Forbidden, NotFound
 from tenants.models import (
@@ -336,13 +336,13 @@ def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
     with pytest.raises(NotFound):
         find_invoice(actor=bob, number=1)
     assert page_of_invoices(actor=bob, limit=10, cursor=None).rows == []
-    assert page_of_ledger(actor=bob, limit=10, cursor=None, month=None).rows == []
+    assert page_of_ledger(actor=bob, limit=10, cursor=None, asked=LedgerFilter()).rows == []
 
 
 def test_a_developer_sees_no_bills(company: Company) -> None:
     for look in (
         lambda actor: page_of_invoices(actor=actor, limit=1, cursor=None),
-        lambda actor: page_of_ledger(actor=actor, limit=1, cursor=None, month=None),
+        lambda actor: page_of_ledger(actor=actor, limit=1, cursor=None, asked=LedgerFilter()),
     ):
         with pytest.raises(Forbidden):
             look(company.developer.actor)
@@ -356,7 +356,9 @@ def test_the_ledger_is_read_page_by_page(company: Company) -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        page = page_of_ledger(actor=actor, limit=2, cursor=cursor, month=date(2026, 10, 1))
+        page = page_of_ledger(
+            actor=actor, limit=2, cursor=cursor, asked=LedgerFilter(month=date(2026, 10, 1))
+        )
         seen += [str(row.id) for row in page.rows]
         assert all(sum(e.amount_micros for e in row.entries) == 0 for row in page.rows)
         if (cursor := page.next_cursor) is None:

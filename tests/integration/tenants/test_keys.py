@@ -1,6 +1,5 @@
 """Making, listing and revoking keys, with the neighbour asking."""
 
-import secrets
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,13 +10,15 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.keys.digest import key_digest
-from tenants.keys.operations import MAX_KEYS, create_key, revoke_key
+from tenants.keys.operations import create_key, revoke_key
 from tenants.keys.queries import KeyState, find_key, first_keys, holds, list_keys
+from tenants.keys.rows import MAX_KEYS
 from tenants.keys.wish import NewKey
 from tenants.members.permissions import Role
 from tenants.models import ApiKey, AuditEntry
 from tenants.snapshots.compile import KEEP_DEAD_KEYS
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.fakes.keys import fill_with_keys
 
 
 def new(
@@ -213,26 +214,9 @@ def test_an_expired_key_says_so(cast: Cast) -> None:
     assert later.state is KeyState.EXPIRED
 
 
-def fill(company: Company, count: int, *, revoked_at: datetime | None = None) -> None:
-    with tenant(company.tenant_id):
-        ApiKey.objects.bulk_create(
-            ApiKey(
-                tenant_id=company.tenant_id,
-                lookup_id=secrets.token_hex(4),
-                digest=b"",
-                pepper_version=1,
-                kind=KeyKind.SERVICE,
-                name="one of many",
-                created_at=timezone.now(),
-                revoked_at=revoked_at,
-            )
-            for _ in range(count)
-        )
-
-
 def test_a_tenant_has_only_so_many_keys_that_gateways_must_know() -> None:
     company = make_company("initech", GLOBEX)
-    fill(company, MAX_KEYS - 1)
+    fill_with_keys(company, MAX_KEYS - 1)
     last = make_key(company, company.developer)
 
     with pytest.raises(Conflict, match="5000 keys"):
@@ -250,6 +234,8 @@ def test_a_tenant_has_only_so_many_keys_that_gateways_must_know() -> None:
 
 def test_keys_that_are_long_dead_do_not_count() -> None:
     company = make_company("initech", GLOBEX)
-    fill(company, MAX_KEYS, revoked_at=timezone.now() - KEEP_DEAD_KEYS - timedelta(minutes=1))
+    fill_with_keys(
+        company, MAX_KEYS, revoked_at=timezone.now() - KEEP_DEAD_KEYS - timedelta(minutes=1)
+    )
 
     assert make_key(company, company.developer).key.name == "Laptop"

@@ -113,13 +113,24 @@ def test_a_closed_tenant_stays_closed(acme: Company) -> None:
         set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())
 
 
-def test_its_own_administrator_may_do_neither(acme: Company) -> None:
+def test_its_own_administrator_may_not_stop_it(acme: Company) -> None:
     alice = acme.administrator.actor
 
     with pytest.raises(Forbidden):
         set_status(actor=alice, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+
+
+def test_its_own_administrator_has_its_cache_forgotten(acme: Company) -> None:
+    raise_cache_epoch(actor=acme.administrator.actor, reason="a leak", now=timezone.now())
+
+    assert published(acme).cache_epoch == 1
+
+
+def test_a_developer_has_nothing_forgotten(acme: Company) -> None:
     with pytest.raises(Forbidden):
-        raise_cache_epoch(actor=alice, reason="", now=timezone.now())
+        raise_cache_epoch(actor=acme.developer.actor, reason="", now=timezone.now())
+
+    assert published(acme).cache_epoch == 0
 
 
 def test_a_reason_that_cannot_be_kept_is_refused(acme: Company) -> None:

@@ -6,6 +6,7 @@ from io import StringIO
 from threading import Thread
 
 import pytest
+import structlog
 from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -289,6 +290,37 @@ def test_one_tenants_failure_is_no_others(server: StripeServer, stripe: HttpStri
     report_all(stripe, now=NOW)
 
     assert uneven(stripe, companies[1]) == []
+
+
+class _FaultyFor(HttpStripe):
+    """Has a fault of its own, which nobody anticipated, for one tenant."""
+
+    def __init__(self, server: StripeServer, tenant_id: str) -> None:
+        super().__init__(server.url, SECRET, timeout_s=0.2)
+        self._tenant_id = tenant_id
+
+    def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
+        if tenant_id == self._tenant_id:
+            raise ZeroDivisionError("planted")
+        return super().create_customer(key=key, name=name, tenant_id=tenant_id)
+
+
+def test_a_fault_of_ours_with_one_tenant_stops_no_other_and_is_logged_once(
+    server: StripeServer, stripe: HttpStripe
+) -> None:
+    first, second = [make_company("stripe", ACME) for _ in range(2)]
+    for each in (first, second):
+        make_customer(each)
+        spend(each)
+
+    with structlog.testing.capture_logs() as logs:
+        report_all(_FaultyFor(server, first.tenant_id), now=NOW)
+
+    assert uneven(stripe, second) == []
+    about_it = [log for log in logs if log.get("tenant_id") == first.tenant_id]
+    assert [(log["event"], log["error"]) for log in about_it] == [
+        ("stripe.not_reported", "ZeroDivisionError")
+    ]
 
 
 def test_waits_grow_to_an_hour() -> None:

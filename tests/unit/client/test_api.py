@@ -157,6 +157,20 @@ def test_a_path_is_filled_in_and_cannot_lead_elsewhere() -> None:
     assert server.asked[0].url.raw_path == b"/api/v1/keys/..%2Fpolicy/revoke"
 
 
+@pytest.mark.parametrize("month", ["9999-12", "2026-13", "October", "2026-10-01", ""])
+def test_a_month_that_is_none_is_refused_in_a_sentence(
+    month: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Server()
+
+    with pytest.raises(SystemExit) as ended:
+        server.run("export", "usage", "--month", month)
+
+    assert ended.value.code == EXIT_USAGE
+    assert "argument --month: write a month such as 2026-10" in capsys.readouterr().err
+    assert server.asked == []
+
+
 def test_all_pages_are_asked_for_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server(ok({"keys": [], "next_cursor": "n"}), ok({"keys": [], "next_cursor": None}))
 

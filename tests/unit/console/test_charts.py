@@ -1,31 +1,96 @@
 """Charts as numbers."""
 
-from console.charts import CHART_HEIGHT, CHART_WIDTH, hourly_bars
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.charts.chart import HEIGHT, WIDTH, Chart, Series, bars, lines
+from console.charts.scale import scale_of
+
+_VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=60)
 
 
-def test_the_busiest_hour_is_as_high_as_the_picture() -> None:
-    bars = hourly_bars([1, 4, 2])
+def write(value: float) -> str:
+    return f"{value:g}"
 
-    assert [bar.height for bar in bars] == [18.0, 72.0, 36.0]
-    assert bars[1].y == 0
+
+def drawn(*series: list[float | None]) -> Chart:
+    times = [f"{number}h" for number in range(len(series[0]))]
+    return bars("", times, [Series(f"s{n}", values) for n, values in enumerate(series)], write)
+
+
+@pytest.mark.parametrize(
+    ("highest", "ticks"),
+    [
+        (4, (0, 1, 2, 3, 4)),
+        (9, (0, 2.5, 5, 7.5, 10)),
+        (81, (0, 25, 50, 75, 100)),
+        (0.3, (0, 0.1, 0.2, 0.3)),
+        (0, (0, 0.25, 0.5, 0.75, 1)),
+    ],
+)
+def test_ticks_are_round_and_reach_over_the_highest(
+    highest: float, ticks: tuple[float, ...]
+) -> None:
+    scale = scale_of([highest])
+
+    assert scale.ticks == pytest.approx(ticks)
+
+
+def test_a_share_has_no_tick_beyond_all() -> None:
+    assert scale_of([0.97], at_most=1).top == 1
+
+
+@given(_VALUES)
+def test_bars_stay_within_the_picture_and_stand_on_its_ground(values: list[float | None]) -> None:
+    chart = drawn(values)
+
+    parts = [part for column in chart.columns for part in column.parts]
+    assert all(part.x >= 0 and part.x + part.width <= WIDTH + 0.01 for part in parts)
+    assert all(part.y >= 0 for part in parts)
+    assert all(part.y + part.height == pytest.approx(HEIGHT, abs=1.6) for part in parts)
+
+
+def test_series_stand_on_top_of_each_other() -> None:
+    below, above = drawn([1.0], [3.0]).columns[0].parts
+
+    assert (below.y, below.height, above.y, above.height) == (150, 50, 0, 150)
 
 
 def test_a_single_request_beside_many_is_still_seen() -> None:
-    assert hourly_bars([1, 10_000])[0].height == 2.0
+    assert drawn([1, 1_000_000]).columns[0].parts[0].height == 1.5
 
 
-def test_hours_without_requests_divide_by_nothing() -> None:
-    bars = hourly_bars([0] * 24)
+def test_a_value_that_is_not_told_is_no_nought() -> None:
+    chart = drawn([None, 0.0])
 
-    assert {bar.height for bar in bars} == {1.0}
-
-
-def test_bars_stay_within_the_picture_and_stand_on_its_ground() -> None:
-    bars = hourly_bars(list(range(24)))
-
-    assert all(bar.x >= 0 and bar.x + bar.width <= CHART_WIDTH for bar in bars)
-    assert all(round(bar.y + bar.height, 1) == CHART_HEIGHT for bar in bars)
+    assert chart.rows == (("0h", ("–",)), ("1h", ("0",)))
 
 
-def test_the_last_bar_is_this_hour() -> None:
-    assert [bar.label for bar in hourly_bars([3, 5])] == ["1 h ago: 3", "this hour: 5"]
+def test_a_line_has_gaps_where_values_are_missing() -> None:
+    series = Series("s", [1.0, 2.0, None, None, 1.0])
+
+    (line,) = lines("", list("abcde"), [series], write).lines
+
+    assert re.sub(r"[^MLh]", "", line.path) == "MhLMh"
+
+
+def test_each_column_says_what_stands_there() -> None:
+    assert drawn([3.0], [5.0]).columns[0].label == "0h: s0 3, s1 5"
+
+
+@pytest.mark.parametrize(("num", "shown"), [(1, 1), (2, 2), (7, 5), (24, 5), (91, 5)])
+def test_labels_are_about_as_far_from_each_other_as_their_times(num: int, shown: int) -> None:
+    labels = drawn([1.0] * num).labels
+
+    hours = [int(label[:-1]) for label in labels]
+    assert len(hours) == shown
+    steps = [after - before for before, after in pairwise(hours)]
+    assert max(steps, default=0) - min(steps, default=0) <= 1
+
+
+def test_without_times_nothing_is_divided() -> None:
+    assert bars("", [], [Series("s", [])], write).columns == ()

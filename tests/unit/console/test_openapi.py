@@ -95,3 +95,13 @@ def test_what_is_done_anew_is_known_by_name() -> None:
         "POST /api/v1/policy/layers/{kind}/{subject_id}/preview",
         "POST /api/v1/policy/preview",
     }
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_takes_an_idempotency_key_may_answer_that_it_stands_for_another(name: str) -> None:
+    takes_one = any(
+        parameter["name"] == "Idempotency-Key"
+        for parameter in map(resolved, OPERATIONS[name].get("parameters", []))
+    )
+
+    assert not takes_one or "409" in OPERATIONS[name]["responses"]

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from caret.embedded.installation import steps
+from caret.embedded.parts import environment_of_children
 from caret.embedded.paths import REPOSITORY, home_from_environment
 from caret.embedded.settings import settings_from_environment
 from caret.foundation.environment import BadSetting
@@ -76,3 +77,20 @@ def test_the_home_is_in_the_repository_unless_it_is_named(
         monkeypatch.setenv("CARET_HOME", text)
 
     assert home_from_environment().home == REPOSITORY / ".caret"
+
+
+def test_the_console_may_open_streams_at_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_CONSOLE_PORT", "9400")
+
+    environment = environment_of_children(settings_from_environment(), mark="m")
+
+    origins = environment["CARET_ALLOWED_ORIGINS"].split(",")
+    assert origins == ["http://127.0.0.1:9400", "http://localhost:9400"]
+
+
+def test_allowed_origins_that_are_named_are_the_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ALLOWED_ORIGINS", "https://console.example.com")
+
+    environment = environment_of_children(settings_from_environment(), mark="m")
+
+    assert environment["CARET_ALLOWED_ORIGINS"] == "https://console.example.com"

@@ -5,6 +5,7 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 
 from caret.foundation.environment import BadSetting
+from inference.completion.segment import Piece, SegmentKind
 from inference.context.fim import (
     FAMILIES,
     FAMILIES_BY_NAME,
@@ -123,7 +124,7 @@ def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
 def test_other_files_stand_between_the_beginning_and_the_first_marker(order: Order) -> None:
     tokens = _tokens(*CODELLAMA)
     markers = markers_of(_family("codellama"), tokens)
-    parts = Parts(tokens.encode("F"), suffix=[], prefix=[], typed=[])
+    parts = Parts([Piece(SegmentKind.FILES, tokens.encode("F"))], suffix=[], prefix=[], typed=[])
 
     laid_out = lay_out(order, markers, parts)
 

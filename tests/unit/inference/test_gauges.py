@@ -5,7 +5,7 @@ import pytest
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Replica
-from inference.pools.replicas import Replicas, Wellness
+from inference.pools.replicas import REST_S, Replicas, Wellness
 from inference.pools.vllm_metrics import parse
 from inference.recording.engines import EngineWatch, Values
 from inference.recording.gauges import Gauges
@@ -23,6 +23,9 @@ vllm:num_requests_running{engine="1",model_name="demo"} 3.0
 vllm:num_requests_waiting{engine="0",model_name="demo"} 7.0
 vllm:kv_cache_usage_perc{engine="0",model_name="demo"} 0.25
 vllm:kv_cache_usage_perc{engine="1",model_name="demo"} 0.75
+vllm:prefix_cache_queries_total{engine="0",model_name="demo"} 4000.0
+vllm:prefix_cache_queries_total{engine="1",model_name="demo"} 1000.0
+vllm:prefix_cache_hits_total{engine="0",model_name="demo"} 3600.0
 vllm:malformed{engine="0"} many
 python_gc_objects_collected_total{generation="0"} 513.0
 """
@@ -97,6 +100,30 @@ def test_each_replica_has_its_load_and_its_circuit() -> None:
     assert value(families, "caret_replica_circuit", replica=one.name, circuit="closed") == 1
 
 
+def test_the_pools_and_their_replicas_are_told() -> None:
+    families = list(make_gauges(FakeClock()).families())
+
+    assert value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
+    assert value(families, "caret_pool_replica", pool="demo-fast", replica="engine-2:8000") == 1
+
+
+def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
+    clock = FakeClock()
+    replicas = Replicas(clock)
+    gauges = make_gauges(clock, replicas=replicas)
+    one, two = gauges.pools.replicas()
+
+    replicas.drain([one.name])
+    replicas.probed(two, Wellness.ILL)
+    clock.pass_s(0.5)
+    families = list(gauges.families())
+
+    assert value(families, "caret_replica_drained", replica=one.name) == 1
+    assert value(families, "caret_replica_drained", replica=two.name) == 0
+    assert value(families, "caret_replica_rest_seconds", replica=two.name) == REST_S - 0.5
+    assert value(families, "caret_replica_rest_seconds", replica=one.name) is None
+
+
 async def test_engines_behind_one_address_are_one() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     watch = EngineWatch(FakeReader({replica.name: parse(PAGE)}), [replica])
@@ -108,6 +135,8 @@ async def test_engines_behind_one_address_are_one() -> None:
     assert value(families, "caret_engine_running") == 5
     assert value(families, "caret_engine_waiting") == 7
     assert value(families, "caret_engine_kv_usage") == 0.75
+    assert value(families, "caret_engine_prefix_tokens_total") == 5000
+    assert value(families, "caret_engine_prefix_found_tokens_total") == 3600
 
 
 async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -> None:
@@ -140,6 +169,8 @@ def test_what_is_not_vllm_s_is_left_out() -> None:
         "vllm:num_requests_running",
         "vllm:num_requests_waiting",
         "vllm:kv_cache_usage_perc",
+        "vllm:prefix_cache_queries_total",
+        "vllm:prefix_cache_hits_total",
     }
 
 

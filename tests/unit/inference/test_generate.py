@@ -87,6 +87,17 @@ async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str
     assert (account.replica, engine.num_open) == (TWO.name, 0)
 
 
+async def test_what_fails_is_not_asked_of_a_replica_that_was_drained_meanwhile() -> None:
+    engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineFailed("engine_lost", "")})
+    replicas = Replicas(FakeClock())
+    replicas.drain([TWO.name])
+
+    with pytest.raises(EngineFailed):
+        await _drain(engine, make_account(), replicas, asked=ASKED)
+
+    assert [request.replica for request in engine.requests] == [ONE]
+
+
 async def test_an_empty_stream_is_asked_of_another_replica() -> None:
     engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineFailed("engine_lost", "")})
 

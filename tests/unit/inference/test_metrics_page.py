@@ -39,6 +39,15 @@ async def test_the_page_is_prometheus_text() -> None:
     assert "caret_now 1.0\n" in text
 
 
+async def test_other_paths_answer_bytes() -> None:
+    port = free_port()
+
+    async with metrics_page([families], host=HOST, port=port, others={"/slow": lambda: b"some"}):
+        status, kind, text = await _get(port, "/slow")
+
+    assert (status, kind, text) == (200, "application/octet-stream", "some")
+
+
 async def test_there_is_nothing_beside_the_page() -> None:
     port = free_port()
 

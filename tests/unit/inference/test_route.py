@@ -5,7 +5,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
+from inference.errors import Dropped
 from inference.pools.catalog import Replica
 from inference.pools.engine import EngineRequest
 from inference.pools.replicas import REST_S, Wellness
@@ -241,3 +245,35 @@ def test_what_is_typed_leaves_the_queue_before_what_is_asked_for() -> None:
 
 def test_half_a_surrogate_pair_does_no_harm() -> None:
     assert _route(_router(), path="\ud800.py", repository="\ud800").replica in POOL.replicas
+
+
+def test_a_drained_replica_is_asked_nothing_and_the_others_keep_their_share() -> None:
+    router = _router()
+    before = _shares(router)
+
+    router.replicas.drain(["one:1"])
+    after = _shares(router)
+
+    assert "one:1" not in after.values()
+    assert all(after[p] == r for p, r in before.items() if r != "one:1")
+    assert all(each.name != "one:1" for path in PATHS for each in _route(router, path=path).others)
+
+
+def test_a_drained_replica_comes_back_with_its_share() -> None:
+    router = _router()
+    before = _shares(router)
+
+    router.replicas.drain(["one:1"])
+    router.replicas.drain([])
+
+    assert _shares(router) == before
+
+
+def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
+    router = _router()
+    router.replicas.drain(replica.name for replica in POOL.replicas)
+
+    with pytest.raises(Dropped) as dropped:
+        _route(router)
+
+    assert dropped.value.finish is Finish.SHED

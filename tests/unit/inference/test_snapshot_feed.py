@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
-from caret.contracts.snapshot import encode_snapshot
+from caret.contracts.snapshot import TenantSnapshot, encode_snapshot
 from inference.gateway.authority import Authority
 from inference.gateway.snapshot_feed import SnapshotFeed
 from tests.fakes.clock import FakeClock
@@ -89,6 +89,36 @@ async def test_a_redis_that_lost_its_memory_takes_nobody_away() -> None:
     await feed.sync()
 
     assert authority.versions == {ACME: 1}
+
+
+class _Noting(Authority):
+    """Notes what happened when."""
+
+    events: list[str]
+    begun: asyncio.Event
+
+    def replace(self, snapshot: TenantSnapshot) -> None:
+        super().replace(snapshot)
+        self.events.append("replaced")
+        self.begun.set()
+
+
+async def test_between_two_snapshots_others_have_their_turn() -> None:
+    redis = FakeRedis()
+    authority = _Noting(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    authority.events, authority.begun = [], asyncio.Event()
+    for tenant_id in (ACME, GLOBEX):
+        redis.publish_snapshot(make_snapshot(tenant_id=tenant_id))
+
+    async def wait_for_a_turn() -> None:
+        await authority.begun.wait()
+        authority.events.append("somebody else")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(wait_for_a_turn())
+        group.create_task(SnapshotFeed(cast(Redis, redis), authority).sync())
+
+    assert authority.events == ["replaced", "somebody else", "replaced"]
 
 
 UNREADABLE = {

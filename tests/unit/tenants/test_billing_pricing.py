@@ -154,6 +154,21 @@ def test_a_day_has_the_price_that_began_last() -> None:
     ]
 
 
+def test_a_change_is_what_a_day_differs_by() -> None:
+    same = _price(date(2026, 1, 1), 1)
+    book = PriceBook(
+        [
+            PlanPrices(NOVEMBER, "Team", (same, _price(date(2026, 11, 10), 2))),
+            # Of a plan that is not in force then.
+            PlanPrices(date(2026, 11, 20), "Company", (same, _price(date(2026, 11, 15), 3))),
+        ]
+    )
+
+    found = [book.changes_after(NOVEMBER.replace(day=day)) for day in (1, 10, 19, 20)]
+
+    assert found == [date(2026, 11, 10), date(2026, 11, 20), date(2026, 11, 20), None]
+
+
 def test_gateways_are_told_todays_price_and_those_to_come() -> None:
     book = PriceBook(
         [PlanPrices(NOVEMBER, "Team", (_price(date(2026, 1, 1), 1), _price(date(2026, 12, 1), 2)))]

@@ -44,6 +44,7 @@ FOR_PEOPLE = {
     "access.write",
     "audit.push",  # who holds the key could have the whole trail sent to himself, unseen
     "keys.read_own",
+    "playground.use",  # a page's; a key that makes keys has keys.create
     "usage.read_own",
     "quality.read_own",
     "consent.own",

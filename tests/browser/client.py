@@ -1,0 +1,12 @@
+"""Django's client in place of a browser, for what needs none: the same pages, the same sessions."""
+
+from django.test import Client
+
+from tests.browser.sessions import Session
+
+
+def client_with(session: Session | None) -> Client:
+    client = Client()
+    if session is not None:
+        client.cookies[session[0]] = session[1]
+    return client

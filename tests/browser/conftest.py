@@ -1,0 +1,61 @@
+"""One console over the session's Postgres and Valkey, and one Chromium for each file of tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+    from pytest_django import DjangoDbBlocker
+
+    from tests.browser.scene import Scene
+    from tests.browser.tabs import Tabs
+    from tests.stack.services import Services
+
+
+@pytest.fixture(autouse=True)
+def _database(database: None) -> None:
+    """All of these tests reach Postgres and Valkey."""
+
+
+@pytest.fixture(scope="session")
+def console_url(services: Services) -> Iterator[str]:
+    # Imported here: plugins are loaded before Django is set up, models after.
+    from tests.browser.chromium import GUARDED
+    from tests.stack.console import console
+
+    with console(services, **GUARDED) as port:
+        yield f"http://localhost:{port}"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from tests.browser.chromium import chromium
+
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture(scope="module")
+def scene(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
+    """A company of its own; what other tests' workers would see to is gone afterwards."""
+    from tests.browser.scene import Scene
+    from tests.cast import ACME, make_company
+
+    with django_db_blocker.unblock():
+        made = Scene(make_company("acme", ACME))
+        yield made
+        made.clear()
+
+
+@pytest.fixture
+def tabs(browser: Browser, console_url: str) -> Iterator[Tabs]:
+    """What the browser complains of in them fails the test."""
+    from tests.browser.tabs import tabs_of
+
+    with tabs_of(browser, console_url) as opened:
+        yield opened

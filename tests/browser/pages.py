@@ -1,0 +1,224 @@
+"""Every page of the console: found from its URL configuration, with an example for each argument.
+
+A new address without arguments is a page of a member's until it is named here; one with arguments
+has to be named, or `test_pages_are_known.py` fails.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.browser import examples
+from tests.browser.routes import Route, all_routes
+from tests.browser.scene import Scene, Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    pattern: str
+    visitor: Visitor = Visitor.MEMBER
+    path: Callable[[Scene], str] | None = None  # None: the pattern has no arguments
+    variant: str = ""  # of several pages at one address
+    status: int = 200
+    max_queries: int = 12
+    max_first_load_bytes: int = 250_000
+
+    @property
+    def name(self) -> str:
+        """Of files and tests: keys-one-revoke."""
+        words = re.sub(r"<[^>]*>", "one", self.pattern).replace("/", "-")
+        named = "-".join(filter(None, [*words.split("-"), self.variant]))
+        return named or "overview"
+
+    def path_in(self, scene: Scene) -> str:
+        return f"/{self.pattern}" if self.path is None else self.path(scene)
+
+    def is_at(self, url: str, asked: str) -> bool:
+        """Whether `url` is this page's, to which `asked` may lead by a redirect."""
+        own = asked if "<" in self.pattern or self.status != 200 else f"/{self.pattern}"
+        return urlsplit(url).path == urlsplit(own).path
+
+
+# Whoever is asked by another program.
+OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
+# Forms lead there; nobody looks at them. With an example, where there are arguments.
+ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
+    "operators/sign-out": lambda scene: "/operators/sign-out",
+    "operators/tenants/<uuid:tenant_id>/change/<what>": examples.operators_change,
+    "operators/tenants/<uuid:tenant_id>/reason": examples.operators_reason,
+    "sign-in/saml/<uuid:tenant_id>": examples.saml,
+    "sign-out": lambda scene: "/sign-out",
+    "tenant": lambda scene: "/tenant",
+    "budgets/<uuid:budget_id>/change": examples.below(examples.budget, "change"),
+    "budgets/<uuid:budget_id>/secret": examples.below(examples.budget, "secret"),
+    "access/domains": lambda scene: "/access/domains",
+    "access/domains/<uuid:domain_id>/verify": examples.below(examples.domain, "verify"),
+    "access/groups/<uuid:group_id>/role": examples.below(examples.group, "role"),
+    "access/scim": lambda scene: "/access/scim",
+    "access/second-factor/optional": lambda scene: "/access/second-factor/optional",
+    "access/second-factor/required": lambda scene: "/access/second-factor/required",
+    "members/invitations/<uuid:invitation_id>/revoke": examples.below(
+        examples.invitation_row, "revoke"
+    ),
+    "members/invitations/<uuid:invitation_id>/send": examples.below(
+        examples.invitation_row, "send"
+    ),
+    "start/bring-back": lambda scene: "/start/bring-back",
+    "start/put-away": lambda scene: "/start/put-away",
+    "teams/<uuid:team_id>/add": examples.below(examples.team, "add"),
+    "teams/<uuid:team_id>/members/<uuid:user_id>/back": examples.below(
+        examples.membership_of_team, "back"
+    ),
+    "teams/<uuid:team_id>/members/<uuid:user_id>/out": examples.below(
+        examples.membership_of_team, "out"
+    ),
+    "account/data/bundle": lambda scene: "/account/data/bundle",
+    "account/data/consent/<kind>": lambda scene: "/account/data/consent/telemetry",
+    "privacy/people/<uuid:user_id>/bundle": examples.below(examples.person, "bundle"),
+    "exports/<uuid:export_id>/cancel": examples.below(examples.export, "cancel"),
+    "exports/<uuid:export_id>/fetch": examples.below(examples.export, "fetch"),
+    "playground/end": lambda scene: "/playground/end",
+    "playground/start": lambda scene: "/playground/start",
+    "policies/versions/<int:version>/undo": examples.below(examples.policy_version, "undo"),
+    "sinks/<uuid:sink_id>/replay": examples.below(examples.sink, "replay"),
+    "sinks/<uuid:sink_id>/test": examples.below(examples.sink, "test"),
+}
+FILES: Final = frozenset(
+    {
+        ".well-known/caret-signing-keys.json",
+        "account/recovery-codes/file",
+        "assets/<digest>/<name>",
+        "billing/invoices/<int:number>/json",
+        "billing/invoices/<int:number>/pdf",
+        "exports/file/<token>",
+        "exports/<uuid:export_id>/proof",
+        "healthz",
+        "operators/assets/<digest>/<path:name>",
+        "retention/certificates/<uuid:certificate_id>/file",
+        "sign-in/saml/<uuid:tenant_id>/metadata",
+    }
+)
+# On the way somewhere else.
+REDIRECTS: Final = frozenset(
+    {
+        "invitation/<token>",
+        "sign-in/passkey",  # a page only with the form that leads there
+        "sign-in/provider/<provider_id>",
+        "sign-in/saml/<uuid:tenant_id>/done",
+    }
+)
+_NAMED: Final = (
+    Page(""),
+    Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
+    Page("playground", max_first_load_bytes=350_000),  # with an editor
+    Page("sign-in", Visitor.NOBODY),
+    Page("sign-in/code", Visitor.GAVE_PASSWORD),
+    Page("invitation", Visitor.NOBODY, examples.invitation),
+    Page("keys/<lookup_id>", path=examples.key),
+    Page("keys/<lookup_id>/rotate", path=examples.below(examples.key, "rotate")),
+    Page("keys/<lookup_id>/revoke", path=examples.below(examples.key, "revoke")),
+    Page("policies/review", path=examples.policy_to_go_back_to),
+    Page("policies/versions/<int:version>", path=examples.policy_version),
+    Page("policies/layers/<kind>/<uuid:subject_id>", path=examples.layer),
+    Page(
+        "policies/layers/<kind>/<uuid:subject_id>/review",
+        path=examples.below(examples.layer, "review"),
+    ),
+    Page("members/<uuid:user_id>", path=examples.member),
+    Page("members/<uuid:user_id>/role", path=examples.below(examples.member, "role")),
+    Page("members/<uuid:user_id>/remove", path=examples.below(examples.member, "remove")),
+    Page("teams/<uuid:team_id>", path=examples.team),
+    Page("teams/<uuid:team_id>/rename", path=examples.below(examples.team, "rename")),
+    Page("teams/<uuid:team_id>/delete", path=examples.below(examples.team, "delete")),
+    Page(
+        "access/domains/<uuid:domain_id>/give-up", path=examples.below(examples.domain, "give-up")
+    ),
+    Page("access/scim/<uuid:token_id>/revoke", path=examples.below(examples.scim_token, "revoke")),
+    Page("account/data/consent/<kind>/withdraw", path=examples.consent_to_withdraw),
+    Page("privacy/people/<uuid:user_id>", path=examples.person),
+    Page("privacy/people/<uuid:user_id>/erase", path=examples.below(examples.person, "erase")),
+    Page("retention/classes/<data_class>", path=examples.data_class),
+    Page("retention/holds/<uuid:hold_id>/release", path=examples.below(examples.hold, "release")),
+    Page("retention/certificates/<uuid:certificate_id>", path=examples.certificate),
+    Page("exports/<uuid:export_id>", path=examples.export),
+    Page("billing/invoices/<int:number>", path=examples.invoice),
+    Page("sinks/<uuid:sink_id>", path=examples.sink),
+    Page("budgets/<uuid:budget_id>", path=examples.budget, variant="one"),
+    Page("budgets/<uuid:budget_id>/delete", path=examples.below(examples.budget, "delete")),
+    Page("sinks/<uuid:sink_id>/delete", path=examples.below(examples.sink, "delete")),
+    Page("account/confirm", Visitor.HAS_APP),
+    Page("account/confirm/code", Visitor.HAS_APP),
+    Page("account/confirm/passkey", Visitor.HAS_PASSKEY),
+    Page("account/second-factor"),
+    Page("account/second-factor", Visitor.HAS_APP, variant="with-app"),
+    Page("account/second-factor", Visitor.HAS_PASSKEY, variant="with-passkey"),
+    Page("account/second-factor/app/remove", Visitor.HAS_APP),
+    Page("account/passkeys/<int:pk>", Visitor.HAS_PASSKEY, examples.passkey),
+    Page(
+        "account/passkeys/<int:pk>/remove",
+        Visitor.HAS_PASSKEY,
+        examples.below(examples.passkey, "remove"),
+    ),
+    Page("account/recovery-codes", Visitor.HAS_APP),
+    Page("account/recovery-codes/new", Visitor.HAS_APP),
+    Page("usage/requests/<uuid:request_id>", path=examples.request),
+    Page("operators/sign-in", Visitor.NOBODY),
+    # With a gateway they are looked at in `test_operators.py`; here, without one.
+    Page(
+        "operators/replicas/<replica>/drain",
+        Visitor.OPERATOR,
+        lambda scene: "/operators/replicas/10.0.0.1:8000/drain",
+        status=404,
+    ),
+    Page(
+        "operators/replicas/<replica>/return",
+        Visitor.OPERATOR,
+        lambda scene: "/operators/replicas/10.0.0.1:8000/return",
+    ),
+    Page("operators/tenants/<uuid:tenant_id>", Visitor.OPERATOR, examples.operators_tenant),
+    Page(
+        "operators/tenants/<uuid:tenant_id>",
+        Visitor.OPERATOR_WITH_REASON,
+        examples.operators_tenant,
+        variant="with-reason",
+        max_queries=15,  # that he looked is written down, and his session goes on
+    ),
+)
+NO_PAGES: Final = ACTIONS.keys() | FILES | REDIRECTS
+
+
+def all_pages() -> list[Page]:
+    named = {page.pattern for page in _NAMED}
+    others = [route for route in _looked_at() if route.pattern not in named]
+    return [*_NAMED, *(_unnamed(route) for route in others if not route.has_arguments)]
+
+
+def _unnamed(route: Route) -> Page:
+    is_operators = route.pattern.startswith("operators/")
+    return Page(route.pattern, Visitor.OPERATOR if is_operators else Visitor.MEMBER)
+
+
+def unknown_patterns() -> list[str]:
+    """Those with arguments that have no example."""
+    named = {page.pattern for page in _NAMED}
+    return [
+        route.pattern
+        for route in _looked_at()
+        if route.has_arguments and route.pattern not in named
+    ]
+
+
+def vanished_patterns() -> list[str]:
+    """Those that are named here and answered no more."""
+    known = {route.pattern for route in all_routes()}
+    return sorted((NO_PAGES | {page.pattern for page in _NAMED}) - known)
+
+
+def _looked_at() -> list[Route]:
+    return [
+        route
+        for route in all_routes()
+        if route.pattern not in NO_PAGES and not route.pattern.startswith(OTHER_INTERFACES)
+    ]

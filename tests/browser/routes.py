@@ -1,0 +1,33 @@
+"""The addresses that the console's process answers, as its URL configuration lists them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    pattern: str  # keys/<lookup_id>/revoke
+    name: str  # of the view: revoke-key
+
+    @property
+    def has_arguments(self) -> bool:
+        return "<" in self.pattern
+
+
+def all_routes() -> list[Route]:
+    """Once each, by the first view that answers there."""
+    by_pattern: dict[str, Route] = {}
+    for route in _routes_of(get_resolver(), ""):
+        by_pattern.setdefault(route.pattern, route)
+    return list(by_pattern.values())
+
+
+def _routes_of(resolver: URLResolver, prefix: str) -> Iterator[Route]:
+    for entry in resolver.url_patterns:
+        pattern = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from _routes_of(entry, pattern)
+        elif isinstance(entry, URLPattern):
+            yield Route(pattern, entry.name or "")

@@ -1,0 +1,30 @@
+"""Sessions made on the server; the pages that sign somebody in have tests of their own."""
+
+from allauth.account.internal.flows.login import record_authentication
+from django.conf import settings
+from django.http import HttpRequest
+from django.test import Client
+
+from tenants.models import User
+from tests.cast import Person
+from tests.integration.operators.browsers import SESSION, signed_in
+
+# A cookie's name and value.
+Session = tuple[str, str]
+
+
+def session_of(person: Person, *, confirmed: bool = True) -> Session:
+    """`confirmed`: he has given his password just now, so that no page asks for it again."""
+    client, user = Client(), User.objects.get(id=person.user_id)
+    client.force_login(user)
+    if confirmed:
+        request = HttpRequest()
+        request.session = client.session
+        record_authentication(request, user, "password", reauthenticated=True)
+        request.session.save()
+    name = settings.SESSION_COOKIE_NAME
+    return name, client.cookies[name].value
+
+
+def operators_session() -> Session:
+    return SESSION, signed_in().client.cookies[SESSION].value

@@ -1,0 +1,70 @@
+"""Tabs of a browser as people have them, and what the browser complains of in them."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from playwright.sync_api import Browser, ConsoleMessage, Page
+
+from tests.browser.sessions import Session
+
+_BAD: Final = ("warning", "error")
+_TIMEOUT_MS: Final = 30_000  # two busy cores
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    width: int = 1440
+    scheme: Literal["light", "dark"] = "light"
+    has_scripts: bool = True
+    motion: Literal["no-preference", "reduce"] = "no-preference"
+
+
+DESK: Final = Look()
+PHONE: Final = Look(width=390)
+_HEIGHTS: Final = {390: 844}
+
+
+@dataclass(slots=True)
+class Tabs:
+    """Of one console."""
+
+    browser: Browser
+    url: str
+    held: ExitStack
+    complaints: list[str] = field(default_factory=list)  # scripts refused, errors, files missing
+
+    def open(self, session: Session | None = None, look: Look = DESK) -> Page:
+        """An empty page of a browser that knows nothing but the session."""
+        context = self.browser.new_context(
+            base_url=self.url,
+            viewport={"width": look.width, "height": _HEIGHTS.get(look.width, 900)},
+            color_scheme=look.scheme,
+            java_script_enabled=look.has_scripts,
+            reduced_motion=look.motion,
+            locale="en-GB",
+            timezone_id="Europe/Oslo",
+        )
+        self.held.callback(context.close)
+        context.set_default_timeout(_TIMEOUT_MS)
+        if session is not None:
+            name, value = session
+            context.add_cookies([{"name": name, "value": value, "url": self.url}])
+        page = context.new_page()
+        page.on("console", lambda message: self._note(message))
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        return page
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type in _BAD:
+            self.complaints.append(f"{message.location['url']}: {message.text}")
+
+
+@contextmanager
+def tabs_of(browser: Browser, url: str) -> Iterator[Tabs]:
+    """Closed at the end; a complaint that nobody has expected is an error."""
+    with ExitStack() as held:
+        tabs = Tabs(browser, url, held)
+        yield tabs
+    assert not tabs.complaints, tabs.complaints

@@ -1,0 +1,57 @@
+"""The owner of the database changes an entry of the trail past Caret; the page says which."""
+
+import psycopg
+import pytest
+from playwright.sync_api import Page, expect
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Look, Tabs
+from tests.cast import Company, make_company, make_key
+from tests.stack.services import Services
+
+TABLE = "tenants_auditentry"
+
+
+@pytest.fixture
+def company() -> Company:
+    made = make_company("initech", {Role.AUDITOR: "audrey", Role.DEVELOPER: "dan"})
+    make_key(made, made.developer)
+    return made
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_what_was_changed_in_the_database_is_found(
+    tabs: Tabs, services: Services, company: Company, has_scripts: bool
+) -> None:
+    page = tabs.open(session_of(company.people[Role.AUDITOR]), Look(has_scripts=has_scripts))
+    page.goto("/audit")
+    expect(page.get_by_text("key.created").first).to_be_visible()
+
+    check(page)
+    expect(page.get_by_text("The chain is whole.")).to_be_visible()
+    changed = tamper(services, company)
+    check(page)
+
+    expect(page.get_by_role("alert")).to_contain_text(f"The chain breaks at entry {changed}.")
+
+
+def check(page: Page) -> None:
+    page.goto("/audit/check")
+    page.get_by_role("button", name="Check now").click()
+
+
+def tamper(services: Services, company: Company) -> int:
+    """The number of the entry that says another thing now."""
+    with tenant(company.tenant_id):
+        sequence = AuditEntry.objects.get(action="key.created").sequence
+    with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
+        owner.execute(f"ALTER TABLE {TABLE} NO FORCE ROW LEVEL SECURITY")
+        owner.execute(
+            f"UPDATE {TABLE} SET reason = 'nothing to see' WHERE sequence = %s AND tenant_id = %s",  # noqa: S608  # a name of ours
+            (sequence, company.tenant_id),
+        )
+        owner.execute(f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY")
+    return sequence

@@ -1,0 +1,110 @@
+"""The pages of the installation in the browser, over a real gateway that has answered something."""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from caret.capacity.figures import Figures
+from caret.capacity.plan import at_hit_rate
+from tests.browser.chromium import GUARDED
+from tests.browser.sessions import operators_session
+from tests.browser.tabs import DESK, PHONE, Look, Tabs, tabs_of
+from tests.browser.test_pages import serious
+from tests.integration.operators.gateways import Gateway, own_gateway
+from tests.stack.console import console
+from tests.stack.services import Services
+
+PAGES: Final = ("", "pools", "slow", "capacity", "cost")
+_FIGURES: Final = Figures(requests_per_s=300, num_gpus=19)
+_FLEET: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
+
+
+@pytest.fixture(scope="module")
+def gateway(services: Services) -> Iterator[Gateway]:
+    with own_gateway(services) as made:
+        made.engine.wait_s = 0.2  # slow, against a target of 150 ms
+        for number in range(3):
+            made.complete(f"a{number} = ", path=f"module_{number}.py")
+        made.engine.wait_s = 0.0
+        yield made
+
+
+@pytest.fixture(scope="module")
+def operators_url(services: Services, gateway: Gateway) -> Iterator[str]:
+    with console(services, **GUARDED, CARET_GATEWAY_METRICS=gateway.metrics) as port:
+        yield f"http://localhost:{port}"
+
+
+@pytest.fixture
+def tabs(browser: Browser, operators_url: str) -> Iterator[Tabs]:
+    with tabs_of(browser, operators_url) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("address", PAGES)
+def test_everybody_can_read_what_the_gateway_tells(
+    tabs: Tabs, address: str, scheme: Literal["light", "dark"]
+) -> None:
+    tab = tabs.open(operators_session(), Look(width=PHONE.width, scheme=scheme, motion="reduce"))
+
+    tab.goto(f"/operators/{address}")
+    for each in tab.locator("summary").all():
+        each.click()
+
+    assert serious(tab) == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
+
+
+def test_a_slider_moves_a_mark_along_the_curve(tabs: Tabs) -> None:
+    tab = tabs.open(operators_session())
+    tab.goto(f"/operators/capacity?{_FLEET}")
+    mark, said = tab.locator(".operators-cliff-mark"), tab.locator("output")
+    before = mark.get_attribute("x1")
+
+    tab.locator("input[type=range]").fill("97.9")
+
+    assert mark.get_attribute("x1") != before
+    nearest = (1 - 100 / 6_000) * 239 / 240  # the curve's point
+    found = at_hit_rate(_FIGURES, nearest, 19).sustained
+    assert found is not None
+    p50, p95, p99 = (round(each, 1) for each in (found.p50_ms, found.p95_ms, found.p99_ms))
+    expect(said).to_have_text(f"97.9%: p50 {p50} ms, p95 {p95} ms, p99 {p99} ms")
+
+
+def test_over_the_cliff_the_slider_says_so(tabs: Tabs) -> None:
+    tab = tabs.open(operators_session())
+    tab.goto(f"/operators/capacity?{_FLEET}")
+
+    tab.locator("input[type=range]").fill("10")
+
+    expect(tab.locator("output")).to_have_text("10%: overloaded")
+    expect(tab.locator("output")).to_have_class("operators-over")
+
+
+def test_without_scripts_there_is_no_slider_and_all_the_rest(tabs: Tabs) -> None:
+    tab = tabs.open(operators_session(), Look(has_scripts=False))
+
+    tab.goto("/operators/capacity?requests_per_s=50&hit_rate=0.9")
+
+    expect(tab.locator("input[type=range]")).to_be_hidden()
+    expect(tab.locator(".operators-cliff svg .p99").first).to_be_visible()
+    tab.locator("input[name=hit_rate]").fill("0.8")
+    tab.get_by_role("button", name="Reckon").click()
+    assert "hit_rate=0.8" in tab.url
+
+
+def test_a_replica_is_drained_by_its_link(tabs: Tabs, gateway: Gateway) -> None:
+    tab = tabs.open(operators_session(), Look(width=DESK.width, has_scripts=False))
+    tab.goto("/operators/pools")
+
+    tab.get_by_role("link", name=f"Drain {gateway.replicas[0]}").first.click()
+    tab.get_by_label("Reason").fill("Ticket 4711")
+    tab.get_by_label("Code of your app").fill("000000")
+    tab.get_by_role("button", name="Drain").click()
+
+    expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")
+    expect(tab.get_by_text("This is not the present code of your app")).to_be_visible()
+    tabs.complaints.clear()  # of the status

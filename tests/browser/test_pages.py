@@ -1,0 +1,133 @@
+"""Each page, in the browser: everybody can read it and use it, and it is quick to load."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Request, expect
+from playwright.sync_api import Page as Tab
+
+from tests.browser.pages import Page, all_pages
+from tests.browser.scene import Scene
+from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
+
+_AXE: Final = Axe()
+_SERIOUS: Final = ("serious", "critical")
+_MAX_STOPS: Final = 30  # of the tabulator key
+# The focused element, and whether it looks unlike it does without the focus, or shows where one
+# writes. Null at the end, or where the key leads no further: an editor keeps it, and says so.
+_FOCUSED: Final = """() => {
+  const element = document.activeElement;
+  if (!element || element === document.body || element === window.lastStop) return null;
+  window.lastStop = element;
+  const looks = () => {
+    const style = getComputedStyle(element);
+    return [style.outline, style.boxShadow, style.borderColor, style.backgroundColor].join(" ");
+  };
+  const focused = looks(), box = element.getBoundingClientRect();
+  element.blur();
+  const differs = looks() !== focused || element.isContentEditable;
+  const seen = box.width > 0 && box.height > 0 && differs;
+  element.focus({ focusVisible: true });
+  return [element.outerHTML.slice(0, 120), seen];
+}"""
+_HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
+  .filter(heading => heading.checkVisibility())
+  .map(heading => [Number(heading.tagName[1]), heading.innerText.trim()])"""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    tab: Tab
+    requests: list[Request]
+
+
+@pytest.fixture(scope="module", params=all_pages(), ids=lambda page: page.name)
+def page(request: pytest.FixtureRequest) -> Page:
+    assert isinstance(request.param, Page)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, console_url: str, scene: Scene, page: Page) -> Iterator[Visit]:
+    """One for all tests of a page."""
+    with tabs_of(browser, console_url) as tabs:
+        tab, requests = tabs.open(scene.session(page.visitor), Look(motion="reduce")), []
+        tab.on("requestfinished", lambda request: requests.append(request))
+        load(tabs, scene, page, tab)
+        tab.wait_for_load_state("networkidle")  # with the parts that it fetches
+        yield Visit(tab, requests)
+
+
+def load(tabs: Tabs, scene: Scene, page: Page, tab: Tab) -> None:
+    path = page.path_in(scene)
+    answer = tab.goto(path)
+    assert answer is not None
+    assert (answer.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
+    if page.status != 200:
+        tabs.complaints.clear()  # of that status
+
+
+def test_its_first_load_is_small(visit: Visit, page: Page) -> None:
+    sizes = {request.url: request.sizes()["responseBodySize"] for request in visit.requests}
+
+    assert sum(sizes.values()) < page.max_first_load_bytes, sizes
+
+
+def test_its_headings_are_a_tree_of_one_trunk(visit: Visit) -> None:
+    headings = visit.tab.evaluate(_HEADINGS)
+
+    levels = [level for level, _ in headings]
+    assert levels[:1] == [1], headings
+    assert levels.count(1) == 1, headings
+    assert all(after - before <= 1 for before, after in pairwise(levels)), headings
+    assert all(text for _, text in headings)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(visit: Visit, scheme: Literal["light", "dark"]) -> None:
+    visit.tab.emulate_media(color_scheme=scheme)
+
+    assert serious(visit.tab) == []
+
+
+def test_who_tabs_sees_where_he_is(visit: Visit) -> None:
+    unseen, num_stops = [], 0
+    for _ in range(_MAX_STOPS):
+        visit.tab.keyboard.press("Tab")
+        stop = visit.tab.evaluate(_FOCUSED)
+        if stop is None:
+            break
+        num_stops += 1
+        unseen += [] if stop[1] else [stop[0]]
+
+    assert unseen == []
+    assert num_stops > 0
+
+
+def test_a_phone_shows_its_whole_width(visit: Visit) -> None:
+    visit.tab.set_viewport_size({"width": PHONE.width, "height": 844})
+
+    assert visit.tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
+
+
+def test_it_is_there_without_scripts(tabs: Tabs, scene: Scene, page: Page) -> None:
+    tab = tabs.open(scene.session(page.visitor), Look(has_scripts=False))
+
+    load(tabs, scene, page, tab)
+
+    expect(tab.locator("h1")).to_be_visible()
+
+
+def serious(tab: Tab) -> list[str]:
+    """Each rule that is broken, with where."""
+    violations = _AXE.run(tab).response["violations"]
+    return [
+        f"{violation['id']}: {node['html'][:200]}"
+        for violation in violations
+        if violation["impact"] in _SERIOUS
+        for node in violation["nodes"]
+    ]

@@ -1,0 +1,59 @@
+"""What destroys asks first who is there, if nobody has been asked of late, and then goes on."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
+from tenants.models import ApiKey
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Look, Tabs
+from tests.cast import PASSWORD, Company, make_company, make_key
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_a_key_is_revoked_after_the_password(
+    tabs: Tabs, company: Company, has_scripts: bool
+) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    session = session_of(company.administrator, confirmed=False)
+    page = tabs.open(session, Look(has_scripts=has_scripts))
+
+    page.goto(f"/keys/{lookup_id}/revoke")
+    expect(page).to_have_url(re.compile(r"/account/confirm\?next="))
+    confirm(page, PASSWORD)
+    expect(page).to_have_url(f"/keys/{lookup_id}/revoke")
+    page.get_by_role("button", name="Revoke key").click()
+
+    expect(page.get_by_text("Laptop is revoked")).to_be_visible()
+    assert not is_in_force(company, lookup_id)
+
+
+def test_a_wrong_password_leads_nowhere(tabs: Tabs, company: Company) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    page = tabs.open(session_of(company.administrator, confirmed=False))
+
+    page.goto(f"/keys/{lookup_id}/revoke")
+    confirm(page, "not hers, for once")
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.goto(f"/keys/{lookup_id}/revoke")
+
+    expect(page.get_by_role("button", name="Revoke key")).to_have_count(0)
+    assert is_in_force(company, lookup_id)
+
+
+def confirm(page: Page, password: str) -> None:
+    page.fill("input[name=password]", password)
+    page.get_by_role("button", name="Go on").click()
+
+
+def is_in_force(company: Company, lookup_id: str) -> bool:
+    with tenant(company.tenant_id):
+        return ApiKey.objects.get(lookup_id=lookup_id).revoked_at is None

@@ -1,0 +1,68 @@
+"""The harness itself: who is in a tab, and what is noticed in it."""
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.sessions import operators_session, session_of
+from tests.browser.tabs import Look, Tabs, tabs_of
+from tests.cast import Cast
+
+
+def test_somebody_is_signed_in_by_a_session_of_the_servers(tabs: Tabs, cast: Cast) -> None:
+    page = tabs.open(session_of(cast.acme.administrator))
+
+    page.goto("/")
+
+    assert page.url == f"{tabs.url}/"
+    assert cast.acme.name in page.content()
+
+
+def test_an_operator_is_signed_in_to_his_own_pages(tabs: Tabs) -> None:
+    page = tabs.open(operators_session())
+
+    page.goto("/operators/")
+
+    assert page.url == f"{tabs.url}/operators/"
+
+
+def test_a_tab_without_a_session_knows_nobody(tabs: Tabs) -> None:
+    page = tabs.open()
+
+    page.goto("/")
+
+    assert page.url == f"{tabs.url}/sign-in?next=/"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_tab_has_the_look_that_was_asked_for(tabs: Tabs, scheme: str) -> None:
+    page = tabs.open(look=Look(width=390, scheme=scheme, motion="reduce"))  # type: ignore[arg-type]  # one of the two
+
+    page.goto("/sign-in")
+
+    assert page.evaluate(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+    assert page.evaluate("matchMedia('(prefers-reduced-motion: reduce)').matches")
+    assert page.evaluate("innerWidth") == 390
+
+
+def test_a_script_that_the_policy_refuses_is_noted(tabs: Tabs) -> None:
+    page = tabs.open()
+    page.goto("/sign-in")
+
+    page.evaluate("document.body.appendChild(document.createElement('script')).text = '1'")
+
+    assert "Content Security Policy" in tabs.complaints.pop()
+
+
+def test_an_error_of_a_script_is_noted(tabs: Tabs) -> None:
+    page = tabs.open()
+    page.goto("/sign-in")
+
+    with page.expect_event("pageerror"):
+        page.evaluate("setTimeout(() => { throw new Error('planted') }, 0)")
+
+    assert "planted" in tabs.complaints.pop()
+
+
+def test_what_nobody_has_expected_is_an_error(browser: Browser, console_url: str) -> None:
+    with pytest.raises(AssertionError, match="planted"), tabs_of(browser, console_url) as tabs:
+        tabs.complaints.append("planted")

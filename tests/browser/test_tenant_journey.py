@@ -1,0 +1,89 @@
+"""Somebody of two companies signs in, and goes from one to the other."""
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from tenants.members.actor import platform_actor
+from tenants.members.operations import add_member
+from tenants.members.permissions import Role
+from tests.browser.tabs import Look, Tabs
+from tests.cast import PASSWORD, Company, Person, make_company
+
+with_and_without_scripts = pytest.mark.parametrize("has_scripts", [True, False])
+
+
+@pytest.fixture
+def initech() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture
+def olga(initech: Company) -> Person:
+    return initech.people[Role.OWNER]
+
+
+@pytest.fixture
+def hooli(olga: Person) -> Company:
+    """In which she is an auditor."""
+    made = make_company("hooli", {Role.OWNER: "gavin"})
+    actor = platform_actor(made.tenant_id)
+    add_member(actor=actor, user_id=olga.user_id, role=Role.AUDITOR, now=timezone.now())
+    return made
+
+
+@with_and_without_scripts
+def test_who_signs_in_comes_to_where_she_wanted(
+    tabs: Tabs, olga: Person, has_scripts: bool
+) -> None:
+    page = tabs.open(look=Look(has_scripts=has_scripts))
+    page.goto("/keys")
+
+    sign_in(page, olga)
+
+    expect(page).to_have_url("/keys")
+
+
+def test_a_wrong_password_leaves_the_address_as_typed(tabs: Tabs, olga: Person) -> None:
+    page = tabs.open()
+    page.goto("/sign-in")
+
+    sign_in(page, olga, password="not hers, for once")
+
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator("input[name=email]")).to_have_value(olga.email)
+    tabs.complaints.clear()  # of the answer's status
+
+
+@with_and_without_scripts
+def test_the_menu_leads_to_her_other_company_and_back(
+    tabs: Tabs, initech: Company, hooli: Company, olga: Person, has_scripts: bool
+) -> None:
+    page = tabs.open(look=Look(has_scripts=has_scripts))
+    page.goto("/")
+    sign_in(page, olga)
+    expect(chosen(page)).to_have_text("Hooli")
+
+    switch_to(page, initech)
+    expect(chosen(page)).to_have_text("Initech")
+    expect(page.locator("aside")).to_contain_text("Owner")
+    switch_to(page, hooli)
+
+    expect(chosen(page)).to_have_text("Hooli")
+    expect(page.locator("aside")).to_contain_text("Auditor")
+
+
+def sign_in(page: Page, person: Person, password: str = PASSWORD) -> None:
+    page.fill("input[name=email]", person.email)
+    page.fill("input[name=password]", password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def chosen(page: Page) -> Locator:
+    return page.locator("aside .tenant-name")
+
+
+def switch_to(page: Page, company: Company) -> None:
+    page.locator("aside .side-tenant summary").click()
+    page.locator(f"button[value='{company.tenant_id}']").click()
+    page.wait_for_url("/")

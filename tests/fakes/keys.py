@@ -1,0 +1,28 @@
+"""A tenant that has many keys."""
+
+import secrets
+from datetime import datetime
+
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import ApiKey
+from tests.cast import Company
+
+
+def fill_with_keys(company: Company, count: int, *, revoked_at: datetime | None = None) -> None:
+    with tenant(company.tenant_id):
+        ApiKey.objects.bulk_create(
+            ApiKey(
+                tenant_id=company.tenant_id,
+                lookup_id=secrets.token_hex(4),
+                digest=b"",
+                pepper_version=1,
+                kind=KeyKind.SERVICE,
+                name="one of many",
+                created_at=timezone.now(),
+                revoked_at=revoked_at,
+            )
+            for _ in range(count)
+        )

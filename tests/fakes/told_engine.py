@@ -1,0 +1,73 @@
+"""An engine that answers each completion at once, and says of itself at /metrics what a test has it
+say: for what operators see of engines."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+_MANY = 64 * 1024 * 1024
+
+
+@dataclass
+class ToldEngine:
+    url: str = ""
+    wait_s: float = 0.0  # before a completion's first token
+    told: dict[str, float] = field(default_factory=dict)  # vLLM's names, without the prefix
+    cached_tokens: int = 0
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        await asyncio.sleep(self.wait_s)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        choice = {"index": 0, "text": "x", "finish_reason": "length"}
+        details = {"cached_tokens": min(self.cached_tokens, len(body["prompt"]))}
+        usage = {"completion_tokens": 1, "prompt_tokens_details": details}
+        for event in ({"choices": [choice], "usage": usage}, {"choices": [], "usage": usage}):
+            await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+    async def tell(self, _request: web.Request) -> web.Response:
+        return web.Response(text="".join(f"vllm:{k} {v}\n" for k, v in self.told.items()))
+
+    async def is_well(self, _request: web.Request) -> web.Response:
+        return web.Response()
+
+
+@contextmanager
+def told_engine(**fields: Any) -> Iterator[ToldEngine]:
+    """In a thread of its own: whoever asks it may be a test without a loop."""
+    engine, loop = ToldEngine(**fields), asyncio.new_event_loop()
+    started = threading.Event()
+    thread = threading.Thread(target=_serve, args=(engine, loop, started), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield engine
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+
+
+def _serve(engine: ToldEngine, loop: asyncio.AbstractEventLoop, started: threading.Event) -> None:
+    asyncio.set_event_loop(loop)
+    application = web.Application(client_max_size=_MANY)
+    application.router.add_post("/v1/completions", engine.complete)
+    application.router.add_get("/metrics", engine.tell)
+    application.router.add_get("/health", engine.is_well)
+    runner = web.AppRunner(application)
+    loop.run_until_complete(runner.setup())
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    loop.run_until_complete(site.start())
+    engine.url = "http://{}:{}".format(*runner.addresses[0])
+    started.set()
+    loop.run_forever()
+    loop.run_until_complete(runner.cleanup())
+    loop.close()

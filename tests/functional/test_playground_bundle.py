@@ -1,0 +1,23 @@
+"""What the console serves as its playground is what its sources and the lock make."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from caret.embedded.paths import REPOSITORY
+
+pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+_BUILD_S = 180
+
+
+def test_the_bundle_is_what_is_built() -> None:
+    done = subprocess.run(
+        [str(REPOSITORY / "platform" / "scripts" / "build_playground"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=_BUILD_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,33 @@
+"""Forms as a browser without scripts would send them."""
+
+import re
+from html import unescape
+from typing import Any
+
+from django.test import Client
+
+
+def fields_of(page: str) -> dict[str, Any]:
+    """What a browser would send of the page's main form, as it was shown."""
+    form = page[page.index('<main id="main"') :]
+    fields: dict[str, Any] = {}
+    for tag in re.findall(r"<input[^>]*>", form):
+        name = re.search(r'name="([^"]+)"', tag)
+        value = re.search(r'value="([^"]*)"', tag)
+        kind = re.search(r'type="([^"]+)"', tag)
+        if name is None or name[1] == "csrfmiddlewaretoken":
+            continue
+        if kind and kind[1] in ("checkbox", "radio"):
+            if " checked" not in tag:
+                continue
+            text = unescape(value[1]) if value else "on"
+            fields.setdefault(name[1], []).append(text)
+        else:
+            fields[name[1]] = unescape(value[1]) if value else ""
+    for name, text in re.findall(r'<textarea name="([^"]+)"[^>]*>([^<]*)</textarea>', form):
+        fields[name] = unescape(text).strip()
+    return fields
+
+
+def posted(client: Client, path: str, **fields: Any) -> Any:
+    return client.post(path, fields)

@@ -1,0 +1,19 @@
+"""Something said of a user, by way of the pages."""
+
+from typing import Any
+
+from django.test import Client
+
+from tests.cast import Person
+from tests.integration.console.pages.forms import fields_of, posted
+
+
+def layer_path(person: Person) -> str:
+    return f"/policies/layers/user/{person.user_id}"
+
+
+def say(client: Client, person: Person, **changed: Any) -> Any:
+    path = layer_path(person)
+    fields = fields_of(client.get(path).content.decode())
+    draft = fields_of(posted(client, path, **(fields | changed)).content.decode())
+    return posted(client, f"{path}/review", **(draft | {"reason": "Contractor"}))

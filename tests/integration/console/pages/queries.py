@@ -1,0 +1,20 @@
+"""How many queries a page makes, for tests that bound it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+MAX_QUERIES: Final = 12
+# What opens and ends transactions and scopes is no question to a table.
+_FRAMES: Final = ("SELECT set_config", "SAVEPOINT", "RELEASE SAVEPOINT", "BEGIN", "COMMIT")
+
+
+@contextmanager
+def few_queries(at_most: int = MAX_QUERIES) -> Iterator[None]:
+    with CaptureQueriesContext(connection) as caught:
+        yield
+    asked = [query["sql"] for query in caught if not query["sql"].startswith(_FRAMES)]
+    assert len(asked) <= at_most, "\n".join(asked)

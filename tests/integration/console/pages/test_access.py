@@ -1,0 +1,231 @@
+"""How people sign in, as each role and the neighbour see it."""
+
+import re
+import uuid
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.domains.operations import claim_domain
+from tenants.domains.queries import list_domains
+from tenants.identity.operations import NewProvider, set_provider
+from tenants.identity.queries import SignInRules, get_rules
+from tenants.members.permissions import Role
+from tenants.scim.tokens import create_scim_token, list_scim_tokens
+from tests.cast import ACME, Cast, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+NOBODY = uuid.UUID(int=0)
+GOOD = {"issuer": "https://login.example.com", "client_id": "caret", "client_secret": "s3cret"}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def client(company: Company, sign_in_now: SignIn) -> Client:
+    """The owner's."""
+    return sign_in_now(company.people[Role.OWNER])
+
+
+def rules(company: Company) -> SignInRules:
+    return get_rules(actor=company.platform)
+
+
+def domains(company: Company) -> list[str]:
+    return [domain.name for domain in list_domains(actor=company.platform)]
+
+
+def token_names(company: Company) -> list[str]:
+    tokens = list_scim_tokens(actor=company.platform)
+    return [token.name for token in tokens if token.revoked_at is None]
+
+
+def form_token(client: Client) -> str:
+    found = re.search(r'name="form_token" value="([^"]+)"', client.get("/access").content.decode())
+    assert found is not None
+    return found[1]
+
+
+def test_a_stranger_is_sent_to_the_sign_in() -> None:
+    assert Client().get("/access")["Location"] == "/sign-in?next=/access"
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [
+        (Role.OWNER, 200),
+        (Role.ADMINISTRATOR, 200),
+        (Role.BILLING, 403),
+        (Role.AUDITOR, 200),
+        (Role.DEVELOPER, 403),
+    ],
+)
+def test_only_an_owner_is_shown_what_changes_it(
+    cast: Cast, sign_in_now: SignIn, role: Role, status: int
+) -> None:
+    client = sign_in_now(cast.acme.people[role])
+    is_owner = role is Role.OWNER
+
+    page = client.get("/access")
+
+    assert page.status_code == status
+    assert ("/access/provider/openid" in page.content.decode()) == is_owner
+    for path in ("openid", "saml", "remove"):
+        answer = client.get(f"/access/provider/{path}")
+        assert answer.status_code == (200 if is_owner else 403)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("domains", f"domains/{NOBODY}/verify", f"domains/{NOBODY}/give-up"),
+        *("scim", f"scim/{NOBODY}/revoke", f"groups/{NOBODY}/role"),
+        *("provider/openid", "provider/saml", "provider/remove", "second-factor/required"),
+    ],
+)
+def test_an_administrator_changes_nothing(company: Company, sign_in_now: SignIn, path: str) -> None:
+    answer = sign_in_now(company.administrator).post(f"/access/{path}", GOOD)
+
+    assert answer.status_code == 403
+    assert rules(company) == SignInRules(requires_second_factor=False, provider=None)
+
+
+def test_a_domain_is_claimed_shown_with_its_record_and_given_up(
+    company: Company, client: Client
+) -> None:
+    name = f"{company.slug}.example"
+    client.post("/access/domains", {"domain": name.upper()})
+    [claimed] = list_domains(actor=company.platform)
+
+    page = client.get("/access").content.decode()
+    asked = client.get(f"/access/domains/{claimed.id}/give-up").content.decode()
+    client.post(f"/access/domains/{claimed.id}/give-up")
+
+    assert claimed.name == name
+    assert claimed.txt_record in page
+    assert f"Give {name} up?" in asked
+    assert domains(company) == []
+
+
+@pytest.mark.parametrize("name", ["", "no domain", "x" * 300])
+def test_what_is_no_domain_is_shown_again(company: Company, client: Client, name: str) -> None:
+    answer = client.post("/access/domains", {"domain": name})
+
+    assert answer.status_code == 400
+    assert 'class="wrong"' in answer.content.decode()
+    assert domains(company) == []
+
+
+def test_a_neighbours_domain_and_token_are_not_found(
+    company: Company, cast: Cast, sign_in_now: SignIn
+) -> None:
+    now = timezone.now()
+    domain = claim_domain(actor=company.platform, name="initech.example", now=now)
+    made = create_scim_token(actor=company.platform, name="Okta", now=now)
+    client = sign_in_now(cast.acme.people[Role.OWNER])
+
+    for path in (f"domains/{domain.id}/verify", f"domains/{domain.id}/give-up"):
+        assert client.post(f"/access/{path}").status_code == 404
+    assert client.post(f"/access/scim/{made.token.id}/revoke").status_code == 404
+    assert domains(company) == ["initech.example"]
+    assert token_names(company) == ["Okta"]
+
+
+def test_a_second_factor_is_required(company: Company, client: Client) -> None:
+    answer = client.post("/access/second-factor/required")
+
+    assert answer["Location"] == "/access"
+    assert rules(company).requires_second_factor
+
+
+def test_a_provider_is_set_shown_without_its_secret_and_dropped(
+    company: Company, client: Client
+) -> None:
+    before = client.get("/access/provider/openid").content.decode()
+    page = client.post("/access/provider/openid", GOOD, follow=True).content.decode()
+    held = rules(company).provider
+    client.post("/access/provider/remove")
+
+    assert f"/sign-in/provider/{company.tenant_id}" in before
+    assert held is not None
+    assert held.issuer == GOOD["issuer"]
+    assert GOOD["issuer"] in page
+    assert GOOD["client_secret"] not in page
+    assert rules(company).provider is None
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "kept"),
+    [
+        ("openid", {"issuer": "http://plain.example"}, "http://plain.example"),
+        ("openid", {"client_id": ""}, GOOD["issuer"]),
+        ("openid", {"client_id": "x\0"}, GOOD["issuer"]),
+        ("saml", {"metadata": "<no metadata"}, "&lt;no metadata"),
+        ("saml", {"metadata_url": "ftp://x.example"}, "ftp://x.example"),
+        ("saml", {}, ""),
+    ],
+)
+def test_a_wrong_provider_is_shown_again(
+    company: Company, client: Client, path: str, changes: dict[str, str], kept: str
+) -> None:
+    answer = client.post(f"/access/provider/{path}", GOOD | changes)
+
+    text = answer.content.decode()
+    assert answer.status_code == 400
+    assert 'class="wrong"' in text or 'role="alert"' in text
+    assert kept in text
+    assert rules(company).provider is None
+
+
+def test_changing_who_signs_in_wants_to_know_who_is_there(
+    company: Company, sign_in: SignIn
+) -> None:
+    new = NewProvider("https://login.example.com", "caret", "s3cret")
+    set_provider(actor=company.platform, new=new, now=timezone.now())
+    client = sign_in(company.people[Role.OWNER])
+
+    for path in ("openid", "saml", "remove"):
+        answer = client.post(f"/access/provider/{path}", GOOD)
+        assert answer["Location"].startswith("/account/confirm")
+    assert rules(company).provider is not None
+
+
+def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client) -> None:
+    form = {"token_name": "Okta", "form_token": form_token(client)}
+
+    page = client.post("/access/scim", form)
+    again = client.post("/access/scim", form, follow=True).content.decode()
+    text = re.findall(r'<code class="whole">([^<]+)</code>', page.content.decode())[0]
+    [token] = list_scim_tokens(actor=company.platform)
+    names = token_names(company)
+    client.post(f"/access/scim/{token.id}/revoke")
+
+    assert page["Cache-Control"] == "no-store"
+    assert text not in client.get("/access").content.decode()
+    assert "No second token was made" in again
+    assert names == ["Okta"]
+    assert token_names(company) == []
+
+
+def test_a_bad_name_of_a_token_is_shown_again(company: Company, client: Client) -> None:
+    form = {"token_name": "a\x07b", "form_token": form_token(client)}
+
+    answer = client.post("/access/scim", form)
+
+    assert answer.status_code == 400
+    assert token_names(company) == []
+
+
+def test_the_page_makes_few_queries(company: Company, client: Client) -> None:
+    for number in range(3):
+        claim_domain(actor=company.platform, name=f"d{number}.example", now=timezone.now())
+
+    with few_queries():
+        page = client.get("/access").content.decode()
+
+    assert "d2.example" in page

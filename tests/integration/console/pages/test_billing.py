@@ -1,0 +1,158 @@
+"""The pages of what is paid: the plan, this month, the ledger, invoices and their files."""
+
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.billing.invoices.queries import find_invoice
+from tenants.billing.ledger.credits import grant_credit
+from tenants.billing.money import MICROS
+from tenants.billing.rating.rate import rate
+from tenants.members.permissions import Role
+from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.fakes.billing import make_budget, make_invoice, make_old_customer, use
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+PATHS = ("/billing", "/billing/ledger", "/billing/invoices", "/billing/profile")
+READERS = set(Role) - {Role.DEVELOPER}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def bill(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.people[Role.BILLING])
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_who_may_read_bills_sees_the_pages(company: Company, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(company.people[role])
+
+    statuses = {client.get(path).status_code for path in PATHS}
+
+    assert statuses == ({200} if role in READERS else {403})
+    assert ('href="/billing"' in client.get("/account/preferences").content.decode()) == (
+        role in READERS
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nobody_is_led_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"].startswith("/sign-in")
+
+
+def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
+    now = timezone.now()
+    use(company, company.developer, now - timedelta(minutes=1), generated_tokens=2_000_000)
+    rate(company.tenant_id, now=now)
+    grant_credit(actor=company.platform, amount_micros=7 * MICROS, reason="Slow hours.", now=now)
+
+    page = bill.get("/billing").content.decode()
+
+    assert "2,000,000" in page
+    assert "€1.20" in page  # two million at 0.60
+    assert "€7.00" in page
+    assert "€19.00 a month" in page
+
+
+def test_without_a_plan_the_page_says_so(sign_in: SignIn) -> None:
+    company = make_company("hooli", ACME)
+
+    page = sign_in(company.people[Role.AUDITOR]).get("/billing").content.decode()
+
+    assert "No plan yet" in page
+
+
+@pytest.mark.parametrize("span", ["30", "90", "year", "ever"])
+def test_what_was_spent_is_shown_of_a_span(company: Company, bill: Client, span: str) -> None:
+    rate(company.tenant_id, now=timezone.now())
+
+    answer = bill.get("/billing", {"span": span}, headers={"HX-Request": "true"})
+
+    part = answer.content.decode()
+    assert "<html" not in part
+    assert part.count("<title>") == {"90": 90, "year": 12}.get(span, 30)
+
+
+def test_money_is_written_as_its_reader_writes_it(company: Company, bill: Client) -> None:
+    grant_credit(
+        actor=company.platform, amount_micros=1_234 * MICROS, reason="-", now=timezone.now()
+    )
+    bill.cookies["caret-language"] = "de"
+
+    assert "1.234,00" in bill.get("/billing").content.decode()
+
+
+def test_the_ledger_shows_both_sides(company: Company, bill: Client) -> None:
+    grant_credit(actor=company.platform, amount_micros=7 * MICROS, reason="-", now=timezone.now())
+
+    page = bill.get("/billing/ledger", {"account": "credits"}).content.decode()
+
+    assert page.count("<li><details>") == 1
+    assert "expense.promotions" in page
+    assert page.count("€7.00") == 3
+
+
+@pytest.mark.parametrize(
+    "query", [{"account": "cash"}, {"first": "x"}, {"cursor": "zzz"}, {"last": "9999-12-31"}]
+)
+def test_what_cannot_be_asked_of_the_ledger_is_said(bill: Client, query: dict[str, str]) -> None:
+    answer = bill.get("/billing/ledger", query)
+
+    assert answer.status_code == 400
+    assert "Change the filter" in answer.content.decode()
+
+
+@pytest.mark.parametrize("day", ["1970-01-02", "2199-12-30"])
+def test_the_first_and_the_last_day_can_be_asked_for(bill: Client, day: str) -> None:
+    assert bill.get("/billing/ledger", {"first": day, "last": day}).status_code == 200
+
+
+def test_the_ledger_comes_page_by_page(company: Company, bill: Client) -> None:
+    rate(company.tenant_id, now=datetime(2026, 11, 30, tzinfo=UTC))
+
+    first = bill.get("/billing/ledger", {"account": "revenue.seats"}).content.decode()
+
+    assert first.count("revenue.seats</code>") == 50
+    assert "account=revenue.seats&amp;cursor=" in first
+
+
+def test_an_invoice_and_its_files_are_the_same(company: Company, bill: Client) -> None:
+    number = make_invoice(company)
+    document = find_invoice(actor=company.administrator.actor, number=number)
+
+    page = bill.get(f"/billing/invoices/{number}").content.decode()
+    as_json = bill.get(f"/billing/invoices/{number}/json")
+    as_pdf = bill.get(f"/billing/invoices/{number}/pdf")
+
+    assert hashlib.sha256(as_json.content).hexdigest() in page
+    assert json.loads(as_json.content)["total_cents"] == document.document.total_cents
+    assert as_pdf.content.startswith(b"%PDF")
+    assert document.document.head.number in as_pdf["Content-Disposition"]
+    assert document.document.head.number in bill.get("/billing/invoices").content.decode()
+
+
+@pytest.mark.parametrize("what", ["", "/pdf", "/json"])
+def test_a_neighbours_invoice_is_not_there(company: Company, sign_in: SignIn, what: str) -> None:
+    number = make_invoice(company)
+    bob = sign_in(make_company("hooli", GLOBEX).administrator)
+
+    for asked in (number, 4711, 10**12):
+        assert bob.get(f"/billing/invoices/{asked}{what}").status_code == 404
+
+
+def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
+    number = make_invoice(company)
+    make_budget(company)
+
+    for path in (*PATHS, f"/billing/invoices/{number}"):
+        with few_queries():
+            bill.get(path)

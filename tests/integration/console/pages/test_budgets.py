@@ -1,0 +1,279 @@
+"""The budgets' pages: made, changed, deleted after a confirmation, and who was told."""
+
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.spending import BudgetScope
+from tenants.audit.queries import Asked, list_entries
+from tenants.billing.budgets.operations import Holder, Terms, change_budget
+from tenants.billing.budgets.queries import BudgetView, page_of_budgets
+from tenants.billing.rating.rate import rate
+from tenants.members.permissions import Role
+from tests.cast import GLOBEX, Company, make_company
+from tests.fakes.billing import make_budget, make_old_customer, use
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+from tests.people import make_team
+
+WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
+READERS = WRITERS | {Role.AUDITOR}
+ASKED = {"scope": "tenant", "limit": "1,250.50", "is_hard": "on", "webhook_url": ""}
+HOOK = "https://hooks.example/alerts"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def bill(company: Company, sign_in_now: SignIn) -> Client:
+    return sign_in_now(company.people[Role.BILLING])
+
+
+def budgets(company: Company) -> list[BudgetView]:
+    actor = company.people[Role.AUDITOR].actor
+    return page_of_budgets(actor=actor, limit=50, cursor=None, now=timezone.now()).rows
+
+
+def change(client: Client, budget: BudgetView, **fields: str) -> Any:
+    asked = {"limit": "20", "is_hard": "on", "webhook_url": "", "version": str(budget.version)}
+    return client.post(f"/budgets/{budget.id}/change", asked | fields)
+
+
+def wrong(page: str) -> list[str]:
+    return re.findall(r'class="wrong" id="id_(\w+)_error"', page)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_auditors_see_budgets_and_who_pays_writes_them(
+    company: Company, sign_in_now: SignIn, role: Role
+) -> None:
+    budget = make_budget(company, webhook_url=HOOK)
+    client = sign_in_now(company.people[role])
+    own = f"/budgets/{budget.id}"
+
+    for path in ("/budgets", own):
+        assert client.get(path).status_code == (200 if role in READERS else 403)
+    for path in ("/budgets/new", f"{own}/delete"):
+        assert client.get(path).status_code == (200 if role in WRITERS else 403)
+    for path in (f"{own}/change", f"{own}/secret"):
+        assert (client.post(path).status_code == 403) == (role not in WRITERS)
+    page = client.get(own).content.decode()
+    assert (f"{own}/change" in page) == (role in WRITERS)
+
+
+def test_nobody_is_led_to_the_sign_in() -> None:
+    assert Client().get("/budgets")["Location"].startswith("/sign-in")
+
+
+def test_a_budget_of_the_tenant_is_made(company: Company, bill: Client) -> None:
+    page = bill.post("/budgets/new", ASKED, follow=True).content.decode()
+
+    (made,) = budgets(company)
+    assert (made.limit_micros, made.is_hard, made.scope) == (1_250_500_000, True, "tenant")
+    assert "The budget is in force." in page
+    assert "€1,250.50" in page
+
+
+def test_a_limit_is_written_as_its_reader_writes_it(company: Company, bill: Client) -> None:
+    bill.cookies["caret-language"] = "de"
+
+    bill.post("/budgets/new", ASKED | {"limit": "1.250,50"})
+
+    (made,) = budgets(company)
+    assert made.limit_micros == 1_250_500_000
+    assert 'value="1250,50"' in bill.get(f"/budgets/{made.id}").content.decode()
+
+
+def test_a_team_and_a_person_have_budgets(company: Company, bill: Client) -> None:
+    team = make_team(company, "Platform")
+
+    bill.post("/budgets/new", ASKED | {"scope": "team", "team": team, "person": "ignored"})
+    bill.post("/budgets/new", ASKED | {"scope": "user", "person": company.developer.email})
+
+    found = {(each.scope, str(each.holder_id)) for each in budgets(company)}
+    assert found == {("team", team), ("user", company.developer.user_id)}
+    page = bill.get("/budgets").content.decode()
+    assert "Platform" in page
+    assert company.developer.email in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"limit": ""}, "limit"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "much"}, "limit"),
+        ({"limit": "1,5"}, "limit"),
+        ({"limit": "1.0000001"}, "limit"),
+        ({"limit": "9" * 30}, "limit"),
+        ({"webhook_url": "ftp://hooks.example"}, "webhook_url"),
+        ({"scope": "team"}, "team"),
+        ({"scope": "team", "team": str(uuid.UUID(int=0))}, "team"),
+        ({"scope": "user", "person": "nobody@nowhere.example"}, "person"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(
+    company: Company, bill: Client, fields: dict[str, str], field: str
+) -> None:
+    answer = bill.post("/budgets/new", ASKED | {"webhook_url": HOOK} | fields)
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert wrong(page) == [field]
+    assert f'value="{fields.get("webhook_url", HOOK)}"' in page
+    assert budgets(company) == []
+
+
+def test_a_neighbours_people_and_teams_are_nobody(company: Company, bill: Client) -> None:
+    hooli = make_company("hooli", GLOBEX)
+    team = make_team(hooli)
+
+    theirs = bill.post("/budgets/new", ASKED | {"scope": "team", "team": team})
+    bob = bill.post("/budgets/new", ASKED | {"scope": "user", "person": hooli.developer.email})
+
+    assert (theirs.status_code, bob.status_code) == (400, 400)
+    assert "There is no such member." in bob.content.decode()
+    assert budgets(company) == []
+
+
+def test_there_is_one_budget_for_each(company: Company, bill: Client) -> None:
+    make_budget(company)
+
+    answer = bill.post("/budgets/new", ASKED)
+
+    assert answer.status_code == 400
+    assert "There is a budget for this already." in answer.content.decode()
+
+
+def test_a_budget_is_changed(company: Company, bill: Client) -> None:
+    budget = make_budget(company)
+
+    change(bill, budget, limit="20.25", is_hard="", webhook_url=HOOK)
+
+    (changed,) = budgets(company)
+    assert (changed.limit_micros, changed.is_hard) == (20_250_000, False)
+    assert changed.webhook_url == HOOK
+
+
+def test_of_two_changes_the_second_is_told_and_keeps_what_it_wrote(
+    company: Company, bill: Client
+) -> None:
+    budget = make_budget(company)
+    change_budget(
+        actor=company.administrator.actor,
+        budget_id=budget.id,
+        terms=Terms(5_000_000),
+        version=budget.version,
+        now=timezone.now(),
+    )
+
+    answer = change(bill, budget, limit="77")
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "Somebody has changed it meanwhile." in page
+    assert 'value="77"' in page
+    assert budgets(company)[0].limit_micros == 5_000_000
+
+
+def test_deleting_asks_who_is_there(company: Company, sign_in: SignIn) -> None:
+    budget = make_budget(company)
+
+    answer = sign_in(company.people[Role.BILLING]).post(
+        f"/budgets/{budget.id}/delete", {"version": "1"}
+    )
+
+    assert answer["Location"].startswith("/account/confirm?next=")
+    assert len(budgets(company)) == 1
+
+
+def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) -> None:
+    budget = make_budget(company)
+    path = f"/budgets/{budget.id}/delete"
+
+    asked = bill.get(path).content.decode()
+    stale = bill.post(path, {"version": "7"}, follow=True).content.decode()
+    kept = len(budgets(company))
+    done = bill.post(path, {"version": "1"}, follow=True).content.decode()
+
+    assert "Delete the budget of Everybody?" in asked
+    assert "Version 1 is in force" in stale
+    assert kept == 1
+    assert "The budget is deleted" in done
+    assert budgets(company) == []
+
+
+def test_a_webhooks_secret_is_shown_to_who_asks_and_that_is_noted(
+    company: Company, bill: Client
+) -> None:
+    budget = make_budget(company, webhook_url=HOOK)
+    before = bill.get(f"/budgets/{budget.id}").content.decode()
+
+    shown = bill.post(f"/budgets/{budget.id}/secret").content.decode()
+
+    assert "whsec_" not in before
+    assert re.search(r"whsec_[\w+/=]+", shown) is not None
+    noted = list_entries(
+        actor=company.people[Role.AUDITOR].actor,
+        asked=Asked(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
+        limit=5,
+        cursor=None,
+        now=timezone.now(),
+    )
+    assert [str(entry.actor_id) for entry in noted.rows] == [company.people[Role.BILLING].user_id]
+
+
+def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
+    holder = Holder(BudgetScope.USER, UUID(company.developer.user_id))
+    budget = make_budget(company, limit_micros=1_000, holder=holder, is_hard=False)
+    now = timezone.now()
+    use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
+    rate(company.tenant_id, now=now)
+
+    page = bill.get(f"/budgets/{budget.id}").content.decode()
+
+    assert page.count("Passed together with a higher one") == 2
+    for person in (company.developer, company.people[Role.OWNER], company.people[Role.BILLING]):
+        assert person.email in page
+    assert "On its way" in page
+    assert "Over" in page
+
+
+@pytest.mark.parametrize("what", ["", "/change", "/secret", "/delete"])
+def test_a_neighbours_budget_is_not_there(company: Company, sign_in_now: SignIn, what: str) -> None:
+    budget = make_budget(company)
+    bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
+    fields = {"limit": "1", "version": "1"}
+
+    for budget_id in (budget.id, uuid.uuid4()):
+        ask = bob.post if what else bob.get
+        assert ask(f"/budgets/{budget_id}{what}", fields).status_code == 404
+    assert [each.version for each in budgets(company)] == [1]
+
+
+def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
+    team = make_team(company)
+    make_budget(company, holder=Holder(BudgetScope.TEAM, UUID(team)))
+    budget = make_budget(company)
+
+    for path in (
+        "/budgets",
+        "/budgets/new",
+        f"/budgets/{budget.id}",
+        f"/budgets/{budget.id}/delete",
+    ):
+        with few_queries():
+            bill.get(path)
+
+
+def test_a_cursor_that_is_none_leads_to_the_first_page(bill: Client) -> None:
+    assert bill.get("/budgets", {"cursor": "zzz"})["Location"] == "/budgets"

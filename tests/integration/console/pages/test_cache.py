@@ -1,0 +1,103 @@
+"""The cache: what is hit, and having it forgotten."""
+
+import pytest
+from django.test import Client
+
+from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
+from caret.foundation.postgres.tenancy import tenant
+from tenants import keyvalue
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.usage_rows import colleagues, count, use
+
+PURGERS = {Role.OWNER, Role.ADMINISTRATOR}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def epoch(company: Company) -> int:
+    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data).cache_epoch
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_everybody_sees_it_and_few_purge_it(
+    company: Company, sign_in: SignIn, sign_in_now: SignIn, role: Role
+) -> None:
+    page = sign_in(company.people[role]).get("/cache")
+    client = sign_in_now(company.people[role])
+
+    assert page.status_code == 200
+    assert ('href="/cache/purge"' in page.content.decode()) == (role in PURGERS)
+    assert client.get("/cache/purge").status_code == (200 if role in PURGERS else 403)
+    if role not in PURGERS:
+        assert client.post("/cache/purge", {"reason": "x"}).status_code == 403
+        assert epoch(company) == 0
+
+
+@pytest.mark.parametrize("path", ["/cache", "/cache/purge"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"] == f"/sign-in?next={path}"
+
+
+def test_hits_are_shown_by_language(company: Company, sign_in: SignIn) -> None:
+    for person in colleagues(company, 5):
+        use(company, person)
+    count(company)
+
+    client = sign_in(company.administrator)
+
+    with few_queries():
+        page = client.get("/cache").content.decode()
+
+    assert 'data-label="Hits">80.0 %' in page
+    assert "Shared" in page
+
+
+def test_a_neighbour_sees_nothing_of_it(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer)
+    count(company)
+
+    page = sign_in(make_company("globex", GLOBEX).administrator).get("/cache").content.decode()
+
+    assert "Nothing was counted in this time" in page
+
+
+def test_who_signed_in_long_ago_shows_first_who_he_is(company: Company, sign_in: SignIn) -> None:
+    answer = sign_in(company.administrator).post("/cache/purge", {"reason": "a leak"})
+
+    assert answer.status_code == 302
+    assert "next=%2Fcache%2Fpurge" in answer["Location"]
+    assert epoch(company) == 0
+
+
+def test_a_purge_begins_an_epoch_and_is_in_the_audit_trail(
+    company: Company, sign_in_now: SignIn
+) -> None:
+    client = sign_in_now(company.administrator)
+
+    page = client.post("/cache/purge", {"reason": "a leak"}, follow=True).content.decode()
+
+    assert "epoch 1 has begun" in page
+    assert epoch(company) == 1
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="tenant.cache_purged")
+    assert (entry.reason, entry.target) == ("a leak", f"tenant:{company.slug}")
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 501, "a\0b"])
+def test_a_reason_that_cannot_be_kept_purges_nothing(
+    company: Company, sign_in_now: SignIn, reason: str
+) -> None:
+    answer = sign_in_now(company.administrator).post("/cache/purge", {"reason": reason})
+
+    assert answer.status_code == 400
+    assert 'class="wrong"' in answer.content.decode()
+    assert epoch(company) == 0

@@ -1,0 +1,185 @@
+"""Content exclusion's pages: written in the syntax administrators know, tried, refused lately."""
+
+import json
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tenants.members.permissions import Permission, Role, allows
+from tenants.policies.queries import find_policy
+from tests.cast import ACME, Cast, Company, make_company, make_completion
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.queries import few_queries
+
+PAGE = "/exclusion"
+DENIALS = "/exclusion/denials"
+TEXT = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def send(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
+    values = {"step": step, "content_exclusion": text, "replaces": "1"} | fields
+    return client.post(PAGE, values)
+
+
+@pytest.mark.parametrize("path", [PAGE, DENIALS])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_who_may_read_policies_sees_the_rules(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    with few_queries():
+        answer = client.get(PAGE)
+
+    may_read, may_write = (
+        allows(role, permission) for permission in (Permission.READ_POLICY, Permission.WRITE_POLICY)
+    )
+    assert answer.status_code == (200 if may_read else 403)
+    assert ("Review the change" in answer.content.decode()) is may_write
+    assert client.post(PAGE, {"step": "test"}).status_code == (200 if may_write else 403)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_who_may_read_usage_sees_what_was_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    with few_queries():
+        answer = client.get(DENIALS)
+
+    may = allows(role, Permission.READ_USAGE) or allows(role, Permission.READ_OWN_USAGE)
+    assert answer.status_code == (200 if may else 403)
+
+
+def test_text_that_is_not_saved_is_tried(company: Company, alice: Client) -> None:
+    answer = send(alice, "test", repository="payments", path="keys/prod.txt")
+
+    page = unescape(answer.content.decode())
+    assert '"payments": "keys/**"' in page
+    assert 'payments: ["keys/**"]' in page
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+def test_a_path_that_no_rule_names_is_not_excluded(alice: Client) -> None:
+    page = send(alice, "test", repository="shop", path="keys/prod.txt").content.decode()
+
+    assert "Not excluded by the tenant" in page
+
+
+def test_what_is_in_force_is_tried_by_who_only_reads(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.acme.developer)
+
+    part = client.get(PAGE, {"path": "deploy/.env"}, headers={"HX-Request": "true"})
+
+    assert '"*": "**/.env"' in unescape(part.content.decode())
+    assert "<html" not in part.content.decode()
+
+
+@pytest.mark.parametrize("step", ["test", "review"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('"*":\n  - *.pem', "Line 2: put what begins with * in quotes"),
+        ("x" * 70_000, "at most"),
+        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "At most 200 repositories"),
+    ],
+)
+def test_what_is_wrong_is_told_and_kept(alice: Client, step: str, text: str, said: str) -> None:
+    answer = send(alice, step, text, path="kept/path")
+
+    page = unescape(answer.content.decode())
+    assert answer.status_code == 400
+    assert said in page
+    assert text in page
+    assert "kept/path" in page
+
+
+def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None:
+    review = send(alice, "review").content.decode()
+    draft = fields_of(review)
+
+    answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Audit"})
+
+    found = find_policy(tenant_id=company.tenant_id)
+    assert '+ "payments": "keys/**"' in unescape(review)
+    assert company.developer.email in review
+    assert answer["Location"] == PAGE
+    assert (found.reason, found.policy.content_exclusion) == (
+        "Audit",
+        {"*": ("**/.env",), "payments": ("keys/**",)},
+    )
+
+
+def test_a_draft_comes_back_from_its_review(alice: Client) -> None:
+    draft = fields_of(send(alice, "review").content.decode())
+
+    page = alice.post(PAGE, draft | {"step": "edit"}).content.decode()
+
+    assert 'payments":\n  - "keys/**"' in fields_of(page)["content_exclusion"]
+    assert fields_of(page)["replaces"] == "1"
+
+
+def test_another_change_meanwhile_is_kept(company: Company, alice: Client) -> None:
+    first = fields_of(send(alice, "review", '"*": ["a"]').content.decode())
+    alice.post("/policies/review", first | {"step": "save", "reason": "r"})
+
+    second = send(alice, "review", '"*": ["b"]')
+
+    assert second.status_code == 409
+    assert "You have both changed: Excluded content" in second.content.decode()
+    assert json.loads(fields_of(second.content.decode())["document"])["content_exclusion"] == {
+        "*": ["b"]
+    }
+    assert find_policy(tenant_id=company.tenant_id).policy.content_exclusion == {"*": ("a",)}
+
+
+def test_refusals_are_counted_by_reason(company: Company, alice: Client) -> None:
+    for _ in range(3):
+        make_completion(
+            company, company.developer, finish="error", error_code="path_excluded", mode="chat"
+        )
+    make_completion(company, company.developer, finish="filtered", cut_reason="secret")
+
+    with few_queries():
+        page = alice.get(DENIALS, {"days": 30}).content.decode()
+
+    assert "The path is excluded" in page
+    assert ">3</td>" in page
+    assert "Withheld: looks like a secret" in page
+    assert company.developer.email in page
+
+
+def test_one_who_sees_his_own_usage_sees_his_own_refusals(
+    company: Company, sign_in: SignIn
+) -> None:
+    for person in (company.administrator, company.developer):
+        make_completion(company, person, finish="error", error_code="feature_disabled")
+
+    page = sign_in(company.developer).get(DENIALS).content.decode()
+
+    assert "1 request" in page
+    assert "yours alone" in page
+
+
+def test_the_neighbours_refusals_are_not_shown(cast: Cast, company: Company, alice: Client) -> None:
+    make_completion(cast.globex, cast.globex.developer, finish="error", error_code="path_excluded")
+
+    assert "Nothing was refused" in alice.get(DENIALS).content.decode()
+
+
+def test_a_span_that_is_not_offered_is_told(alice: Client) -> None:
+    assert alice.get(DENIALS, {"days": "9999"}).status_code == 400

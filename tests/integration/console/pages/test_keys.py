@@ -1,0 +1,243 @@
+"""Keys, as each role and the neighbour see them."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keys.playground import start_playground
+from tenants.keys.queries import KeyState, find_key
+from tenants.members.permissions import Role
+from tenants.models import ApiKey, AuditEntry
+from tenants.policies.queries import find_policy
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+OWN = "/keys/new", "/keys/rules", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def client(company: Company, sign_in_now: SignIn) -> Client:
+    """The administrator's."""
+    return sign_in_now(company.administrator)
+
+
+def listed(client: Client, **asked: str) -> str:
+    return client.get("/keys", asked).content.decode()
+
+
+def keys_of(company: Company) -> list[ApiKey]:
+    with tenant(company.tenant_id):
+        return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
+
+
+@pytest.mark.parametrize("path", ["/keys", "/keys/Ab3dE6gH", *OWN])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"] == f"/sign-in?next={path}"
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "creates"),
+    [
+        (Role.OWNER, 200, True),
+        (Role.ADMINISTRATOR, 200, True),
+        (Role.BILLING, 403, False),
+        (Role.AUDITOR, 200, False),
+        (Role.DEVELOPER, 200, False),
+    ],
+)
+def test_each_role_is_shown_what_it_may_do(
+    cast: Cast, sign_in: SignIn, role: Role, status: int, creates: bool
+) -> None:
+    make_key(cast.acme, cast.acme.people[role])
+
+    answer = sign_in(cast.acme.people[role]).get("/keys")
+
+    assert answer.status_code == status
+    assert ('href="/keys/new"' in answer.content.decode()) == creates
+    assert ("/revoke" in answer.content.decode()) == creates
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+@pytest.mark.parametrize("path", OWN)
+def test_a_role_that_may_not_change_keys_gets_no_form(
+    cast: Cast, sign_in_now: SignIn, role: Role, path: str
+) -> None:
+    client = sign_in_now(cast.acme.people[role])
+
+    assert client.get(path).status_code == 403
+    assert client.post(path).status_code == 403
+
+
+def test_a_developer_sees_his_own_keys_only(company: Company, sign_in: SignIn) -> None:
+    own = make_key(company, company.developer).key.lookup_id
+    other = make_key(company, company.administrator).key.lookup_id
+    client = sign_in(company.developer)
+
+    page = listed(client)
+
+    assert own in page
+    assert other not in page
+    assert client.get(f"/keys/{own}").status_code == 200
+    assert client.get(f"/keys/{other}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["", "/rotate", "/revoke"])
+def test_a_neighbours_key_is_not_found(
+    company: Company, cast: Cast, sign_in_now: SignIn, path: str
+) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    client = sign_in_now(cast.globex.administrator)
+
+    theirs = client.get(f"/keys/{lookup_id}{path}")
+    nobodys = client.get(f"/keys/nothing1{path}")
+
+    assert theirs.status_code == nobodys.status_code == 404
+    assert theirs.content == nobodys.content
+    assert lookup_id not in listed(client)
+
+
+def test_a_neighbour_revokes_nothing(company: Company, cast: Cast, sign_in_now: SignIn) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+
+    answer = sign_in_now(cast.globex.administrator).post(f"/keys/{lookup_id}/revoke")
+
+    assert answer.status_code == 404
+    assert keys_of(company)[0].revoked_at is None
+
+
+def test_lists_are_narrowed_sorted_and_paged_by_their_address(
+    company: Company, client: Client
+) -> None:
+    make_key(company, company.developer, name="Anvil")
+    make_key(company, company.developer, name="Bellows")
+    start_playground(actor=company.developer.actor, now=timezone.now())
+
+    def names(**asked: str) -> list[str]:
+        return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **asked))
+
+    assert names() == ["Bellows", "Anvil"]
+    assert names(sort="name") == ["Anvil", "Bellows"]
+    assert names(sort="-name") == ["Bellows", "Anvil"]
+    assert names(sort="pink") == ["Bellows", "Anvil"]
+    assert names(q="anv") == ["Anvil"]
+    assert names(kind="svc") == []
+    assert names(kind="pink") == ["Bellows", "Anvil"]
+    assert names(kind="playground") == ["Playground"]
+    assert names(state="revoked") == []
+    assert names(look="leaked") == []
+
+
+def test_a_page_of_many_leads_to_the_next_one(company: Company, client: Client) -> None:
+    for number in range(26):
+        make_key(company, company.developer, name=f"Key {number:02}")
+
+    first = listed(client, sort="name")
+    link = re.search(r'href="([^"]*cursor=[^"]*)"', first)
+    assert link is not None
+    second = client.get(link[1].replace("&amp;", "&")).content.decode()
+
+    assert "Key 24" in first
+    assert "Key 25" not in first
+    assert "Key 25" in second
+    assert "Key 24" not in second
+
+
+def test_a_bad_cursor_leads_nowhere(client: Client) -> None:
+    assert client.get("/keys", {"cursor": "x"}).status_code == 404
+
+
+def test_the_list_is_a_page_and_a_part_of_one(client: Client) -> None:
+    assert "<html" not in client.get("/keys", headers=HTMX).content.decode()
+    assert "<html" in listed(client)
+
+
+def test_the_file_has_what_the_page_shows_and_no_formulas(company: Company, client: Client) -> None:
+    make_key(company, company.developer, name="=1+1")
+    make_key(company, company.developer, name="Bellows")
+
+    answer = client.get("/keys", {"as": "csv", "q": "1+1"})
+
+    lines = answer.content.decode().splitlines()
+    assert answer["Content-Type"].startswith("text/csv")
+    assert len(lines) == 2
+    assert ",'=1+1," in lines[1]
+
+
+def test_without_keys_the_page_says_so(client: Client) -> None:
+    assert "No keys yet" in listed(client)
+    assert "No such keys" in listed(client, q="x")
+
+
+def test_a_list_makes_few_queries(company: Company, client: Client) -> None:
+    for number in range(20):
+        make_key(company, company.developer, name=f"Key {number}")
+
+    with few_queries():
+        page = listed(client)
+
+    assert "Key 7" in page
+
+
+def test_revoking_asks_first_then_revokes_with_the_reason(company: Company, client: Client) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+
+    asked = client.get(f"/keys/{lookup_id}/revoke").content.decode()
+    done = client.post(f"/keys/{lookup_id}/revoke", {"reason": "lost"}, follow=True)
+
+    assert "Revoke Laptop?" in asked
+    assert "Laptop is revoked" in done.content.decode()
+    found = find_key(actor=company.administrator.actor, lookup_id=lookup_id, now=timezone.now())
+    assert found.state is KeyState.REVOKED
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="key.revoked")
+    assert (entry.reason, entry.address) == ("lost", "127.0.0.1")
+
+
+def test_revoking_wants_to_know_who_is_there(company: Company, sign_in: SignIn) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+
+    answer = sign_in(company.administrator).post(f"/keys/{lookup_id}/revoke")
+
+    assert answer["Location"].startswith("/account/confirm?next=")
+    assert keys_of(company)[0].revoked_at is None
+
+
+def test_a_keys_page_says_what_is_to_be_done(company: Company, client: Client) -> None:
+    lookup_id = make_key(company, company.administrator).key.lookup_id
+    with tenant(company.tenant_id):
+        ApiKey.objects.update(
+            owner_id=None, issued_by_id=company.developer.user_id, leaked_at=timezone.now()
+        )
+
+    with few_queries():
+        page = client.get(f"/keys/{lookup_id}").content.decode()
+
+    assert f"{company.developer.email} was shown this key" in page
+    assert "Leaked" in page
+
+
+def test_rules_for_keys_are_a_new_version_of_the_policy(company: Company, client: Client) -> None:
+    version = find_policy(tenant_id=company.tenant_id).version
+    form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
+
+    refused = client.post("/keys/rules", form)
+    done = client.post("/keys/rules", form | {"reason": "Audit"}, follow=True)
+    outdated = client.post("/keys/rules", form | {"reason": "Audit"})
+
+    assert refused.status_code == 400
+    assert 'value="30"' in refused.content.decode()
+    assert "in force" in done.content.decode()
+    assert outdated.status_code == 400
+    held = find_policy(tenant_id=company.tenant_id)
+    assert (held.version, held.policy.max_key_lifetime_days) == (version + 1, 30)
+    assert held.policy.features

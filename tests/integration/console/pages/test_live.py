@@ -1,0 +1,245 @@
+"""The last minute over a WebSocket: whose socket it is, and what it is told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
+from django.test import Client
+
+from caret.asgi import console
+from console.live import consumer as live
+from console.live.board import MAX_OF_TENANT, Board, Full
+from tenants.members.actor import Actor
+from tenants.models import User
+from tests.cast import ACME, GLOBEX, Company, Person, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.usage_rows import use
+
+OWN = b"http://testserver"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def session_of(client: Client) -> str:
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+class Socket:
+    """A browser's end."""
+
+    def __init__(self, session: str, origin: bytes | None, path: str) -> None:
+        cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
+        headers = [(b"host", b"testserver"), (b"cookie", cookie)]
+        headers += [] if origin is None else [(b"origin", origin)]
+        scope = {
+            "type": "websocket",
+            "scheme": "ws",
+            "path": path,
+            "query_string": b"",
+            "headers": headers,
+            "client": ["192.0.2.7", 1],
+            "subprotocols": [],
+        }
+        # asgiref has no types for it.
+        self._end: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
+
+    async def next(self) -> dict[str, Any]:
+        event: dict[str, Any] = await self._end.receive_output(timeout=30)
+        return event
+
+    async def is_let_in(self) -> bool:
+        await self._end.send_input({"type": "websocket.connect"})
+        return bool((await self.next())["type"] == "websocket.accept")
+
+    async def leave(self) -> None:
+        await self._end.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self._end.wait(timeout=30)
+
+
+@asynccontextmanager
+async def socket(
+    session: str, *, origin: bytes | None = OWN, path: str = "/live"
+) -> AsyncIterator[Socket]:
+    opened = Socket(session, origin, path)
+    yield opened
+    await opened.leave()
+
+
+async def first(opened: Socket) -> dict[str, str]:
+    assert await opened.is_let_in()
+    said: dict[str, str] = json.loads((await opened.next())["text"])
+    return said
+
+
+async def is_refused(opened: Socket) -> bool:
+    return not await opened.is_let_in()
+
+
+def test_who_sees_all_is_told_of_all(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer, num=2, accepted=1)
+    use(company, company.administrator)
+    session = session_of(sign_in(company.administrator))
+
+    async def told() -> dict[str, str]:
+        async with socket(session) as opened:
+            return await first(opened)
+
+    said = asyncio.run(told())
+
+    assert (said["requests"], said["accepted"], said["p99"]) == ("3", "1", "40 ms")
+
+
+def test_a_developer_is_told_of_his_own(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer, num=2)
+    use(company, company.administrator)
+    session = session_of(sign_in(company.developer))
+
+    async def told() -> dict[str, str]:
+        async with socket(session) as opened:
+            return await first(opened)
+
+    assert asyncio.run(told())["requests"] == "2"
+
+
+def test_the_neighbour_is_told_nothing_of_it(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer, num=2)
+    session = session_of(sign_in(make_company("globex", GLOBEX).administrator))
+
+    async def told() -> dict[str, str]:
+        async with socket(session) as opened:
+            return await first(opened)
+
+    assert asyncio.run(told())["requests"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("origin", "path"),
+    [
+        (b"https://evil.example", "/live"),
+        (b"http://testserver.evil.example", "/live"),
+        (b"https://testserver", "/live"),
+        (b"null", "/live"),
+        (None, "/live"),
+        (OWN, "/livelier"),
+    ],
+)
+def test_a_page_of_somebody_else_opens_no_socket(
+    company: Company, sign_in: SignIn, origin: bytes | None, path: str
+) -> None:
+    session = session_of(sign_in(company.administrator))
+
+    async def refused() -> bool:
+        async with socket(session, origin=origin, path=path) as opened:
+            return await is_refused(opened)
+
+    assert asyncio.run(refused())
+
+
+@pytest.mark.parametrize("session", ["", "x", "a" * 32])
+def test_nobody_opens_a_socket_without_a_session(session: str) -> None:
+    async def refused() -> bool:
+        async with socket(session) as opened:
+            return await is_refused(opened)
+
+    assert asyncio.run(refused())
+
+
+def _sign_out(session: str, _person: Person) -> None:
+    SessionStore(session).delete()
+
+
+def _switch_off(_session: str, person: Person) -> None:
+    User.objects.filter(id=person.user_id).update(is_active=False)
+
+
+@pytest.mark.parametrize("ends", [_sign_out, _switch_off])
+def test_a_socket_ends_with_its_session(
+    company: Company,
+    sign_in: SignIn,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: Callable[[str, Person], None],
+) -> None:
+    monkeypatch.setattr(live, "CHECK_EVERY_S", 0.0)
+    person = company.administrator
+    session = session_of(sign_in(person))
+
+    async def told() -> dict[str, Any]:
+        async with socket(session) as opened:
+            await first(opened)
+            await sync_to_async(ends)(session, person)
+            while (said := await opened.next())["type"] == "websocket.send":
+                pass
+            return said
+
+    assert asyncio.run(told()) == {"type": "websocket.close", "code": live.ENDED}
+
+
+def counting() -> tuple[Board[int], list[Actor]]:
+    asked: list[Actor] = []
+
+    async def read(actor: Actor) -> int:
+        asked.append(actor)
+        return len(asked)
+
+    return Board(read, sleep=_never), asked
+
+
+async def _never(_seconds: float) -> None:
+    await asyncio.Event().wait()
+
+
+def test_what_two_look_at_is_read_once(company: Company) -> None:
+    board, asked = counting()
+
+    async def look() -> tuple[int, int]:
+        with (
+            board.looking(company.administrator.actor) as one,
+            board.looking(company.people[next(iter(ACME))].actor) as other,
+        ):
+            return await anext(one), await anext(other)
+
+    assert asyncio.run(look()) == (1, 1)
+    assert len(asked) == 1
+
+
+def test_ones_own_is_read_apart(company: Company) -> None:
+    board, asked = counting()
+
+    async def look() -> None:
+        with (
+            board.looking(company.administrator.actor) as one,
+            board.looking(company.developer.actor) as other,
+        ):
+            await anext(one)
+            await anext(other)
+
+    asyncio.run(look())
+
+    assert len(asked) == 2
+
+
+def test_a_tenants_sockets_are_bounded_and_given_back(company: Company) -> None:
+    board, _ = counting()
+    actor = company.administrator.actor
+
+    async def look() -> None:
+        held = [board.looking(actor) for _ in range(MAX_OF_TENANT)]
+        for each in held:
+            each.__enter__()
+        with pytest.raises(Full), board.looking(actor):
+            pass
+        held[0].__exit__(None, None, None)
+        with board.looking(actor) as readings:
+            assert await anext(readings) == 1
+
+    asyncio.run(look())

@@ -1,0 +1,227 @@
+"""Making keys and giving them new texts, by the forms."""
+
+import re
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.credential import KEY_PATTERN, KeyKind, PresentedKey, parse_key
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keys.queries import find_key, holds
+from tenants.keys.scopes import Scope
+from tenants.models import ApiKey
+from tenants.policies.document import write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import find_policy
+from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.integration.console.conftest import SignIn
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def client(company: Company, sign_in_now: SignIn) -> Client:
+    """The administrator's."""
+    return sign_in_now(company.administrator)
+
+
+def listed(client: Client, **asked: str) -> str:
+    return client.get("/keys", asked).content.decode()
+
+
+def filled(client: Client, company: Company, path: str = "/keys/new", **changes: Any) -> Any:
+    found = re.search(rb'name="form_token" value="([^"]+)"', client.get(path).content)
+    assert found is not None
+    form = {
+        "form_token": found[1].decode(),
+        "name": "Ada's laptop",
+        "kind": "live",
+        "owner": company.developer.email,
+        "lifetime": "90",
+        "modes": ["inference"],
+        **changes,
+    }
+    return {name: value for name, value in form.items() if value is not None}
+
+
+def key_in(page: Any) -> PresentedKey:
+    text = KEY_PATTERN.search(page.content.decode())
+    assert text is not None
+    key = parse_key(text[0])
+    assert key is not None
+    return key
+
+
+def keys_of(company: Company) -> list[ApiKey]:
+    with tenant(company.tenant_id):
+        return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
+
+
+def bound_lifetime(company: Company, days: int) -> None:
+    policy = write_policy(find_policy(tenant_id=company.tenant_id).policy)
+    set_policy(
+        actor=company.platform,
+        document=policy | {"max_key_lifetime_days": days},
+        reason="Short lives",
+        now=timezone.now(),
+    )
+
+
+def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> None:
+    page = client.post("/keys/new", filled(client, company))
+
+    key = key_in(page)
+    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    assert page["Cache-Control"] == "no-store"
+    assert "config.yaml" in page.content.decode()
+    assert key.text not in listed(client)
+    assert keys_of(company)[0].owner_id == uuid.UUID(company.developer.user_id)
+
+
+def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, client: Client) -> None:
+    form = filled(
+        *(client, company),
+        kind="svc",
+        modes=[],
+        scopes=["usage:read"],
+        networks="192.0.2.0/24\n198.51.100.7",
+        lifetime="never",
+    )
+
+    page = client.post("/keys/new", form)
+
+    found = find_key(
+        actor=company.administrator.actor, lookup_id=key_in(page).lookup_id, now=timezone.now()
+    )
+    assert (found.kind, found.owner_id, found.expires_at) == (KeyKind.SERVICE, None, None)
+    assert found.scopes == {Scope.USAGE_READ}
+    assert found.networks == ("192.0.2.0/24", "198.51.100.7/32")
+    assert "config.yaml" not in page.content.decode()
+
+
+def test_a_day_ends_where_the_reader_is(company: Company, client: Client) -> None:
+    client.cookies["caret-zone"] = "Asia/Kolkata"
+    day = (timezone.now() + timedelta(days=5)).date()
+
+    client.post("/keys/new", filled(client, company, lifetime="day", day=day.isoformat()))
+
+    expires_at = keys_of(company)[0].expires_at
+    assert expires_at is not None
+    assert expires_at.strftime("%Y-%m-%d %H:%M") == f"{day} 18:30"
+
+
+def test_sending_the_form_again_makes_no_second_key(company: Company, client: Client) -> None:
+    form = filled(client, company)
+    client.post("/keys/new", form)
+
+    again = client.post("/keys/new", form, follow=True)
+
+    assert "No second key was made" in again.content.decode()
+    assert len(keys_of(company)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"name": "a\x07b"}, "name"),
+        ({"kind": "gold"}, "kind"),
+        ({"kind": None}, "kind"),
+        ({"lifetime": "9999"}, "lifetime"),
+        ({"lifetime": "day"}, "day"),
+        ({"lifetime": "day", "day": "2020-01-01"}, "lifetime"),
+        ({"owner": "not an address"}, "owner"),
+        ({"owner": "nobody@nowhere.example"}, "owner"),
+        ({"owner": ""}, "owner"),
+        ({"modes": []}, "modes"),
+        ({"modes": ["usage:read"]}, "modes"),
+        ({"networks": "192.0.2.7/24"}, "networks"),
+    ],
+)
+def test_a_wrong_form_is_shown_again_with_what_is_wrong(
+    company: Company, client: Client, changes: dict[str, Any], field: str
+) -> None:
+    page = client.post("/keys/new", filled(client, company, **changes))
+
+    text = page.content.decode()
+    assert page.status_code == 400
+    assert 'class="wrong"' in text
+    assert page.context["form"].has_error(field)
+    if "name" not in changes:
+        assert 'value="Ada&#x27;s laptop"' in text
+    assert keys_of(company) == []
+
+
+def test_a_neighbour_cannot_be_made_the_owner(company: Company, cast: Cast, client: Client) -> None:
+    page = client.post("/keys/new", filled(client, company, owner=cast.acme.developer.email))
+
+    assert page.status_code == 400
+
+
+def test_the_policy_bounds_the_lifetimes_to_choose_from(company: Company, client: Client) -> None:
+    bound_lifetime(company, 45)
+
+    page = client.get("/keys/new").content.decode()
+    refused = client.post("/keys/new", filled(client, company, lifetime="90"))
+
+    assert re.findall(r'<option value="(\w+)"', page) == ["1", "7", "30", "45", "day"]
+    assert refused.status_code == 400
+
+
+def test_what_people_write_is_escaped(company: Company, client: Client) -> None:
+    client.post("/keys/new", filled(client, company, name="<script>alert(1)</script>"))
+
+    page = listed(client)
+
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_rotated_key_gets_a_new_text_and_the_old_one_ends_as_asked(
+    company: Company, client: Client
+) -> None:
+    made = make_key(company, company.developer)
+    old = parse_key(made.text)
+    assert old is not None
+    path = f"/keys/{old.lookup_id}/rotate"
+
+    page = client.post(path, filled(client, company, path, lifetime="keep", overlap="1"))
+
+    now = timezone.now()
+    assert key_in(page).text != made.text
+    assert holds(tenant_id=company.tenant_id, key=key_in(page), now=now)
+    assert holds(tenant_id=company.tenant_id, key=old, now=now)
+    assert not holds(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
+    assert "Good until" in client.get(f"/keys/{old.lookup_id}").content.decode()
+
+
+@pytest.mark.parametrize("changes", [{"overlap": "9"}, {"lifetime": "never"}, {"reason": "x\0"}])
+def test_a_wrong_rotation_changes_nothing(
+    company: Company, client: Client, changes: dict[str, str]
+) -> None:
+    old = parse_key(make_key(company, company.developer).text)
+    assert old is not None
+    path = f"/keys/{old.lookup_id}/rotate"
+    form = {"lifetime": "keep", "overlap": "0"} | changes
+
+    page = client.post(path, filled(client, company, path, **form))
+
+    assert page.status_code == 400
+    assert holds(tenant_id=company.tenant_id, key=old, now=timezone.now())
+
+
+def test_a_revoked_key_is_not_rotated(company: Company, client: Client) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    client.post(f"/keys/{lookup_id}/revoke")
+
+    answer = client.get(f"/keys/{lookup_id}/rotate", follow=True)
+
+    assert answer.redirect_chain[-1][0] == f"/keys/{lookup_id}"
+    assert "Only a key that is in force" in answer.content.decode()

@@ -1,0 +1,261 @@
+"""Members and invitations, as each role and the neighbour see them."""
+
+import re
+import uuid
+
+import pytest
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from tenants.errors import NotFound
+from tenants.invitations.queries import InvitationState, page_of_invitations
+from tenants.keys.queries import KeyState, find_key
+from tenants.members.permissions import Role
+from tenants.members.queries import find_member
+from tests.cast import ACME, GLOBEX, Cast, Company, make_company, make_key
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+NOBODY = uuid.UUID(int=0)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def client(company: Company, sign_in_now: SignIn) -> Client:
+    """The administrator's."""
+    return sign_in_now(company.administrator)
+
+
+def role_of(company: Company, role: Role) -> Role:
+    """Of whom the cast has in that role."""
+    person = company.people[role]
+    return find_member(actor=company.platform, user_id=person.user_id).role
+
+
+def states(company: Company) -> list[tuple[str, InvitationState]]:
+    page = page_of_invitations(actor=company.platform, limit=10, cursor=None, now=timezone.now())
+    return [(row.email, row.state) for row in page.rows]
+
+
+def invite(client: Client, **form: str) -> str:
+    form = {"email": "eve@guest.example", "role": "developer"} | form
+    return client.post("/members/invite", form, follow=True).content.decode()
+
+
+@pytest.mark.parametrize("path", ["", "/invite", "/invitations", f"/{NOBODY}", f"/{NOBODY}/role"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(f"/members{path}")["Location"] == f"/sign-in?next=/members{path}"
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "invites"),
+    [
+        (Role.OWNER, 200, True),
+        (Role.ADMINISTRATOR, 200, True),
+        (Role.BILLING, 403, False),
+        (Role.AUDITOR, 200, False),
+        (Role.DEVELOPER, 403, False),
+    ],
+)
+def test_each_role_is_shown_what_it_may_do(
+    cast: Cast, sign_in_now: SignIn, role: Role, status: int, invites: bool
+) -> None:
+    client = sign_in_now(cast.acme.people[role])
+    ada = f"/members/{cast.acme.developer.user_id}"
+
+    assert client.get("/members").status_code == status
+    assert client.get("/members/invitations").status_code == status
+    assert client.get("/members/invite").status_code == (200 if invites else 403)
+    assert (f'href="{ada}/role"' in client.get(ada).content.decode()) == invites
+    if role is not Role.DEVELOPER:
+        assert client.get(f"{ada}/role").status_code == (200 if invites else 403)
+        assert client.get(f"{ada}/remove").status_code == (200 if invites else 403)
+
+
+@pytest.mark.parametrize("path", ["", "/role", "/remove"])
+def test_a_neighbours_member_is_not_found(cast: Cast, sign_in_now: SignIn, path: str) -> None:
+    client = sign_in_now(cast.globex.administrator)
+
+    theirs = client.get(f"/members/{cast.acme.developer.user_id}{path}")
+    nobodys = client.get(f"/members/{NOBODY}{path}")
+
+    assert theirs.status_code == nobodys.status_code == 404
+    assert theirs.content == nobodys.content
+
+
+def test_members_are_found_and_sorted_by_their_address(company: Company, client: Client) -> None:
+    def names(**asked: str) -> list[str]:
+        page = client.get("/members", asked).content.decode()
+        return re.findall(r'class="name"[^>]*>([^<]+)<', page)
+
+    with few_queries():
+        assert names() == ["Ada", "Alice", "Audrey", "Bill", "Olga"]
+    assert names(sort="-email") == ["Olga", "Bill", "Audrey", "Alice", "Ada"]
+    assert names(q="LIC") == ["Alice"]
+    assert names(role="auditor") == ["Audrey"]
+    assert names(role="pink") == names()
+    assert names(q="nobody") == []
+    assert client.get("/members", {"cursor": "x"}).status_code == 404
+
+
+def test_the_file_has_what_the_page_shows(company: Company, client: Client) -> None:
+    lines = client.get("/members", {"as": "csv", "q": "ada@"}).content.decode().splitlines()
+
+    assert len(lines) == 2
+    assert lines[1].startswith(f"{company.developer.email},Ada,developer,")
+
+
+def test_a_members_page_makes_few_queries_and_shows_his_keys(
+    company: Company, client: Client
+) -> None:
+    made = make_key(company, company.developer)
+
+    with few_queries():
+        page = client.get(f"/members/{company.developer.user_id}").content.decode()
+
+    assert made.key.lookup_id in page
+    assert "Lets nothing be kept" in page
+
+
+def test_who_is_invited_gets_a_mail_and_stands_in_the_list(
+    company: Company, client: Client
+) -> None:
+    page = invite(client)
+
+    assert "eve@guest.example is invited by mail" in page
+    assert mail.outbox[-1].to == ["eve@guest.example"]
+    assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"email": "no address"}, {"role": "emperor"}, {"role": "owner"}, {"email": ""}]
+)
+def test_a_wrong_invitation_is_shown_again(
+    company: Company, client: Client, changes: dict[str, str]
+) -> None:
+    page = invite(client, **changes)
+
+    assert 'class="wrong"' in page
+    if changes.get("email") == "no address":
+        assert 'value="no address"' in page
+    assert states(company) == []
+
+
+def test_a_member_is_not_invited_again(company: Company, client: Client) -> None:
+    assert "is a member already" in invite(client, email=company.developer.email)
+
+
+def test_an_invitation_is_sent_again_and_taken_back(company: Company, client: Client) -> None:
+    invite(client)
+    page = client.get("/members/invitations").content.decode()
+    sends = re.findall(r'action="([^"]+/send)"', page)
+
+    client.post(sends[0])
+    revokes = re.findall(
+        r'action="([^"]+/revoke)"', client.get("/members/invitations").content.decode()
+    )
+    client.post(revokes[0])
+
+    assert len(revokes) == 1
+    assert [state for _, state in states(company)] == [InvitationState.REVOKED] * 2
+
+
+def test_only_an_owner_touches_an_owners_invitation(
+    company: Company, sign_in_now: SignIn, client: Client
+) -> None:
+    owner = sign_in_now(company.people[Role.OWNER])
+    invite(owner, role="owner")
+    path = re.findall(
+        r'action="([^"]+)/revoke"', owner.get("/members/invitations").content.decode()
+    )[0]
+
+    assert path not in client.get("/members/invitations").content.decode()
+    assert client.post(f"{path}/send").status_code == 403
+    assert client.post(f"{path}/revoke").status_code == 403
+
+
+def test_a_neighbours_invitation_is_not_found(
+    company: Company, cast: Cast, sign_in_now: SignIn, client: Client
+) -> None:
+    invite(client)
+    page = client.get("/members/invitations").content.decode()
+    path = re.findall(r'action="([^"]+)/revoke"', page)[0]
+    neighbour = sign_in_now(cast.globex.administrator)
+
+    assert neighbour.post(f"{path}/send").status_code == 404
+    assert neighbour.post(f"{path}/revoke").status_code == 404
+    assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
+
+
+def test_a_role_is_changed_and_changed_back_by_the_toast(company: Company, client: Client) -> None:
+    path = f"/members/{company.developer.user_id}/role"
+
+    page = client.post(path, {"role": "auditor", "reason": "Audit"}, follow=True).content.decode()
+    changed = role_of(company, Role.DEVELOPER)
+    undo = re.findall(r'action="([^"]*\?to=developer)"', page)[0]
+    client.post(undo)
+
+    assert changed is Role.AUDITOR
+    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+
+
+@pytest.mark.parametrize("role", ["owner", "emperor", ""])
+def test_a_role_that_one_may_not_give_is_refused(
+    company: Company, client: Client, role: str
+) -> None:
+    page = client.post(f"/members/{company.developer.user_id}/role", {"role": role})
+
+    assert page.status_code == 400
+    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+
+
+def test_an_administrator_touches_no_owner(company: Company, client: Client) -> None:
+    path = f"/members/{company.people[Role.OWNER].user_id}"
+
+    assert f'href="{path}/role"' not in client.get(path).content.decode()
+    assert client.post(f"{path}/role", {"role": "developer"}).status_code == 403
+    assert client.post(f"{path}/remove").status_code == 403
+
+
+def test_the_last_owner_stays(company: Company, sign_in_now: SignIn) -> None:
+    owner = sign_in_now(company.people[Role.OWNER])
+    path = f"/members/{company.people[Role.OWNER].user_id}"
+
+    assert "last owner" in owner.post(f"{path}/role", {"role": "developer"}).content.decode()
+    assert "last owner" in owner.post(f"{path}/remove").content.decode()
+    assert role_of(company, Role.OWNER) is Role.OWNER
+
+
+def test_who_is_removed_is_out_and_his_keys_are_revoked(company: Company, client: Client) -> None:
+    made = make_key(company, company.developer)
+    path = f"/members/{company.developer.user_id}/remove"
+
+    asked = client.get(path).content.decode()
+    done = client.post(path, {"reason": "Left"}, follow=True).content.decode()
+
+    assert "Remove Ada?" in asked
+    assert "Ada is a member no more" in done
+    with pytest.raises(NotFound):
+        role_of(company, Role.DEVELOPER)
+    found = find_key(actor=company.platform, lookup_id=made.key.lookup_id, now=timezone.now())
+    assert found.state is KeyState.REVOKED
+
+
+def test_removing_wants_to_know_who_is_there(company: Company, sign_in: SignIn) -> None:
+    path = f"/members/{company.developer.user_id}/remove"
+
+    assert sign_in(company.administrator).post(path)["Location"].startswith("/account/confirm")
+    assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
+
+
+def test_without_invitations_the_page_says_so(sign_in: SignIn) -> None:
+    company = make_company("hooli", GLOBEX)
+
+    page = sign_in(company.administrator).get("/members/invitations").content.decode()
+
+    assert "Nobody was invited yet" in page

@@ -1,0 +1,183 @@
+"""The overview: five figures, each of whom it is for, and about what its address asks."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from tenants.members.permissions import Role
+from tests.cast import ACME, GLOBEX, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.usage_rows import colleagues, count, use
+
+FIGURES = ["First token, p99, inline", "Cancellation", "Prefix-cache hits", "Acceptance"]
+PART = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def used(company: Company) -> Company:
+    """Six people have used it, with python; one of them with cobol, too."""
+    people = [company.developer, *colleagues(company, 5)]
+    for person in people:
+        use(company, person, num=2, accepted=1)
+    use(company, company.developer, language="cobol")
+    use(company, company.developer, finish="superseded", first_token_ms=None)
+    count(company)
+    return company
+
+
+def figures(page: str) -> list[str]:
+    return re.findall(r'<dt><a href="[^"]*">([^<]+)</a></dt>', page)
+
+
+def value_of(page: str, label: str) -> str:
+    found = re.search(rf">{label}</a></dt>\s*<dd><span class=\"figure-value\">([^<]*)<", page)
+    return "" if found is None else found[1]
+
+
+def shown(client: Client, **query: str) -> str:
+    return client.get("/", query).content.decode()
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_sees_the_figures_that_are_for_it_in_their_order(
+    used: Company, sign_in: SignIn, role: Role
+) -> None:
+    page = shown(sign_in(used.people[role]))
+
+    expected = [*FIGURES, "Engine load"]
+    if role is Role.BILLING:
+        expected.remove("Acceptance")
+    assert figures(page) == expected
+    assert ("Your own requests" in page) == (role is Role.DEVELOPER)
+
+
+def test_the_figures_are_those_of_the_records(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.administrator))
+
+    assert value_of(page, "First token, p99, inline") == "40 ms"
+    assert value_of(page, "Cancellation") == "7.1 %"
+    assert value_of(page, "Prefix-cache hits") == "80.0 %"
+    assert value_of(page, "Acceptance") == "42.9 %"
+    assert "kept" in page
+
+
+def test_a_missed_target_is_said(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer, first_token_ms=150.0)
+    count(company)
+
+    page = shown(sign_in(company.developer))
+
+    assert "figure-bad" in page
+    assert "missed" in page
+
+
+def test_a_developer_sees_his_own_only(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.developer))
+
+    assert value_of(page, "Cancellation") == "25.0 %"
+
+
+def test_a_neighbour_sees_nothing_of_it(used: Company, sign_in: SignIn) -> None:
+    other = make_company("globex", GLOBEX)
+
+    page = shown(sign_in(other.administrator))
+
+    assert "No requests yet" in page
+    assert used.slug not in page
+    assert figures(page) == []
+
+
+def test_a_filter_that_would_tell_of_few_people_tells_nothing(
+    used: Company, sign_in: SignIn
+) -> None:
+    client = sign_in(used.administrator)
+
+    of_one, of_the_rest = shown(client, language="cobol"), shown(client, language="python")
+
+    assert "Too few people to be shown" in of_one
+    assert "Too few people to be shown" in of_the_rest
+    assert figures(of_one) == figures(of_the_rest) == []
+
+
+def test_ones_own_part_is_shown_to_oneself(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.developer), language="cobol")
+
+    assert value_of(page, "Cancellation") == "0.0 %"
+    assert '<option value="cobol" selected>' in page
+
+
+def test_a_team_that_is_no_ones_is_empty(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.administrator), team="00000000-0000-0000-0000-000000000000")
+
+    assert figures(page) == []
+
+
+@pytest.mark.parametrize("asked", ["24h", "7d", "30d", "90d", "custom"])
+def test_each_range_has_few_queries(used: Company, sign_in: SignIn, asked: str) -> None:
+    client = sign_in(used.administrator)
+
+    with few_queries():
+        page = shown(client, range=asked, editor="zed")
+
+    assert value_of(page, "Prefix-cache hits") == "80.0 %"
+
+
+@pytest.mark.parametrize(
+    ("query", "typed"),
+    [
+        ({"range": "custom", "start": "2026-11-09", "end": "2026-11-01"}, "2026-11-01"),
+        ({"range": "custom", "start": "2020-01-01", "end": "2026-11-01"}, "2020-01-01"),
+        ({"range": "custom", "start": "soon"}, "soon"),
+        ({"range": "custom", "start": "9998-01-01"}, "9998-01-01"),
+        ({"range": "custom", "start": "0001-01-01"}, "0001-01-01"),
+    ],
+)
+def test_days_that_are_none_stay_as_they_were_typed(
+    company: Company, sign_in: SignIn, query: dict[str, str], typed: str
+) -> None:
+    answer = sign_in(company.administrator).get("/", query)
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert f'value="{typed}"' in page
+    assert 'class="wrong"' in page
+
+
+@pytest.mark.parametrize("query", [{"range": "always"}, {"team": "x"}, {"language": "x" * 200}])
+def test_an_address_that_nobody_links_to_is_refused(
+    company: Company, sign_in: SignIn, query: dict[str, str]
+) -> None:
+    assert sign_in(company.administrator).get("/", query).status_code == 400
+
+
+def test_what_is_asked_about_is_escaped(company: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(company.administrator), language='"><script>')
+
+    assert "<script>" not in page
+
+
+def test_the_filters_fetch_a_part_of_the_page(used: Company, sign_in: SignIn) -> None:
+    page = sign_in(used.administrator).get("/", headers=PART).content.decode()
+
+    assert "<html" not in page
+    assert figures(page) == [*FIGURES, "Engine load"]
+
+
+def test_the_last_minute_stands_there_without_scripts(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.administrator))
+
+    assert '<dd data-live-value="requests">14</dd>' in page
+    assert '<dd data-live-value="accepted">6</dd>' in page
+
+
+def test_billing_is_not_told_what_was_accepted(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.people[Role.BILLING]))
+
+    assert 'data-live-value="accepted"' not in page

@@ -1,0 +1,169 @@
+"""The page about oneself: consent given and withdrawn, what is held as a file."""
+
+import io
+from zipfile import ZipFile
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Permission, Role, allows
+from tenants.models import AuditEntry, ConsentReceipt
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tenants.telemetry.consent import NO_CONSENT, Consent
+from tenants.telemetry.queries import get_own_consent
+from tests.cast import ACME, Cast, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+PAGE = "/account/data"
+YES = {"agrees": "on", "wording": ["telemetry-1", "training-1"]}
+
+
+@pytest.fixture
+def willing() -> Company:
+    company = make_company("acme", ACME)
+    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    set_policy(
+        actor=company.platform,
+        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        reason="a test",
+        now=timezone.now(),
+    )
+    return company
+
+
+@pytest.fixture
+def ada(willing: Company, sign_in: SignIn) -> Client:
+    return sign_in(willing.developer)
+
+
+def given(company: Company) -> Consent:
+    return get_own_consent(actor=company.developer.actor).given
+
+
+@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/consent/telemetry/withdraw"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_everybody_has_the_page_and_finds_what_is_his(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    with few_queries():
+        answer = client.get(PAGE)
+
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert ("Receipts" in page) is allows(role, Permission.OWN_CONSENT)
+    assert ("data/bundle" in page) is allows(role, Permission.OWN_SUBJECT)
+    assert ("/policies/effective" in page) is allows(role, Permission.READ_POLICY)
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
+def test_who_is_asked_nothing_agrees_to_nothing(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    assert client.post(f"{PAGE}/consent/telemetry", YES).status_code == 403
+    assert client.post(f"{PAGE}/consent/telemetry/withdraw").status_code == 403
+
+
+def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
+    willing: Company, ada: Client
+) -> None:
+    shown = ada.get(PAGE).content.decode()
+    ada.post(f"{PAGE}/consent/telemetry", YES)
+    first = given(willing)
+    ada.post(f"{PAGE}/consent/training", YES)
+
+    page = ada.get(PAGE).content.decode()
+    assert "the text around the cursor" in shown
+    assert first == Consent(telemetry=True, training=False)
+    assert given(willing) == Consent(telemetry=True, training=True)
+    assert page.count('data-label="Answer"') == 2
+    with tenant(willing.tenant_id):
+        assert AuditEntry.objects.filter(action="consent.changed").count() == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"wording": ["telemetry-1"]},
+        {"agrees": "on"},
+        {"agrees": "on", "wording": ["telemetry-0"]},
+    ],
+)
+def test_without_a_tick_or_the_wording_nothing_is_agreed_to(
+    willing: Company, ada: Client, fields: dict[str, object]
+) -> None:
+    answer = ada.post(f"{PAGE}/consent/telemetry", fields, follow=True)
+
+    assert "toast-error" in answer.content.decode()
+    assert given(willing) == NO_CONSENT
+
+
+def test_what_the_tenant_does_not_allow_is_told(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.acme.developer)
+
+    answer = client.post(f"{PAGE}/consent/telemetry", YES, follow=True)
+
+    assert "Your organisation does not allow this" in answer.content.decode()
+    assert given(cast.acme) == NO_CONSENT
+
+
+def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada: Client) -> None:
+    for kind in ("telemetry", "training"):
+        ada.post(f"{PAGE}/consent/{kind}", YES)
+
+    asked = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
+    ada.post(f"{PAGE}/consent/training/withdraw")
+    without_training = given(willing)
+    ada.post(f"{PAGE}/consent/training", YES)
+    ada.post(f"{PAGE}/consent/telemetry/withdraw")
+
+    assert "part of no data set" in asked
+    assert without_training == Consent(telemetry=True, training=False)
+    assert given(willing) == NO_CONSENT
+
+
+def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ada: Client) -> None:
+    assert "nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
+
+    ada.post(f"{PAGE}/consent/telemetry/withdraw")
+
+    with tenant(willing.tenant_id):
+        assert not ConsentReceipt.objects.filter(user_id=willing.developer.user_id).exists()
+
+
+def test_an_administrators_page_shows_his_own_receipts_alone(
+    willing: Company, ada: Client, sign_in: SignIn
+) -> None:
+    ada.post(f"{PAGE}/consent/telemetry", YES)
+
+    page = sign_in(willing.administrator).get(PAGE).content.decode()
+
+    assert "You have agreed to nothing" in page
+
+
+@pytest.mark.parametrize("kind", ["x", "telemetry-1"])
+def test_there_is_no_other_kind(ada: Client, kind: str) -> None:
+    assert ada.post(f"{PAGE}/consent/{kind}", YES).status_code == 404
+    assert ada.get(f"{PAGE}/consent/{kind}/withdraw").status_code == 404
+
+
+@pytest.mark.parametrize("role", [Role.DEVELOPER, Role.AUDITOR, Role.BILLING])
+def test_all_that_is_held_comes_as_a_file(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    person = cast.acme.people[role]
+
+    answer = sign_in(person).post(f"{PAGE}/bundle")
+
+    content = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # a streamed file
+    assert answer["Content-Type"] == "application/zip"
+    with ZipFile(io.BytesIO(content)) as archive:
+        assert person.email in archive.read("account.ndjson").decode()
+    assert sign_in(person).get(f"{PAGE}/bundle").status_code == 405

@@ -1,0 +1,229 @@
+"""The playground: who may, what its page may reach, the key that Start makes and leaving ends."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from caret.contracts.credential import KEY_PATTERN, parse_key
+from console.throttle import MAX_STARTS
+from tenants.keys.queries import holds, list_keys
+from tenants.keys.rows import MAX_KEYS
+from tenants.members.permissions import Role
+from tests.cast import Cast, Company, make_company
+from tests.fakes.keys import fill_with_keys
+from tests.integration.console.conftest import SignIn
+
+PAGE, START, END = "/playground", "/playground/start", "/playground/end"
+MAY = [Role.OWNER, Role.ADMINISTRATOR, Role.DEVELOPER]
+MAY_NOT = [Role.BILLING, Role.AUDITOR]
+MAX_QUERIES = 12
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "bob", Role.DEVELOPER: "gus"})
+
+
+def started(client: Client) -> dict[str, Any]:
+    answer = client.post(START)
+    assert answer.status_code == 200, answer.content
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def is_good(company: Company, text: str) -> bool:
+    key = parse_key(text)
+    assert key is not None
+    return holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+
+
+def num_keys(company: Company) -> int:
+    actor = company.administrator.actor
+    return len(list_keys(actor=actor, limit=100, cursor=None, now=timezone.now()).rows)
+
+
+@pytest.mark.parametrize("path", [PAGE])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"] == f"/sign-in?next={path}"
+
+
+@pytest.mark.parametrize("path", [START, END])
+def test_a_stranger_starts_and_ends_nothing(path: str) -> None:
+    assert Client().post(path)["Location"] == f"/sign-in?next={path}"
+
+
+@pytest.mark.parametrize("role", MAY)
+def test_who_may_try_sees_it(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    assert client.get(PAGE).status_code == 200
+    assert f'href="{PAGE}"' in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize("role", MAY_NOT)
+def test_who_may_not_is_refused_and_not_led_there(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    assert client.get(PAGE).status_code == 403
+    assert client.post(START).status_code == 403
+    assert client.post(END, {"issued_at": timezone.now().isoformat()}).status_code == 403
+    assert f'href="{PAGE}"' not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize(("path", "method"), [(PAGE, "post"), (START, "get"), (END, "get")])
+def test_other_methods_are_refused(cast: Cast, sign_in: SignIn, path: str, method: str) -> None:
+    assert getattr(sign_in(cast.acme.developer), method)(path).status_code == 405
+
+
+def test_the_page_may_reach_the_gateway_and_the_console_only(
+    cast: Cast, sign_in: SignIn, settings: Settings
+) -> None:
+    settings.GATEWAY_URL = "https://caret.example.com/gateway"
+
+    answer = sign_in(cast.acme.developer).get(PAGE)
+
+    policy = answer["Content-Security-Policy"]
+    assert "connect-src 'self' wss://caret.example.com;" in policy
+    assert "default-src 'none'; script-src 'self';" in policy
+    assert 'data-stream-url="wss://caret.example.com/gateway/v1/stream"' in answer.content.decode()
+
+
+def test_the_styles_nonce_is_of_one_answer(cast: Cast, sign_in: SignIn) -> None:
+    client = sign_in(cast.acme.developer)
+    answers = [client.get(PAGE) for _ in range(2)]
+
+    nonces = [
+        re.findall(r"'nonce-([\w-]{20,})'", each["Content-Security-Policy"]) for each in answers
+    ]
+
+    assert [len(found) for found in nonces] == [1, 1]
+    assert nonces[0] != nonces[1]
+    assert f'data-nonce="{nonces[1][0]}"' in answers[1].content.decode()
+
+
+def test_other_pages_reach_the_console_only(cast: Cast, sign_in: SignIn) -> None:
+    policy = sign_in(cast.acme.developer).get("/")["Content-Security-Policy"]
+
+    assert "connect-src 'self';" in policy
+    assert "nonce" not in policy
+
+
+def test_the_page_has_no_key_and_few_queries(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+    started(client)
+
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get(PAGE).content.decode()
+
+    assert KEY_PATTERN.search(page) is None
+    assert len(queries) <= MAX_QUERIES
+
+
+def test_without_scripts_the_page_says_what_to_do(cast: Cast, sign_in: SignIn) -> None:
+    page = sign_in(cast.acme.developer).get(PAGE).content.decode()
+    without = page.partition("<noscript>")[2].partition("</noscript>")[0]
+
+    assert "curl http://127.0.0.1:8401/v1/completions" in without
+    assert 'href="/keys"' in without
+    assert '"def mean(values):\\n    return "' in without.replace("&quot;", '"')
+
+
+def test_start_gives_a_key_that_is_good_for_an_hour(company: Company, sign_in: SignIn) -> None:
+    answer = sign_in(company.developer).post(START)
+
+    found = answer.json()
+    assert is_good(company, found["key"])
+    assert found["key"].startswith("cpk_test_")
+    expires_at = datetime.fromisoformat(found["expires_at"])
+    assert timedelta(minutes=59) < expires_at - timezone.now() <= timedelta(hours=1)
+    assert answer["Cache-Control"] == "no-store"
+
+
+def test_a_second_start_ends_the_first_key(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+
+    first, second = started(client), started(client)
+
+    assert not is_good(company, first["key"])
+    assert is_good(company, second["key"])
+    assert num_keys(company) == 1
+
+
+def test_leaving_ends_the_key(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+    found = started(client)
+
+    answer = client.post(END, {"issued_at": found["issued_at"]})
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert not is_good(company, found["key"])
+
+
+def test_leaving_an_older_page_leaves_the_newer_ones_key(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+    older, newer = started(client), started(client)
+
+    client.post(END, {"issued_at": older["issued_at"]})
+
+    assert is_good(company, newer["key"])
+
+
+def test_a_neighbour_ends_nothing_of_ours(company: Company, cast: Cast, sign_in: SignIn) -> None:
+    found = started(sign_in(company.developer))
+
+    answer = sign_in(cast.globex.developer).post(END, {"issued_at": found["issued_at"]})
+
+    assert answer.status_code == 204  # as if it were one that has ended: nobody can tell
+    assert is_good(company, found["key"])
+
+
+@pytest.mark.parametrize(
+    "issued_at", ["", "yesterday", "2026-01-01", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"]
+)
+def test_an_end_of_no_moment_is_malformed(
+    company: Company, sign_in: SignIn, issued_at: str
+) -> None:
+    client = sign_in(company.developer)
+    found = started(client)
+
+    assert client.post(END, {"issued_at": issued_at}).status_code == 400
+    assert is_good(company, found["key"])
+
+
+@pytest.mark.parametrize("path", [START, END])
+def test_a_form_from_elsewhere_is_refused(company: Company, sign_in: SignIn, path: str) -> None:
+    signed_in = sign_in(company.developer)
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = signed_in.cookies
+
+    assert client.post(path).status_code == 403
+    assert num_keys(company) == 0
+
+
+def test_starts_are_few_a_minute_for_each_person(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+    for _ in range(MAX_STARTS):
+        last = started(client)
+
+    refused = client.post(START)
+
+    assert (refused.status_code, refused["Retry-After"]) == (429, "60")
+    assert "Wait a minute" in refused.json()["message"]
+    assert is_good(company, last["key"])
+    assert sign_in(company.administrator).post(START).status_code == 200
+
+
+def test_what_is_refused_is_said(company: Company, sign_in: SignIn) -> None:
+    fill_with_keys(company, MAX_KEYS)
+
+    answer = sign_in(company.developer).post(START)
+
+    assert answer.status_code == 409
+    assert "keys already" in answer.json()["message"]

@@ -1,0 +1,331 @@
+"""The policy's pages: read, changed by way of a review, gone back to, explained."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.policy import Mode, TenantPolicy
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Permission, Role, allows
+from tenants.models import AuditEntry
+from tenants.policies.document import DEFAULT_POLICY, read_policy, write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import find_policy
+from tests.cast import ACME, Cast, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
+
+PAGES = (
+    "/policies",
+    "/policies/versions",
+    "/policies/versions/1",
+    "/policies/effective",
+    "/policies/explain",
+)
+WRITTEN = ("/policies/edit", "/policies/layers/new", "/policies/review?from=1")
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def held(company: Company) -> TenantPolicy:
+    return find_policy(tenant_id=company.tenant_id).policy
+
+
+def reviewed(client: Client, **changed: Any) -> Any:
+    fields = fields_of(client.get("/policies/edit").content.decode())
+    return posted(client, "/policies/edit", **(fields | changed))
+
+
+def say_with_api(company: Company, **fields: object) -> int:
+    return set_policy(
+        actor=company.platform,
+        document=write_policy(held(company)) | fields,
+        reason="somebody else",
+        now=timezone.now(),
+    ).version
+
+
+@pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/layers"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    answer = Client().get(path)
+
+    assert (answer.status_code, answer["Location"][:8]) == (302, "/sign-in")
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("path", PAGES)
+def test_who_may_read_policies_sees_them(
+    cast: Cast, sign_in: SignIn, role: Role, path: str
+) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    with few_queries():
+        answer = client.get(path)
+
+    assert answer.status_code == (200 if allows(role, Permission.READ_POLICY) else 403)
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("path", WRITTEN)
+def test_who_may_not_write_them_is_refused(
+    cast: Cast, sign_in: SignIn, role: Role, path: str
+) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    # One more where layers have authors: which of them were erased.
+    with few_queries(MAX_QUERIES + 1):
+        answer = client.get(path)
+
+    assert answer.status_code == (200 if allows(role, Permission.WRITE_POLICY) else 403)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    answer = sign_in(cast.acme.people[role]).get("/policies/layers")
+
+    assert answer.status_code == (200 if allows(role, Permission.READ_LAYERS) else 403)
+
+
+def test_who_only_reads_is_offered_no_change(cast: Cast, sign_in: SignIn) -> None:
+    page = sign_in(cast.acme.people[Role.AUDITOR]).get("/policies").content.decode()
+
+    assert "/policies/edit" not in page
+    assert "**/.env" in page
+
+
+def test_the_form_as_it_is_shown_changes_nothing(company: Company, alice: Client) -> None:
+    say_with_api(
+        company,
+        models=["m1"],
+        regions=[],
+        telemetry={"wording": "tenant-1", "retention_days": 12, "training": True},
+        limits={"key": {"per_minute": 5, "burst": 2}, "tokens_per_day": {"fast": 1000}},
+        retention_days={"usage_records": 90},
+        max_key_lifetime_days=30,
+        retrieval=["b", "a"],
+    )
+
+    answer = reviewed(alice)
+
+    assert answer.status_code == 200
+    document = json.loads(fields_of(answer.content.decode())["document"])
+    assert read_policy(document) == held(company)
+    assert "Nothing changes" in answer.content.decode()
+
+
+def test_a_review_says_what_changes_for_whom_and_saves_nothing(
+    company: Company, alice: Client
+) -> None:
+    answer = reviewed(alice, features=["inline", "fim"], models_which="only", models="m1\nm2")
+
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "− Chat" in page
+    assert "+ m2" in page
+    assert company.developer.email in page
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+def test_a_review_makes_few_queries(alice: Client) -> None:
+    fields = fields_of(alice.get("/policies/edit").content.decode())
+
+    with few_queries():
+        posted(alice, "/policies/edit", **(fields | {"max_key_lifetime_days": "30"}))
+
+
+def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Client) -> None:
+    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+
+    answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"}))
+
+    found = find_policy(tenant_id=company.tenant_id)
+    assert answer["Location"] == "/policies"
+    assert (found.version, found.reason, found.author_email) == (
+        2,
+        "Licences",
+        company.administrator.email,
+    )
+    assert found.policy.withholds_public_code
+    assert "Version 2 is in force" in alice.get("/policies").content.decode()
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.order_by("-sequence").first()
+    assert entry is not None
+    assert (entry.action, entry.reason) == ("policy.changed", "Licences")
+
+
+def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
+    company: Company, alice: Client
+) -> None:
+    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+
+    answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "  "}))
+
+    page = answer.content.decode()
+    assert (answer.status_code, page.count('class="wrong"')) == (400, 1)
+    assert fields_of(page)["document"] == draft["document"]
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_concurrent_completions", "0"),
+        ("max_concurrent_completions", "many"),
+        ("limits_user_burst", ""),
+        ("telemetry_retention_days", "400"),
+        ("retention_days_usage_records", "3"),
+        ("max_key_lifetime_days", "-1"),
+        ("isolation", "none"),
+        ("retrieval", "x" * 201),
+        ("models", "m\n" * 5 + "x" * 201),
+    ],
+)
+def test_bad_values_are_told_beside_their_field_and_kept(
+    company: Company, alice: Client, field: str, value: str
+) -> None:
+    answer = reviewed(
+        alice, **{"models_which": "only", "retrieval": "keep me", field: value, "telemetry": "on"}
+    )
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert page.count('class="wrong"') == 1
+    assert "keep me" in page or field == "retrieval"
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+def test_a_draft_is_edited_on_after_its_review(alice: Client) -> None:
+    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+
+    page = posted(alice, "/policies/edit", **(draft | {"step": "edit"})).content.decode()
+
+    assert fields_of(page)["retrieval"] == "shop"
+
+
+def test_the_second_of_two_sees_both_and_puts_his_on_top(company: Company, alice: Client) -> None:
+    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    say_with_api(company, withholds_public_code=True)
+
+    told = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
+    page = told.content.decode()
+    merged = posted(alice, "/policies/review", **(fields_of(page) | {"step": "merge"}))
+    saved = fields_of(merged.content.decode()) | {"step": "save"}
+    answer = posted(alice, "/policies/review", **saved)
+
+    assert told.status_code == 409
+    assert "somebody else" in page
+    assert "shop" in page
+    assert merged.status_code == 200
+    assert saved["reason"] == "Mine"
+    assert answer.status_code == 302
+    assert held(company).retrieval == ("shop",)
+    assert held(company).withholds_public_code
+    assert find_policy(tenant_id=company.tenant_id).version == 3
+
+
+def test_what_both_changed_is_named(company: Company, alice: Client) -> None:
+    draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
+    say_with_api(company, retrieval=["theirs"])
+
+    page = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
+
+    assert "You have both changed: Retrieval" in page.content.decode()
+    assert held(company).retrieval == ("theirs",)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"document": "{", "replaces": "1"},
+        {"document": "[" * 100_000, "replaces": "1"},
+        {"document": "{}", "replaces": "1"},
+        {"document": json.dumps(write_policy(DEFAULT_POLICY)), "replaces": "9" * 5000},
+        {"document": json.dumps(write_policy(DEFAULT_POLICY)), "replaces": "1", "origin": "x"},
+    ],
+)
+def test_what_no_page_of_ours_has_sent_is_refused(alice: Client, fields: dict[str, str]) -> None:
+    assert alice.post("/policies/review", fields).status_code == 400
+
+
+def test_a_saved_version_is_undone(company: Company, alice: Client) -> None:
+    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
+
+    alice.post("/policies/versions/2/undo")
+
+    found = find_policy(tenant_id=company.tenant_id)
+    assert (found.version, found.policy) == (3, DEFAULT_POLICY)
+
+
+def test_a_version_that_is_not_in_force_any_more_is_not_undone(
+    company: Company, alice: Client
+) -> None:
+    for _ in range(2):
+        say_with_api(company, withholds_public_code=True)
+
+    alice.post("/policies/versions/2/undo")
+
+    assert find_policy(tenant_id=company.tenant_id).version == 3
+
+
+def test_one_goes_back_to_a_version_by_way_of_a_review(company: Company, alice: Client) -> None:
+    say_with_api(company, features=["inline"])
+
+    page = alice.get("/policies/review?from=1").content.decode()
+    draft = fields_of(page)
+    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "As it was"}))
+
+    assert "+ Chat" in page
+    assert held(company).features == frozenset(Mode)
+
+
+def test_any_two_versions_are_compared(company: Company, alice: Client) -> None:
+    say_with_api(company, features=["inline"])
+    say_with_api(company, features=["inline", "chat"])
+
+    page = alice.get("/policies/versions/3?with=1").content.decode()
+
+    assert "− Docstrings" in page
+    assert "− Chat" not in page
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/policies/versions/2",
+        "/policies/versions/99999999999",
+        "/policies/versions/1?with=7",
+        "/policies/review?from=9",
+        "/policies/review?from=x",
+        "/policies/review",
+    ],
+)
+def test_a_version_that_never_was_is_not_found(alice: Client, path: str) -> None:
+    assert alice.get(path).status_code == 404
+
+
+def test_the_history_comes_in_pages(company: Company, alice: Client) -> None:
+    for _ in range(27):
+        say_with_api(company, withholds_public_code=True)
+
+    first = alice.get("/policies/versions").content.decode()
+    cursor = re.search(r'href="\?cursor=([^"]+)"', first)
+    assert cursor is not None
+    rest = alice.get(f"/policies/versions?cursor={cursor[1]}").content.decode()
+
+    assert (first.count('class="name"'), rest.count('class="name"')) == (25, 3)
+    assert alice.get("/policies/versions?cursor=x").status_code == 400

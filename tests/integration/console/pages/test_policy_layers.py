@@ -1,0 +1,117 @@
+"""What is said of teams and users, on the console's pages."""
+
+import pytest
+from django.test import Client
+
+from caret.contracts.policy import Mode
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import PolicyLayerVersion
+from tenants.policies.document import DEFAULT_POLICY
+from tenants.policies.layers.queries import effective_policy
+from tests.cast import ACME, Cast, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.layer_forms import layer_path, say
+from tests.integration.console.pages.queries import few_queries
+from tests.people import make_team
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def test_something_is_said_of_a_user_and_lifted(company: Company, alice: Client) -> None:
+    ada = company.developer
+    answer = say(
+        alice,
+        ada,
+        features_which="only",
+        features=["inline"],
+        content_exclusion='"*":\n  - "keys/**"',
+        user_limit_per_minute="60",
+        user_limit_burst="6",
+    )
+
+    policy = effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
+    page = alice.get("/policies/layers").content.decode()
+    lifted = fields_of(alice.get(f"{layer_path(ada)}/review").content.decode())
+    posted(alice, f"{layer_path(ada)}/review", **(lifted | {"reason": "Hired"}))
+
+    assert answer["Location"] == "/policies/layers"
+    assert policy.features == frozenset({Mode.INLINE})
+    assert "keys/**" in policy.content_exclusion["*"]
+    assert ada.email in page
+    assert "Contractor" in page
+    assert effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id) == DEFAULT_POLICY
+
+
+def test_something_is_said_of_a_team(company: Company, alice: Client) -> None:
+    team_id = make_team(company, "Contractors")
+
+    chosen = alice.post("/policies/layers/new", {"team": team_id, "user_email": ""})
+
+    assert chosen["Location"] == f"/policies/layers/team/{team_id}"
+    with few_queries():
+        assert "Contractors" in alice.get(chosen["Location"]).content.decode()
+
+
+def test_a_user_is_chosen_by_his_address(company: Company, alice: Client) -> None:
+    ada = company.developer
+
+    chosen = alice.post("/policies/layers/new", {"user_email": ada.email.upper()})
+
+    assert chosen["Location"] == layer_path(ada)
+
+
+@pytest.mark.parametrize("email", ["", "nobody@nowhere.example"])
+def test_nobody_is_chosen_is_told(alice: Client, email: str) -> None:
+    answer = alice.post("/policies/layers/new", {"team": "", "user_email": email})
+
+    assert (answer.status_code, answer.content.decode().count('class="wrong"')) == (400, 1)
+    assert f'value="{email}"' in answer.content.decode() or not email
+
+
+def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice: Client) -> None:
+    path = layer_path(company.developer)
+    fields = fields_of(alice.get(path).content.decode())
+
+    answer = posted(alice, path, **(fields | {"content_exclusion": '"*":\n  - *.pem'}))
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "Line 2: put what begins with * in quotes" in page
+    assert "- *.pem" in page
+    with tenant(company.tenant_id):
+        assert not PolicyLayerVersion.objects.exists()
+
+
+def test_the_second_who_speaks_of_a_user_is_told(company: Company, alice: Client) -> None:
+    path = layer_path(company.developer)
+    fields = fields_of(alice.get(path).content.decode())
+    say(alice, company.developer, withholds_public_code="on")
+
+    told = posted(alice, path, **(fields | {"requires_second_factor": "on"}))
+    late = fields_of(told.content.decode()) | {"replaces": "0", "reason": "r"}
+    again = posted(alice, f"{path}/review", **late)
+
+    assert (told.status_code, again.status_code) == (409, 409)
+    assert "Contractor" in told.content.decode()
+    with tenant(company.tenant_id):
+        assert PolicyLayerVersion.objects.count() == 1
+
+
+@pytest.mark.parametrize("kind", ["user", "team", "x"])
+def test_the_neighbours_are_not_found(
+    cast: Cast, company: Company, alice: Client, kind: str
+) -> None:
+    path = f"/policies/layers/{kind}/{cast.globex.developer.user_id}"
+
+    assert alice.get(path).status_code == 404
+    assert alice.get(f"{path}/review").status_code == 404
+    assert alice.post(f"{path}/review", {"document": "{}", "reason": "r"}).status_code == 404

@@ -1,0 +1,209 @@
+"""Privacy's pages: consent and its receipts, what withdrawals erased, requests of people."""
+
+import io
+from typing import Any
+from uuid import uuid4
+from zipfile import ZipFile
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.data_subjects.queries import list_erasures
+from tenants.members.permissions import Permission, Role, allows
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import find_policy
+from tenants.telemetry.consent import Consent
+from tenants.telemetry.operations import Choice, set_consent
+from tests.cast import ACME, Cast, Company, Person, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.confirming import confirmed
+from tests.integration.console.pages.forms import fields_of
+from tests.integration.console.pages.queries import few_queries
+
+CONSENT = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
+READ = frozenset({"telemetry-1", "training-1"})
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def willing(company: Company) -> Company:
+    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    set_policy(
+        actor=company.administrator.actor,
+        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        reason="a test",
+        now=timezone.now(),
+    )
+    choice = Choice(Consent(telemetry=True, training=False), READ)
+    set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
+    return company
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return confirmed(sign_in(company.administrator), company.administrator)
+
+
+def person_path(person: Person) -> str:
+    return f"/privacy/people/{person.user_id}"
+
+
+def erasures(company: Company) -> list[Any]:
+    return list_erasures(actor=company.administrator.actor, limit=5, cursor=None).rows
+
+
+@pytest.mark.parametrize("path", [*CONSENT, "/privacy/people", "/privacy/allowance"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_sees_what_it_may(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+    needs = dict.fromkeys(CONSENT, Permission.READ_CONSENT) | {
+        "/privacy/members": Permission.READ_CONSENT,
+        "/privacy/erasures": Permission.READ_CONSENT,
+        "/privacy/allowance": Permission.WRITE_POLICY,
+        "/privacy/people": Permission.EXPORT_SUBJECTS,
+    }
+
+    for path, permission in needs.items():
+        with few_queries():
+            answer = client.get(path)
+        assert (path, answer.status_code) == (path, 200 if allows(role, permission) else 403)
+
+
+def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client) -> None:
+    overview = alice.get("/privacy").content.decode()
+    members = alice.get("/privacy/members").content.decode()
+    receipts = alice.get("/privacy/receipts").content.decode()
+
+    assert "Users may agree" in overview
+    assert "Caret may keep content of my completions" in overview
+    assert members.count("Agrees") == 1
+    assert willing.developer.email in members
+    assert receipts.count('data-label="Answer"') == 3
+
+
+def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
+    company: Company, alice: Client
+) -> None:
+    fields = fields_of(alice.get("/privacy/allowance").content.decode())
+    review = alice.post("/privacy/allowance", fields | {"telemetry": "on", "retention_days": "9"})
+    draft = fields_of(review.content.decode())
+    answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
+
+    telemetry = find_policy(tenant_id=company.tenant_id).policy.telemetry
+    assert answer["Location"] == "/privacy"
+    assert telemetry is not None
+    assert (telemetry.retention_days, telemetry.training) == (9, False)
+    page = alice.get("/privacy").content.decode()
+    assert company.administrator.email in page
+
+
+def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None:
+    fields = fields_of(alice.get("/privacy/allowance").content.decode())
+    review = alice.post("/privacy/allowance", fields | {"telemetry": "on", "retention_days": "9"})
+
+    page = alice.post(
+        "/privacy/allowance", fields_of(review.content.decode()) | {"step": "edit"}
+    ).content.decode()
+
+    assert fields_of(page)["retention_days"] == "9"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"retention_days": ""}, {"retention_days": "400"}, {"wording": "tenant-0"}]
+)
+def test_a_wrong_switch_is_told_and_saves_nothing(
+    company: Company, alice: Client, wrong: dict[str, str]
+) -> None:
+    fields = fields_of(alice.get("/privacy/allowance").content.decode()) | {"telemetry": "on"}
+
+    answer = alice.post("/privacy/allowance", fields | wrong)
+
+    assert answer.status_code == 400
+    assert answer.content.decode().count('class="wrong"') == 1
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+def test_a_person_is_found_by_his_address(company: Company, alice: Client) -> None:
+    ada = company.developer
+
+    answer = alice.get("/privacy/people", {"email": ada.email.upper()})
+
+    assert answer["Location"] == person_path(ada)
+    with few_queries():
+        assert ada.email in alice.get(person_path(ada)).content.decode()
+
+
+def test_nobody_is_found_is_told(cast: Cast, alice: Client) -> None:
+    for email in ("nobody@nowhere.example", cast.globex.developer.email):
+        answer = alice.get("/privacy/people", {"email": email})
+        assert answer.status_code == 400
+        assert email in answer.content.decode()
+
+
+def test_all_that_is_held_about_somebody_comes_with_a_reason(
+    company: Company, alice: Client
+) -> None:
+    path = f"{person_path(company.developer)}/bundle"
+
+    refused = alice.post(path, {"reason": ""})
+    answer = alice.post(path, {"reason": "Article 15"})
+
+    assert refused.status_code == 400
+    with ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:  # type: ignore[attr-defined]  # a streamed file
+        assert company.developer.email in archive.read("account.ndjson").decode()
+
+
+def test_a_person_is_erased_by_typing_the_address(company: Company, alice: Client) -> None:
+    path = f"{person_path(company.developer)}/erase"
+    typed = company.developer.email
+
+    wrong = alice.post(path, {"typed": "x@y.example", "reason": "Article 17"})
+    none = alice.post(path, {"typed": typed, "reason": ""})
+    before = erasures(company)
+    answer = alice.post(path, {"typed": typed, "reason": "Article 17"})
+    again = alice.post(path, {"typed": typed, "reason": "Article 17"})
+
+    assert (wrong.status_code, none.status_code, before) == (400, 400, [])
+    assert answer["Location"] == "/privacy/erasures"
+    assert [str(row.user_id) for row in erasures(company)] == [company.developer.user_id]
+    assert again.status_code == 400
+    page = alice.get("/privacy/erasures").content.decode()
+    assert company.developer.user_id in page
+    assert "Under way" in page
+
+
+def test_an_auditor_neither_exports_nor_erases(cast: Cast, sign_in: SignIn) -> None:
+    client = confirmed(sign_in(cast.acme.people[Role.AUDITOR]), cast.acme.people[Role.AUDITOR])
+    path = person_path(cast.acme.developer)
+
+    assert client.get(path).status_code == 403
+    assert client.post(f"{path}/bundle", {"reason": "r"}).status_code == 403
+    assert client.get(f"{path}/erase").status_code == 403
+
+
+def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
+    for user_id in (cast.globex.developer.user_id, str(uuid4())):
+        path = f"/privacy/people/{user_id}"
+        assert alice.get(path).status_code == 404
+        assert alice.post(f"{path}/bundle", {"reason": "r"}).status_code == 404
+        assert alice.get(f"{path}/erase").status_code == 404
+
+
+def test_erasing_asks_who_is_there_again(company: Company, sign_in: SignIn) -> None:
+    ada = company.developer
+    fields = {"typed": ada.email, "reason": "Article 17"}
+
+    answer = sign_in(company.administrator).post(f"{person_path(ada)}/erase", fields)
+
+    assert answer["Location"].startswith("/account/confirm?next=")
+    assert erasures(company) == []

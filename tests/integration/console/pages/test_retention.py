@@ -1,0 +1,270 @@
+"""Retention's pages: how each class stands, days by way of a count, holds, certificates."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Permission, Role, allows
+from tenants.models import AuditEntry
+from tenants.retention.certificates import issue_certificate
+from tenants.retention.classes import DataClass
+from tenants.retention.operations import NewHold, place_hold
+from tenants.retention.queries import (
+    CertificateView,
+    list_certificates,
+    list_holds,
+    list_standings,
+    report,
+)
+from tests.cast import ACME, Cast, Company, make_company, make_completion
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.confirming import confirmed
+from tests.integration.console.pages.queries import few_queries
+
+PAGES = (
+    "/retention",
+    "/retention/holds",
+    "/retention/runs",
+    "/retention/certificates",
+    "/retention/verify",
+)
+USAGE = "/retention/classes/usage_records"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return confirmed(sign_in(company.administrator), company.administrator)
+
+
+def days_of(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
+    found = list_standings(actor=company.administrator.actor, now=timezone.now())
+    return next(each.rule.days for each in found if each.data_class is data_class)
+
+
+def certificate_of(company: Company) -> CertificateView:
+    facts = {"data_class": "usage_records", "method": "row deletion"}
+    with tenant(company.tenant_id):
+        issue_certificate(tenant_id=company.tenant_id, facts=facts, now=timezone.now())
+    return list_certificates(actor=company.administrator.actor, limit=1, cursor=None).rows[0]
+
+
+def hold_of(company: Company, **fields: Any) -> str:
+    new = NewHold(name="Hooli v. Acme", reason="Letter of 3 May", **fields)
+    return str(place_hold(actor=company.platform, new=new, now=timezone.now()))
+
+
+@pytest.mark.parametrize("path", [*PAGES, USAGE, "/retention/holds/new"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_who_may_read_retention_sees_the_pages(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = sign_in(cast.acme.people[role])
+    expected = 200 if allows(role, Permission.READ_RETENTION) else 403
+
+    for path in PAGES:
+        with few_queries():
+            assert (path, client.get(path).status_code) == (path, expected)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_who_may_not_write_is_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = confirmed(sign_in(cast.acme.people[role]), cast.acme.people[role])
+
+    days, hold = client.get(f"{USAGE}?days=90"), client.get("/retention/holds/new")
+
+    assert days.status_code == (200 if allows(role, Permission.WRITE_RETENTION) else 403)
+    assert hold.status_code == (200 if allows(role, Permission.WRITE_HOLDS) else 403)
+
+
+def test_the_page_says_what_the_report_says(company: Company) -> None:
+    make_completion(company, company.developer)
+    hold_of(company, until=timezone.now() - timedelta(days=300))
+    actor, now = company.administrator.actor, timezone.now()
+
+    standings = list_standings(actor=actor, now=now)
+
+    for said, full in zip(standings, report(actor=actor, now=now), strict=True):
+        assert (said.data_class, said.rule, said.overdue) == (
+            full.data_class,
+            full.rule,
+            full.overdue,
+        )
+        assert said.oldest_at == (None if full.count is None else full.count.oldest_at)
+
+
+def test_a_count_comes_before_saving_and_changes_nothing(company: Company, alice: Client) -> None:
+    make_completion(company, company.developer)
+
+    with few_queries():
+        page = alice.get(f"{USAGE}?days=90").content.decode()
+
+    assert "Would be deleted" in page
+    assert days_of(company) == 400
+
+
+def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
+    answer = alice.post(USAGE, {"days": "90", "reason": "Annex 2", "replaces": "0"})
+
+    assert answer["Location"] == "/retention"
+    assert days_of(company) == 90
+    assert "Annex 2" in alice.get("/retention").content.decode()
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.order_by("-sequence").first()
+    assert entry is not None
+    assert entry.action == "retention.changed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"days": "90", "reason": "", "replaces": "0"}, 400),
+        ({"days": "3", "reason": "kept text", "replaces": "0"}, 400),
+        ({"days": "many", "reason": "kept text", "replaces": "0"}, 400),
+        ({"days": "90", "reason": "kept text", "replaces": "4"}, 409),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_saved(
+    company: Company, alice: Client, fields: dict[str, str], status: int
+) -> None:
+    answer = alice.post(USAGE, fields)
+
+    assert answer.status_code == status
+    assert days_of(company) == 400
+
+
+@pytest.mark.parametrize("name", ["sessions", "x", "telemetry_content"])
+def test_days_that_nobody_sets_have_no_page(alice: Client, name: str) -> None:
+    assert alice.get(f"/retention/classes/{name}").status_code == 404
+
+
+def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -> None:
+    fields = {
+        "name": "Hooli v. Acme",
+        "user_email": company.developer.email,
+        "since": "2026-01-01",
+        "until": "2026-01-31",
+        "reason": "Letter",
+    }
+    alice.post("/retention/holds/new", fields)
+    (hold,) = list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
+    page = alice.get("/retention/holds").content.decode()
+    alice.post(f"/retention/holds/{hold.id}/release", {"reason": "Settled"})
+
+    assert "Hooli v. Acme" in page
+    assert company.developer.email in page
+    assert str(hold.user_id) == company.developer.user_id
+    assert hold.until is not None
+    assert hold.until.isoformat() == "2026-02-01T00:00:00+00:00"
+    (hold,) = list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
+    assert hold.released_at is not None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"reason": ""},
+        {"user_email": "nobody@nowhere.example"},
+        {"since": "2026-02-01", "until": "2026-01-01"},
+        {"until": "9999-12-31"},
+    ],
+)
+def test_a_hold_that_is_none_is_told_and_kept(
+    company: Company, alice: Client, wrong: dict[str, str]
+) -> None:
+    fields = {"name": "Kept name", "reason": "Kept reason"} | wrong
+
+    answer = alice.post("/retention/holds/new", fields)
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "Kept" in page
+    assert not list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
+
+
+def test_the_neighbours_people_are_no_members(cast: Cast, company: Company, alice: Client) -> None:
+    fields = {"name": "n", "reason": "r", "user_email": cast.globex.developer.email}
+
+    page = alice.post("/retention/holds/new", fields).content.decode()
+
+    assert "This user is no member of the tenant." in page
+
+
+def test_a_hold_is_not_released_twice_nor_without_a_reason(company: Company, alice: Client) -> None:
+    path = f"/retention/holds/{hold_of(company)}/release"
+
+    assert alice.post(path, {"reason": ""}).status_code == 400
+    assert alice.post(path, {"reason": "r"}).status_code == 302
+    assert alice.post(path, {"reason": "r"}).status_code == 400
+
+
+def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice: Client) -> None:
+    found = certificate_of(company)
+    path = f"/retention/certificates/{found.id}"
+
+    listed = alice.get("/retention/certificates").content.decode()
+    page = alice.get(path).content.decode()
+    file = alice.get(f"{path}/file")
+
+    assert path in listed
+    assert "it is as this installation signed it" in page
+    assert file.content.decode() == found.document
+    assert "attachment" in file["Content-Disposition"]
+
+
+def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None:
+    document = certificate_of(company).document
+    good = SimpleUploadedFile("c.json", document.encode())
+    bad = SimpleUploadedFile("c.json", document.replace("row", "raw").encode())
+    none = SimpleUploadedFile("c.zip", b"PK\x03\x04 no archive")
+
+    pages = [
+        alice.post("/retention/verify", {"document": file}).content.decode()
+        for file in (good, bad, none)
+    ]
+
+    assert ["it is as this installation signed it" in page for page in pages] == [
+        True,
+        False,
+        False,
+    ]
+    assert alice.post("/retention/verify", {}).status_code == 400
+
+
+def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
+    found = certificate_of(cast.globex)
+    hold_id = hold_of(cast.globex)
+
+    for path in (
+        f"/retention/certificates/{found.id}",
+        f"/retention/certificates/{found.id}/file",
+        f"/retention/certificates/{uuid4()}",
+        f"/retention/holds/{hold_id}/release",
+    ):
+        assert alice.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("path", [USAGE, "hold"])
+def test_what_destroys_asks_who_is_there_again(
+    company: Company, sign_in: SignIn, path: str
+) -> None:
+    client = sign_in(company.administrator)
+    asked = f"/retention/holds/{hold_of(company)}/release" if path == "hold" else path
+
+    answer = client.post(asked, {"days": "90", "replaces": "0", "reason": "r"})
+
+    assert answer["Location"].startswith("/account/confirm?next=")
+    assert days_of(company) == 400

@@ -1,0 +1,119 @@
+"""First steps, as each role takes them; and finding keys, people and teams by the search."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from console.editors import EDITORS, settings_with
+from tenants.keys.playground import start_playground
+from tenants.members.permissions import Role
+from tenants.models import ApiKey
+from tenants.teams.operations import create_team
+from tests.cast import ACME, GLOBEX, Cast, Company, make_company, make_key
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+HTMX = {"HX-Request": "true"}
+_CARD = "They go from here once all are done."
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def done(client: Client) -> list[str]:
+    page = client.get("/start").content.decode()
+    return re.findall(r'step-done">.*?class="name">([^<]+?) *<', page, flags=re.DOTALL)
+
+
+def found(client: Client, asked: str) -> list[str]:
+    page = client.get("/search", {"q": asked}, headers=HTMX).content.decode()
+    return re.findall(r'href="(/(?:keys|members|teams)/[^"]+)"', page)
+
+
+@pytest.mark.parametrize(
+    ("role", "steps"),
+    [(Role.OWNER, 5), (Role.ADMINISTRATOR, 5), (Role.DEVELOPER, 3)],
+)
+def test_each_role_has_its_steps(cast: Cast, sign_in: SignIn, role: Role, steps: int) -> None:
+    client = sign_in(cast.acme.people[role])
+
+    with few_queries():
+        page = client.get("/start").content.decode()
+
+    assert page.count('class="step-mark"') == steps
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
+def test_who_completes_nothing_has_none(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    assert sign_in(cast.acme.people[role]).get("/start").status_code == 403
+
+
+def test_facts_show_what_is_done(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+    before = done(client)
+    make_key(company, company.developer)
+    made = done(client)
+    start_playground(actor=company.developer.actor, now=timezone.now())
+    played = done(client)
+    with tenant(company.tenant_id):
+        ApiKey.objects.filter(is_playground=False).update(last_used_at=timezone.now())
+
+    assert before == []
+    assert made == ["Create a key"]
+    assert played == [*made, "Try it in the playground"]
+    assert done(client) == [*played, "See a completion in your editor"]
+    assert _CARD not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize("editor", [editor.code for editor in EDITORS])
+def test_each_editor_has_a_tab_of_its_own(cast: Cast, sign_in: SignIn, editor: str) -> None:
+    page = sign_in(cast.acme.developer).get("/start", {"editor": editor}).content.decode()
+
+    assert f'/start?editor={editor}#settings" aria-current="page"' in page
+    assert "http://127.0.0.1:8401" in page
+
+
+def test_settings_have_the_gateway_and_the_key() -> None:
+    for editor in settings_with("cpk_live_x"):
+        assert "http://127.0.0.1:8401" in editor.text
+        assert "URL" not in editor.text
+        assert editor.code == "zed" or "cpk_live_x" in editor.text
+
+
+def test_the_overview_leads_there_until_it_is_put_away(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.developer)
+    before = client.get("/").content.decode()
+
+    page = client.post("/start/put-away", follow=True).content.decode()
+    client.post("/start/bring-back")
+    after = client.get("/").content.decode()
+
+    assert _CARD in before
+    assert _CARD not in page
+    assert "/start/bring-back" in page
+    assert _CARD in after
+
+
+def test_the_search_finds_what_one_may_see(company: Company, sign_in: SignIn) -> None:
+    key = make_key(company, company.developer, name="Gustav").key.lookup_id
+    team = create_team(actor=company.platform, name="Gusto", now=timezone.now())
+    gus = f"/members/{company.developer.user_id}"
+
+    administrator = found(sign_in(company.administrator), "gus")
+    developer = found(sign_in(company.developer), "gus")
+
+    assert set(administrator) == {f"/keys/{key}", gus, f"/teams/{team.id}"}
+    assert developer == [f"/keys/{key}"]
+
+
+def test_the_search_finds_nothing_of_a_neighbour(company: Company, sign_in: SignIn) -> None:
+    key = make_key(company, company.developer, name="Zyzzyva").key.lookup_id
+    client = sign_in(make_company("hooli", ACME).administrator)
+
+    assert found(client, "zyzzyva") == []
+    assert found(client, f"cpk_live_{key}") == []

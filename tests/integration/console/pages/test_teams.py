@@ -1,0 +1,226 @@
+"""Teams, as each role and the neighbour see them."""
+
+import re
+import uuid
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.members.finding import WantedMembers, find_members
+from tenants.members.permissions import Role
+from tenants.teams.finding import WantedTeams, find_teams
+from tenants.teams.operations import create_team, put_into_team
+from tenants.teams.queries import TeamView
+from tests.cast import GLOBEX, Cast, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+
+NOBODY = uuid.UUID(int=0)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def client(company: Company, sign_in_now: SignIn) -> Client:
+    """The administrator's."""
+    return sign_in_now(company.administrator)
+
+
+@pytest.fixture
+def platform_team(company: Company) -> TeamView:
+    return make_team(company, "Platform")
+
+
+def make_team(company: Company, name: str) -> TeamView:
+    return create_team(actor=company.platform, name=name, now=timezone.now())
+
+
+def names(company: Company) -> list[str]:
+    page = find_teams(actor=company.platform, wanted=WantedTeams(), limit=10, cursor=None)
+    return [team.name for team in page.rows]
+
+
+def people_of(company: Company, team: TeamView) -> list[str]:
+    page = find_members(
+        actor=company.platform, wanted=WantedMembers(team_id=team.id), limit=10, cursor=None
+    )
+    return [row.email for row in page.rows]
+
+
+@pytest.mark.parametrize("path", ["", "/new", f"/{NOBODY}", f"/{NOBODY}/delete"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(f"/teams{path}")["Location"] == f"/sign-in?next=/teams{path}"
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "changes"),
+    [
+        (Role.OWNER, 200, True),
+        (Role.ADMINISTRATOR, 200, True),
+        (Role.BILLING, 200, False),
+        (Role.AUDITOR, 200, False),
+        (Role.DEVELOPER, 403, False),
+    ],
+)
+def test_each_role_is_shown_what_it_may_do(
+    cast: Cast, sign_in_now: SignIn, role: Role, status: int, changes: bool
+) -> None:
+    team = make_team(cast.acme, f"Team of the {role}")
+    client = sign_in_now(cast.acme.people[role])
+    one = client.get(f"/teams/{team.id}")
+
+    assert client.get("/teams").status_code == one.status_code == status
+    assert (f"/teams/{team.id}/rename" in one.content.decode()) == changes
+    assert client.get("/teams/new").status_code == (200 if changes else 403)
+    for action in ("rename", "delete"):
+        path = f"/teams/{team.id}/{action}"
+        assert client.get(path).status_code == (200 if changes else 403)
+    if not changes:
+        assert client.post(f"/teams/{team.id}/add", {"email": "x@y.example"}).status_code == 403
+
+
+def test_billing_people_see_nobodys_name(cast: Cast, sign_in: SignIn) -> None:
+    team = make_team(cast.acme, "Payments")
+    ada = cast.acme.developer
+    put_into_team(
+        actor=cast.acme.platform, team_id=team.id, user_id=ada.user_id, now=timezone.now()
+    )
+
+    page = sign_in(cast.acme.people[Role.BILLING]).get(f"/teams/{team.id}").content.decode()
+
+    assert "1 member" in page
+    assert ada.email not in page
+
+
+@pytest.mark.parametrize("path", ["", "/rename", "/delete"])
+def test_a_neighbours_team_is_not_found(
+    platform_team: TeamView, cast: Cast, sign_in_now: SignIn, path: str
+) -> None:
+    client = sign_in_now(cast.globex.administrator)
+
+    theirs = client.get(f"/teams/{platform_team.id}{path}")
+    nobodys = client.get(f"/teams/{NOBODY}{path}")
+
+    assert theirs.status_code == nobodys.status_code == 404
+    assert theirs.content == nobodys.content
+
+
+def test_a_neighbour_changes_nothing(
+    company: Company, platform_team: TeamView, cast: Cast, sign_in_now: SignIn
+) -> None:
+    client = sign_in_now(cast.globex.administrator)
+    path = f"/teams/{platform_team.id}"
+    theirs = {"email": cast.globex.developer.email}
+
+    assert client.post(f"{path}/add", theirs).status_code == 404
+    assert client.post(f"{path}/delete").status_code == 404
+    assert client.post(f"{path}/rename", {"name": "Ours"}).status_code == 404
+    assert names(company) == ["Platform"]
+
+
+def test_teams_are_found_and_sorted(company: Company, client: Client) -> None:
+    make_team(company, "Anvil")
+    make_team(company, "bellows")
+
+    def shown(**asked: str) -> list[str]:
+        page = client.get("/teams", asked).content.decode()
+        return re.findall(r'class="name"[^>]*>([^<]+)<', page)
+
+    with few_queries():
+        assert shown() == ["Anvil", "bellows"]
+    assert shown(sort="-name") == ["bellows", "Anvil"]
+    assert shown(q="ELL") == ["bellows"]
+    assert shown(q="x") == []
+    lines = client.get("/teams", {"as": "csv"}).content.decode().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["name", "Anvil", "bellows"]
+
+
+def test_a_team_is_made_renamed_and_deleted(company: Company, client: Client) -> None:
+    made = client.post("/teams/new", {"name": "Anvil"}, follow=True)
+    path = made.redirect_chain[-1][0]
+
+    client.post(f"{path}/rename", {"name": "Bellows"})
+    renamed = names(company)
+    done = client.post(f"{path}/delete", follow=True).content.decode()
+
+    assert "Anvil is made" in made.content.decode()
+    assert renamed == ["Bellows"]
+    assert "Bellows is deleted" in done
+    assert names(company) == []
+
+
+@pytest.mark.parametrize("name", ["", "platform", "a\x07b", "x" * 121])
+def test_a_bad_name_is_shown_again(
+    company: Company, platform_team: TeamView, client: Client, name: str
+) -> None:
+    other = make_team(company, "Other")
+
+    new = client.post("/teams/new", {"name": name})
+    rename = client.post(f"/teams/{other.id}/rename", {"name": name})
+
+    assert new.status_code == rename.status_code == 400
+    assert 'class="wrong"' in new.content.decode()
+    assert names(company) == ["Other", "Platform"]
+
+
+def test_members_come_and_go_and_come_back_by_the_toast(
+    company: Company, platform_team: TeamView, client: Client
+) -> None:
+    path = f"/teams/{platform_team.id}"
+    gus = company.developer
+
+    client.post(f"{path}/add", {"email": gus.email.upper()})
+    added = people_of(company, platform_team)
+    page = client.post(f"{path}/members/{gus.user_id}/out", follow=True).content.decode()
+    taken_out = people_of(company, platform_team)
+    client.post(re.findall(r'action="([^"]+/back)"', page)[0])
+
+    assert added == [gus.email]
+    assert taken_out == []
+    assert people_of(company, platform_team) == [gus.email]
+
+
+@pytest.mark.parametrize("email", ["no address", "nobody@nowhere.example", ""])
+def test_who_is_no_member_is_put_in_no_team(
+    company: Company, platform_team: TeamView, client: Client, email: str
+) -> None:
+    answer = client.post(f"/teams/{platform_team.id}/add", {"email": email})
+
+    assert answer.status_code == 400
+    assert 'class="wrong"' in answer.content.decode()
+    assert people_of(company, platform_team) == []
+
+
+def test_a_neighbour_is_put_in_no_team(
+    company: Company, platform_team: TeamView, cast: Cast, client: Client
+) -> None:
+    stranger = cast.acme.developer
+    path = f"/teams/{platform_team.id}"
+
+    assert client.post(f"{path}/add", {"email": stranger.email}).status_code == 400
+    assert client.post(f"{path}/members/{stranger.user_id}/back").status_code == 404
+    assert people_of(company, platform_team) == []
+
+
+def test_a_teams_page_makes_few_queries(
+    company: Company, platform_team: TeamView, client: Client
+) -> None:
+    client.post(f"/teams/{platform_team.id}/add", {"email": company.developer.email})
+
+    with few_queries():
+        page = client.get(f"/teams/{platform_team.id}").content.decode()
+
+    assert company.developer.email in page
+
+
+def test_deleting_wants_to_know_who_is_there(
+    company: Company, platform_team: TeamView, sign_in: SignIn
+) -> None:
+    answer = sign_in(company.administrator).post(f"/teams/{platform_team.id}/delete")
+
+    assert answer["Location"].startswith("/account/confirm")
+    assert names(company) == ["Platform"]

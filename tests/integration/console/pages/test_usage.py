@@ -1,0 +1,206 @@
+"""Reports, the requests behind them, and one request's stages."""
+
+import csv
+import io
+import re
+import uuid
+
+import pytest
+from django.test import Client
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tests.cast import ACME, GLOBEX, Company, make_company, make_completion
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.usage_rows import colleagues, count, use
+
+PAGES = ["/usage", "/usage/quality", "/usage/requests"]
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def used(company: Company) -> Company:
+    for person in [company.developer, *colleagues(company, 5)]:
+        use(company, person, num=2, accepted=1)
+    use(company, company.developer, language="cobol", first_token_ms=900.0)
+    count(company)
+    return company
+
+
+@pytest.fixture
+def alice(used: Company, sign_in: SignIn) -> Client:
+    return sign_in(used.administrator)
+
+
+def shown(client: Client, path: str, **query: str) -> str:
+    return client.get(path, query).content.decode()
+
+
+def links_to_requests(page: str) -> list[str]:
+    return re.findall(r'href="/usage/requests/([0-9a-f-]{36})"', page)
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_opens_what_is_for_it(
+    company: Company, sign_in: SignIn, role: Role, path: str
+) -> None:
+    client = sign_in(company.people[role])
+    is_open = not (role is Role.BILLING and path == "/usage/quality")
+
+    assert client.get(path).status_code == (200 if is_open else 403)
+    assert (f'href="{path}?' in shown(client, "/usage")) == is_open
+
+
+@pytest.mark.parametrize("path", [*PAGES, f"/usage/requests/{uuid.UUID(int=0)}"])
+def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+    assert Client().get(path)["Location"] == f"/sign-in?next={path}"
+
+
+@pytest.mark.parametrize("by", ["day", "team", "language", "editor", "model", "variant", "x"])
+@pytest.mark.parametrize("path", ["/usage", "/usage/quality"])
+def test_each_group_has_few_queries(alice: Client, path: str, by: str) -> None:
+    with few_queries():
+        page = shown(alice, path, by=by, editor="zed")
+
+    assert "Total" in page
+
+
+def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> None:
+    page = shown(alice, "/usage", by="language")
+
+    assert page.count("not shown: too few people") == 1
+    assert page.count("not shown: would tell of a smaller group") == 1
+    assert '<span class="name">cobol</span>' in page
+
+
+def test_a_report_as_a_file_is_what_the_page_shows(alice: Client) -> None:
+    answer = alice.get("/usage", {"by": "editor", "format": "csv"})
+
+    zed, total = csv.DictReader(io.StringIO(answer.content.decode()))
+    assert (zed["editor"], zed["users"], zed["requests"]) == ("zed", "6", "13")
+    assert (total["editor"], total["requests"]) == ("total", "13")
+    assert "usage-by-editor.csv" in answer["Content-Disposition"]
+
+
+def test_a_file_tells_no_more_of_small_groups(alice: Client) -> None:
+    answer = alice.get("/usage", {"by": "language", "format": "csv"})
+
+    cobol = next(csv.DictReader(io.StringIO(answer.content.decode())))
+    assert (cobol["language"], cobol["requests"], cobol["users"]) == ("cobol", "", "")
+    assert cobol["suppressed"] == "fewer users than the tenant's minimum"
+
+
+def test_a_cell_that_a_spreadsheet_would_compute_is_text(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer, language="=1+1")
+    count(company)
+
+    answer = sign_in(company.developer).get("/usage", {"by": "language", "format": "csv"})
+
+    assert "'=1+1" in answer.content.decode()
+
+
+def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> None:
+    with few_queries():
+        page = shown(alice, "/usage/requests")
+
+    assert len(links_to_requests(page)) == 13
+    assert used.developer.user_id not in page
+    assert used.developer.email not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "num"),
+    [
+        ({"language": "cobol"}, 1),
+        ({"mode": "chat"}, 0),
+        ({"ended": "completed"}, 13),
+        ({"ended": "error"}, 0),
+        ({"editor": "-"}, 0),
+        ({"range": "custom", "start": "2020-01-01", "end": "2020-01-02"}, 0),
+    ],
+)
+def test_filters_let_through_what_they_say(alice: Client, query: dict[str, str], num: int) -> None:
+    assert len(links_to_requests(shown(alice, "/usage/requests", **query))) == num
+
+
+def test_the_slowest_stands_first_when_asked_for(alice: Client) -> None:
+    page = shown(alice, "/usage/requests", order="slow")
+
+    assert re.findall(r"(\d+) ms", page)[0] == "900"
+    assert "over the target" in page
+
+
+def test_pages_of_requests_hold_each_once(company: Company, sign_in: SignIn) -> None:
+    made = {make_completion(company, company.developer) for _ in range(51)}
+    client = sign_in(company.developer)
+
+    first = shown(client, "/usage/requests")
+    more = re.search(r'class="more"><a class="button" href="([^"]+)"', first)
+    assert more is not None
+    second = client.get("/usage/requests" + more[1].replace("&amp;", "&")).content.decode()
+
+    assert len(links_to_requests(first)) == 50
+    assert {*links_to_requests(first), *links_to_requests(second)} == made
+
+
+@pytest.mark.parametrize(
+    "query", [{"cursor": "x"}, {"mode": "x"}, {"order": "x"}, {"ended": "x"}, {"range": "x"}]
+)
+def test_a_question_that_nobody_links_to_is_refused(alice: Client, query: dict[str, str]) -> None:
+    assert alice.get("/usage/requests", query).status_code == 400
+
+
+def test_a_developer_finds_his_own_requests_only(used: Company, sign_in: SignIn) -> None:
+    assert len(links_to_requests(shown(sign_in(used.developer), "/usage/requests"))) == 3
+
+
+def test_the_neighbour_finds_none_of_ours(used: Company, sign_in: SignIn) -> None:
+    client = sign_in(make_company("globex", GLOBEX).administrator)
+    ours = make_completion(used, used.developer)
+
+    assert links_to_requests(shown(client, "/usage/requests")) == []
+    assert client.get(f"/usage/requests/{ours}").status_code == 404
+
+
+def test_a_colleagues_request_is_not_found_by_a_developer(
+    company: Company, sign_in: SignIn
+) -> None:
+    theirs = make_completion(company, company.administrator)
+
+    assert sign_in(company.developer).get(f"/usage/requests/{theirs}").status_code == 404
+
+
+def test_a_request_shows_its_stages_and_what_stands_out(company: Company, sign_in: SignIn) -> None:
+    request_id = make_completion(
+        company, company.developer, engine_ms=400.0, first_token_ms=403.0, cached_tokens=0
+    )
+
+    client = sign_in(company.developer)
+
+    with few_queries():
+        page = shown(client, f"/usage/requests/{request_id}")
+
+    assert page.count('class="waterfall"') == 7
+    assert "cold: 1,900 of 1,900 prompt tokens were prefilled." in page
+    assert page.count('class="over"') == 1
+    assert "in the audit trail" not in page
+
+
+def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
+    company: Company, sign_in: SignIn
+) -> None:
+    request_id = make_completion(company, company.developer)
+
+    page = shown(sign_in(company.administrator), f"/usage/requests/{request_id}")
+
+    assert "in the audit trail" in page
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="request.explained")
+    assert entry.target == f"request:{request_id}"

@@ -1,0 +1,35 @@
+"""Usage as the pages about it show it: today's, counted."""
+
+from datetime import UTC, datetime, timedelta
+
+from django.utils import timezone
+
+from tenants.members.permissions import Role
+from tenants.metrics.roll_up import roll_up
+from tests.cast import Company, Person
+from tests.integration.tenants.records import add_completion, add_outcome
+from tests.people import make_colleague
+
+
+def minutes_ago(minutes: float) -> datetime:
+    return timezone.now().astimezone(UTC) - timedelta(minutes=minutes)
+
+
+def use(
+    company: Company, person: Person, *, num: int = 1, accepted: int = 0, **fields: object
+) -> None:
+    """Requests of this very minute; `accepted` of them were taken, the rest turned down."""
+    for number in range(num):
+        at = minutes_ago(0.1)
+        values = {"at": at, "user_id": person.user_id, "first_token_ms": 40.0, **fields}
+        request_id = add_completion(company, **values)  # type: ignore[arg-type]  # a record's own
+        event = "accepted" if number < accepted else "rejected"
+        add_outcome(company, request_id, event, occurred_at=at)
+
+
+def colleagues(company: Company, num: int) -> list[Person]:
+    return [make_colleague(company, Role.DEVELOPER) for _ in range(num)]
+
+
+def count(company: Company) -> None:
+    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())

@@ -1,0 +1,115 @@
+"""What somebody has decided stays in force after his erasure; that it was he is shown no more, even
+while his account lives elsewhere."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.postgres.tenancy import tenant
+from tenants.data_subjects.erasing import erase_demanded
+from tenants.data_subjects.operations import Demand, demand_erasure
+from tenants.invitations.operations import invite
+from tenants.invitations.queries import page_of_invitations
+from tenants.keys.finding import WantedKeys, find_keys
+from tenants.keys.operations import create_key
+from tenants.keys.queries import find_key, list_keys
+from tenants.keys.wish import NewKey
+from tenants.members.operations import join
+from tenants.members.permissions import Role
+from tenants.models import User
+from tenants.policies.document import write_policy
+from tenants.policies.layers.operations import set_layer
+from tenants.policies.layers.queries import Subject, SubjectKind, find_layer, page_of_layers
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import get_policy, page_of_versions
+from tenants.retention.classes import DataClass
+from tenants.retention.operations import set_rule
+from tenants.retention.rules import rules_of
+from tests.cast import ACME, Company, Person, make_company
+from tests.people import Mailbox, make_colleague, make_team
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    company: Company
+    dan: Person
+    team: Subject
+    lookup_id: Any
+
+    def shown(self) -> list[str | None]:
+        """Who is said to have decided, wherever it is said."""
+        actor, now = self.company.people[Role.OWNER].actor, timezone.now()
+        page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
+        with tenant(self.company.tenant_id):
+            rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
+        keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
+        wanted = WantedKeys(text=self.lookup_id)
+        keys += find_keys(**page, wanted=wanted, now=now).rows
+        keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
+        return [
+            get_policy(actor=actor).author_email,
+            page_of_versions(**page).rows[0].author_email,
+            find_layer(actor=actor, subject=self.team).author_email,
+            page_of_layers(**page).rows[0].author_email,
+            rule.author_email,
+            page_of_invitations(**page, now=now).rows[0].invited_by_email,
+            *(key.owner_email for key in keys),
+            *(key.created_by_email for key in keys),
+            *(key.issued_by_email for key in keys),
+        ]
+
+
+@pytest.fixture
+def decided() -> Decided:
+    """By Dan, an administrator here and a developer elsewhere."""
+    company, elsewhere = make_company("initech", ACME), make_company("hooli", ACME)
+    dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
+    with tenant(elsewhere.tenant_id):
+        join(tenant_id=elsewhere.tenant_id, user_id=dan.user_id, role=Role.DEVELOPER, now=now)
+    team = Subject(SubjectKind.TEAM, UUID(make_team(company)))
+    said: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
+    set_policy(document=write_policy(get_policy(actor=dan.actor).policy), **said)
+    set_layer(subject=team, document={"features": []}, **said)
+    set_rule(data_class=DataClass.USAGE, days=100, **said)
+    invite(
+        actor=dan.actor,
+        email=f"{dan.user_id}@guest.example",
+        role=Role.DEVELOPER,
+        mailer=Mailbox(),
+        now=now,
+    )
+    new = NewKey(kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None)
+    key = create_key(actor=dan.actor, new=new, now=now)
+    return Decided(company, dan, team, key.key.lookup_id)
+
+
+def erase(decided: Decided) -> None:
+    owner = decided.company.people[Role.OWNER].actor
+    demand = Demand(decided.dan.user_id, "his letter")
+    demand_erasure(actor=owner, demand=demand, now=timezone.now())
+    assert erase_demanded(now=timezone.now()) == 1
+
+
+def test_who_was_erased_is_shown_nowhere_while_his_account_lives_on(decided: Decided) -> None:
+    assert set(decided.shown()) == {decided.dan.email}
+
+    erase(decided)
+
+    assert User.objects.get(id=decided.dan.user_id).email == decided.dan.email
+    assert set(decided.shown()) == {None}
+
+
+def test_no_search_for_his_address_finds_his_keys(decided: Decided) -> None:
+    owner = decided.company.people[Role.OWNER].actor
+    wanted = WantedKeys(text=decided.dan.email)
+    asked: dict[str, Any] = {"actor": owner, "wanted": wanted, "limit": 10, "cursor": None}
+    before = find_keys(**asked, now=timezone.now()).rows
+
+    erase(decided)
+
+    assert [key.lookup_id for key in before] == [decided.lookup_id]
+    assert find_keys(**asked, now=timezone.now()).rows == []

@@ -1,0 +1,216 @@
+"""Replicas that operators drain, at real gateways over a real Valkey; the engine is a fake."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import redis
+
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.operators.accounts import OperatorView
+from tenants.operators.roles import OperatorRole
+from tenants.pools.drains import LastOfPool, Wish, change_drain, read_drains
+from tenants.pools.samples import parse
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LONG_TOKENS = 400  # the fake engine takes a second for them
+PATHS = [f"src/module_{number}.py" for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def site(fake_engine_url: str) -> Iterator[Site]:
+    """Two replicas, which are one engine under two names."""
+    other = fake_engine_url.replace("127.0.0.1", "localhost")
+    with (
+        own_home() as home,
+        own_site(home, fake_engine_url, replicas=[fake_engine_url, other]) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def connection(site: Site) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as made:
+        yield made
+        for replica in read_drains(made).drained:
+            _change(made, site, replica, is_drained=False)
+
+
+def _operator(role: OperatorRole = OperatorRole.MANAGER) -> OperatorView:
+    return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
+
+
+def _replicas(site: Site) -> list[str]:
+    address = site.engine_url.removeprefix("http://")
+    return [address, address.replace("127.0.0.1", "localhost")]
+
+
+def _change(connection: redis.Redis, site: Site, replica: str, **wish: object) -> None:
+    every = frozenset(_replicas(site))
+    asked = {"is_drained": True, "reason": "Ticket 4711"} | wish
+    change_drain(
+        connection,
+        operator=_operator(),
+        wish=Wish(replica, **asked),  # type: ignore[arg-type]  # as each test has it
+        members={"demo-fast": every, "demo-quality": every},
+        now=NOW,
+    )
+
+
+async def _value(site: Site, name: str, **labels: str) -> float:
+    return parse(await site.metrics()).sum(name, **labels)
+
+
+async def _is_drained(site: Site, replica: str) -> bool:
+    return await _value(site, "caret_replica_drained", replica=replica) == 1
+
+
+async def _asked(site: Site) -> set[str]:
+    """The replicas that answer for files of all sorts."""
+    found = set()
+    async with site.stream() as stream:
+        for path in PATHS:
+            found.add((await ask(stream, _frame(site, path=path)))[1]["meta"]["replica"])
+    return found
+
+
+def _frame(site: Site, **fields: object) -> Frame:
+    frame = {
+        "type": "complete",
+        "id": site.new_id(),
+        "mode": "fim",
+        "prefix": "a = ",
+        "suffix": "\n",
+    }
+    return {**frame, "max_tokens": 2, **fields}
+
+
+async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
+    site: Site, connection: redis.Redis
+) -> None:
+    one, two = _replicas(site)
+    async with site.stream() as stream:
+        long = asyncio.create_task(ask(stream, _frame(site, max_tokens=LONG_TOKENS, path="a.py")))
+
+        async def is_under_way() -> bool:
+            return await _value(site, "caret_replica_requests") == 1
+
+        assert await until(is_under_way)
+        busy = one if await _value(site, "caret_replica_requests", replica=one) else two
+        _change(connection, site, busy)
+
+        async def is_drained() -> bool:
+            return await _is_drained(site, busy)
+
+        assert await until(is_drained)
+        assert not long.done()
+        elsewhere = await _asked(site)
+        _, done = await long
+
+    assert elsewhere == {one, two} - {busy}
+    assert done["meta"]["replica"] == busy
+    # All that was asked for; what the filter then thinks of the fake's words is not the point.
+    assert done["meta"]["generated_tokens"] == LONG_TOKENS
+
+
+async def test_a_gateway_hears_of_it_at_once(site: Site, connection: redis.Redis) -> None:
+    one, _ = _replicas(site)
+    began_s = time.monotonic()
+
+    _change(connection, site, one)
+
+    async def is_drained() -> bool:
+        return await _is_drained(site, one)
+
+    assert await until(is_drained, patience_s=1.0), f"not within {time.monotonic() - began_s} s"
+
+
+async def test_a_gateway_that_is_started_again_knows(site: Site, connection: redis.Redis) -> None:
+    one, two = _replicas(site)
+    _change(connection, site, one)
+
+    await asyncio.to_thread(site.gateway.child.stop)
+    await asyncio.to_thread(site.launch_gateway)
+
+    assert await _asked(site) == {two}
+
+
+async def test_what_returns_is_asked_again(site: Site, connection: redis.Redis) -> None:
+    one, two = _replicas(site)
+    _change(connection, site, one)
+    _change(connection, site, one, is_drained=False)
+
+    async def are_both_asked() -> bool:
+        return await _asked(site) == {one, two}
+
+    assert await until(are_both_asked)
+
+
+async def test_the_last_one_goes_only_when_it_is_named_and_then_the_pool_sheds(
+    site: Site, connection: redis.Redis
+) -> None:
+    one, two = _replicas(site)
+    _change(connection, site, one)
+
+    with pytest.raises(LastOfPool) as refused:
+        _change(connection, site, two)
+    _change(connection, site, two, confirmation=two)
+
+    async def is_drained() -> bool:
+        return await _is_drained(site, two)
+
+    assert await until(is_drained)
+    async with site.stream() as stream:
+        text, done = await ask(stream, _frame(site))
+    assert refused.value.pools == ["demo-fast", "demo-quality"]
+    assert (text, done["finish"]) == ("", "shed")
+
+
+async def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    site: Site, connection: redis.Redis
+) -> None:
+    one, _ = _replicas(site)
+    before = read_drains(connection)
+
+    with pytest.raises(NotFound):
+        _change(connection, site, "10.0.0.9:8000")
+    with pytest.raises(Invalid):
+        _change(connection, site, one, reason="  ")
+    with pytest.raises(Conflict):
+        _change(connection, site, one, is_drained=False)
+
+    assert read_drains(connection) == before
+
+
+async def test_support_drains_nothing(site: Site, connection: redis.Redis) -> None:
+    one, _ = _replicas(site)
+
+    with pytest.raises(Forbidden):
+        change_drain(
+            connection,
+            operator=_operator(OperatorRole.SUPPORT),
+            wish=Wish(one, is_drained=True, reason="x"),
+            members={"demo-fast": frozenset(_replicas(site))},
+            now=NOW,
+        )
+
+    assert one not in read_drains(connection).drained
+
+
+async def test_who_did_it_and_why_is_kept(site: Site, connection: redis.Redis) -> None:
+    one, _ = _replicas(site)
+
+    _change(connection, site, one, reason="Ticket 4711")
+    _change(connection, site, one, is_drained=False, reason="Mended")
+
+    latest = read_drains(connection).latest[:2]
+    assert [(each.operator, each.reason, each.is_drained) for each in latest] == [
+        ("ola", "Mended", False),
+        ("ola", "Ticket 4711", True),
+    ]
+    assert latest[0].at == NOW

@@ -1,0 +1,127 @@
+"""A real gateway for the pages of operators: at the session's Valkey, where drains are said, and at
+an engine that tells what a test has it tell."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import redis
+
+from caret.contracts.draining import DRAINS, DRAINS_LOG, DRAINS_VERSION
+from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS
+from caret.contracts.usage import USAGE_STREAM
+from tests.benchmarks.installation import (
+    UNSHED,
+    gateway_part,
+    new_tenant,
+    own_home,
+    publish,
+    root_secret_of,
+    started,
+)
+from tests.fakes.told_engine import ToldEngine, told_engine
+from tests.stack.ports import free_ports
+from tests.stack.services import Services
+from tests.stack.waiting import wait_until
+
+_PATIENCE_S = 20.0
+TELLS = {
+    "num_requests_running": 3.0,
+    "num_requests_waiting": 2.0,
+    "kv_cache_usage_perc": 0.625,
+    "prefix_cache_queries_total": 8_000.0,
+    "prefix_cache_hits_total": 7_400.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    url: str
+    metrics: str  # where its metrics are, without the path
+    engine: ToldEngine
+    replicas: tuple[str, ...]  # names; all of them are the engine
+    tenant_id: str
+    key: str = field(repr=False)
+
+    def complete(self, prompt: str = "a = ", *, path: str = "") -> None:
+        """One completion, to its end."""
+        body = {"prompt": prompt, "suffix": "\n", "max_tokens": 1, "path": path}
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=_PATIENCE_S)
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        connection.request("POST", "/v1/fim/completions", json.dumps(body), headers)
+        response = connection.getresponse()
+        text = response.read()
+        connection.close()
+        assert response.status == 200, text
+
+    def told(self, line: str) -> bool:
+        return line in self.page("/metrics").decode()
+
+    def page(self, path: str) -> bytes:
+        connection = http.client.HTTPConnection(urlsplit(self.metrics).netloc, timeout=_PATIENCE_S)
+        connection.request("GET", path)
+        found = connection.getresponse().read()
+        connection.close()
+        return found
+
+    def until_told(self, line: str) -> None:
+        wait_until(lambda: self.told(line), timeout_s=_PATIENCE_S)
+
+
+@contextmanager
+def own_gateway(services: Services) -> Iterator[Gateway]:
+    with ExitStack() as stack:
+        engine = stack.enter_context(told_engine(told=dict(TELLS), cached_tokens=1_000))
+        home = stack.enter_context(own_home())
+        environment = {
+            **home.environment,
+            **UNSHED,
+            "REDIS_URL": services.redis_url,
+            "CARET_ENGINE_LOOK_S": "1",
+        }
+        home = replace(home, environment=environment)
+        urls = (engine.url, engine.url.replace("127.0.0.1", "localhost"))
+        port, metrics_port = free_ports(2)
+        snapshot, key = new_tenant("initech", root_secret=root_secret_of(home.paths))
+        stack.enter_context(_left_as_it_was(services, snapshot.tenant_id))
+        publish(services.paths, snapshot)
+        part = gateway_part(home, port=port, replicas=urls, metrics_port=metrics_port)
+        stack.enter_context(started(part))
+        made = Gateway(
+            url=f"http://127.0.0.1:{port}",
+            metrics=f"http://127.0.0.1:{metrics_port}",
+            engine=engine,
+            replicas=tuple(url.removeprefix("http://") for url in urls),
+            tenant_id=snapshot.tenant_id,
+            key=key,
+        )
+        made.until_told("caret_engine_running")
+        yield made
+
+
+@contextmanager
+def _left_as_it_was(services: Services, tenant_id: str) -> Iterator[None]:
+    """Other tests of the session read the stream and the snapshots."""
+    with redis.Redis.from_url(services.redis_url) as connection:
+        marker = cast(bytes, connection.xadd(USAGE_STREAM, {"marker": b""}))
+        connection.xdel(USAGE_STREAM, marker)
+        try:
+            yield
+        finally:
+            for key in (SNAPSHOTS, VERSIONS):
+                connection.hdel(key, tenant_id)
+            connection.incr(CHANGES)
+            forget_drains(connection)
+            since = cast(Any, connection.xrange(USAGE_STREAM, min=b"(" + marker))
+            if ours := [entry for entry, _ in since]:
+                connection.xdel(USAGE_STREAM, *ours)
+
+
+def forget_drains(connection: redis.Redis) -> None:
+    """As if nobody had ever drained anything, and gateways hear of it."""
+    connection.delete(DRAINS, DRAINS_LOG)
+    connection.incr(DRAINS_VERSION)

@@ -1,0 +1,238 @@
+"""What the pools did over all tenants, counted behind the wall, and what it cost."""
+
+import csv
+import io
+import json
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keyvalue import connect
+from tenants.models import Outcome, UsageRecord
+from tenants.pools.overview import read_installation
+from tenants.pools.pool_days import (
+    ALL_COUNTED,
+    DAYS,
+    REPLICA_SECONDS,
+    PoolCounts,
+    count_days,
+    count_due,
+    note_replicas,
+    read_days,
+    read_replica_seconds,
+)
+from tests.cast import ACME, GLOBEX, Company, completion_fields, make_company
+from tests.integration.operators.browsers import signed_in
+from tests.integration.operators.gateways import Gateway
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_counted() -> Iterator[None]:
+    connect().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
+    yield
+    connect().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def globex() -> Company:
+    return make_company("globex", GLOBEX)
+
+
+@pytest.fixture
+def pool() -> str:
+    """Of this test alone: the tables are shared."""
+    return f"pool-{secrets.token_hex(4)}"
+
+
+def _complete(
+    company: Company, pool: str, *, ago: timedelta = timedelta(), accepted: int = 0
+) -> None:
+    """A completion of 10 tokens in 100 characters, so many of which were accepted."""
+    at = timezone.now() - ago
+    request_id = uuid7(now_ms=int(at.timestamp() * 1000))
+    fields = completion_fields(pool=pool, generated_tokens=10, num_chars=100, request_id=request_id)
+    with tenant(company.tenant_id):
+        UsageRecord.objects.create(
+            tenant_id=company.tenant_id, occurred_at=at, user_id=company.developer.user_id, **fields
+        )
+        if accepted:
+            Outcome.objects.create(
+                tenant_id=company.tenant_id,
+                occurred_at=at,
+                outcome_id=uuid7(),
+                request_id=request_id,
+                user_id=company.developer.user_id,
+                event="accepted",
+                chars=accepted,
+                after_ms=900,
+                lines=1,
+            )
+
+
+def _counted(pool: str, *, num_days: int = 3, now: datetime | None = None) -> list[PoolCounts]:
+    """Of this pool, newest day first."""
+    days = read_days(connect(), num_days=num_days, now=now or timezone.now())
+    return [days[day][pool] for day in sorted(days, reverse=True) if pool in days[day]]
+
+
+def test_tenants_are_summed_by_day_and_pool(acme: Company, globex: Company, pool: str) -> None:
+    _complete(acme, pool, accepted=50)
+    _complete(globex, pool, accepted=100)
+    _complete(globex, pool)
+    _complete(acme, pool, ago=timedelta(days=1))
+
+    count_days(connect(), num_days=3, now=timezone.now())
+
+    assert _counted(pool) == [PoolCounts(3, 5_700, 30, 15), PoolCounts(1, 1_900, 10, 0)]
+
+
+def test_what_is_counted_twice_counts_once(acme: Company, pool: str) -> None:
+    _complete(acme, pool, accepted=50)
+
+    for _ in range(2):
+        count_days(connect(), num_days=3, now=timezone.now())
+
+    assert _counted(pool) == [PoolCounts(1, 1_900, 10, 5)]
+
+
+def test_days_whose_records_are_gone_keep_their_counts(acme: Company, pool: str) -> None:
+    _complete(acme, pool)
+    count_days(connect(), num_days=3, now=timezone.now())
+    with tenant(acme.tenant_id):
+        UsageRecord.objects.filter(tenant_id=acme.tenant_id).delete()
+
+    count_days(connect(), num_days=3, now=timezone.now())
+
+    assert _counted(pool) == [PoolCounts(1, 1_900, 10, 0)]
+
+
+def test_all_days_are_counted_once_a_day_and_the_latest_each_time(acme: Company, pool: str) -> None:
+    # Of this and the month before: there are partitions of these in the tests.
+    old = timedelta(days=5)
+    _complete(acme, pool, ago=old)
+    count_due(connect(), now=timezone.now())
+    _complete(acme, pool, ago=old)
+    _complete(acme, pool)
+
+    count_due(connect(), now=timezone.now())
+
+    assert [each.requests for each in _counted(pool, num_days=30)] == [1, 1]
+
+
+def test_what_is_older_than_a_quarter_is_forgotten() -> None:
+    now = timezone.now()
+    for days in (89, 95):
+        day = (now - timedelta(days=days)).date().isoformat()
+        connect().hset(DAYS, day, b"\x80")
+        connect().hset(REPLICA_SECONDS, f"{day}|fast", 60)
+
+    count_days(connect(), num_days=3, now=now)
+
+    kept = (now - timedelta(days=89)).date().isoformat().encode()
+    assert kept in connect().hkeys(DAYS)
+    assert connect().hkeys(REPLICA_SECONDS) == [kept + b"|fast"]
+    assert (now - timedelta(days=95)).date().isoformat().encode() not in connect().hkeys(DAYS)
+
+
+def test_the_minutes_of_replicas_are_noted(gateway: Gateway) -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    found = read_installation(now=now)
+
+    for minute in range(3):
+        note_replicas(connect(), found, now=now + timedelta(minutes=minute))
+
+    # Two replicas, each in two pools.
+    noted = read_replica_seconds(connect(), num_days=7, now=now)
+    assert noted == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
+
+
+def _plant(pool: str, counts: PoolCounts, *, hours: float) -> None:
+    """Today's."""
+    day = timezone.now().astimezone(UTC).date().isoformat()
+    from msgspec import msgpack
+
+    connect().hset(DAYS, day, msgpack.encode({pool: counts}))
+    connect().hset(REPLICA_SECONDS, f"{day}|{pool}", int(hours * 3_600))
+
+
+def _page(**query: Any) -> Any:
+    return signed_in().client.get("/operators/cost", query)
+
+
+def test_the_page_shows_what_a_thousand_accepted_tokens_cost(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = []
+    _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
+
+    html = _page(days="7", price="2.00").content.decode()
+
+    assert "2.5000" in html  # 20 for 8,000
+    assert "noted each minute on 1 of 7 days" in html
+    assert 'name="price" value="2.00"' in html
+
+
+def test_what_the_page_shows_is_exported(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = []
+    _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
+
+    response = _page(days="90", price="2.00", format="csv")
+
+    (fast, every) = csv.DictReader(io.StringIO(response.content.decode()))
+    assert response["Content-Disposition"] == 'attachment; filename="cost-90-days.csv"'
+    assert (fast["pool"], every["pool"]) == ("fast", "all")
+    assert fast["cost_per_1000_accepted_tokens"] == "2.500000"
+    assert json.loads(every["accepted_tokens"]) == 8_000
+
+
+def test_the_price_is_the_settings_until_another_is_written(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = []
+    settings.REPLICA_HOUR_CENTS = 123
+
+    assert 'name="price" value="1.23"' in _page().content.decode()
+
+
+@pytest.mark.parametrize("price", ["cheap", "-1", "nan", "inf", "1e99"])
+def test_a_price_that_is_none_is_said_and_kept(settings: Settings, price: str) -> None:
+    settings.GATEWAY_METRICS = []
+
+    response = _page(price=price)
+
+    assert response.status_code == 400
+    assert "Write a number such as 2.50." in response.content.decode()
+    assert f'name="price" value="{price}"' in response.content.decode()
+
+
+@pytest.mark.parametrize("days", ["0", "8", "x", ""])
+def test_a_period_that_is_none_is_a_month(settings: Settings, days: str) -> None:
+    settings.GATEWAY_METRICS = []
+
+    assert "of 30 days" in _page(days=days).content.decode()
+
+
+def test_without_counts_the_page_says_what_counts_them(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = []
+
+    assert "manage.py count_pool_days does it at once" in _page().content.decode()
+
+
+def test_the_command_counts_a_quarter(
+    acme: Company, pool: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _complete(acme, pool, ago=timedelta(days=5))
+
+    call_command("count_pool_days")
+
+    assert "days with requests counted." in capsys.readouterr().out
+    assert [each.requests for each in _counted(pool, num_days=30)] == [1]

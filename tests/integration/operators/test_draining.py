@@ -1,0 +1,224 @@
+"""Draining a replica by the page: who may, what it asks for, and that the gateway hears of it."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import structlog
+
+from console.operators.session import CONFIRMED_S
+from tenants.keyvalue import connect
+from tenants.operators.roles import OperatorRole
+from tenants.pools.drains import read_drains
+from tests.integration.operators.browsers import (
+    Account,
+    Browser,
+    make_account,
+    new_browser,
+    signed_in,
+)
+from tests.integration.operators.gateways import Gateway, forget_drains
+
+REASON = "Ticket 4711: its GPU is to be replaced"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_drained(gateway: Gateway) -> Iterator[None]:
+    yield
+    forget_drains(connect())
+    for replica in gateway.replicas:
+        gateway.until_told(_line(replica, is_drained=False))
+
+
+def _line(replica: str, *, is_drained: bool) -> str:
+    return f'caret_replica_drained{{replica="{replica}"}} {float(is_drained)}'
+
+
+def _address(replica: str, what: str = "drain") -> str:
+    return f"/operators/replicas/{quote(replica, safe=':')}/{what}"
+
+
+def _confirmed(browser: Browser | None = None) -> Browser:
+    """Who has shown a code of his app just now."""
+    browser = browser or signed_in()
+    held = browser.session()
+    held["confirmed_until"] = time.time() + CONFIRMED_S
+    held.save()
+    return browser
+
+
+def _ask(browser: Browser, replica: str, what: str = "drain", **form: str) -> Any:
+    return browser.client.post(_address(replica, what), {"reason": REASON} | form)
+
+
+def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
+    one, two = gateway.replicas
+    browser = _confirmed()
+
+    response = _ask(browser, one)
+    gateway.until_told(_line(one, is_drained=True))
+    text = browser.client.get(response["Location"]).content.decode()
+
+    assert response["Location"] == "/operators/pools?done=drained"
+    assert "The replica is drained" in text
+    assert f'href="{_address(one, "return")}"' in text
+    assert f'href="{_address(two)}"' in text
+    assert REASON in text
+    assert "One replica is drained." in browser.client.get("/operators/").content.decode()
+
+
+def test_it_is_in_the_log_by_the_operators_handle(gateway: Gateway) -> None:
+    with structlog.testing.capture_logs() as lines:
+        _ask(_confirmed(), gateway.replicas[0])
+
+    (line,) = [each for each in lines if each["event"] == "operator.replica_drained"]
+    assert line["operator"].startswith("ola")
+    assert (line["replica"], line["reason"]) == (gateway.replicas[0], REASON)
+
+
+def test_what_was_drained_is_brought_back(gateway: Gateway) -> None:
+    one, _ = gateway.replicas
+    browser = _confirmed()
+    _ask(browser, one)
+
+    asked = browser.client.get(_address(one, "return"))
+    response = _ask(browser, one, "return")
+
+    assert "Its cache may be cold" in asked.content.decode()
+    assert response["Location"] == "/operators/pools?done=returned"
+    assert read_drains(connect()).drained == {}
+    gateway.until_told(_line(one, is_drained=False))
+
+
+def test_the_last_replica_wants_its_name(gateway: Gateway) -> None:
+    one, two = gateway.replicas
+    browser = _confirmed()
+    _ask(browser, one)
+
+    warned = browser.client.get(_address(two)).content.decode()
+    refused = _ask(browser, two)
+    wrong = _ask(browser, two, confirmation="demo-fast")
+    done = _ask(browser, two, confirmation=two)
+
+    assert "This is the last replica of demo-fast, demo-quality that is not drained." in warned
+    assert (refused.status_code, wrong.status_code, done.status_code) == (400, 400, 302)
+    assert f'name="reason" value="{REASON}"' in wrong.content.decode()
+    assert 'name="confirmation" value="demo-fast"' in wrong.content.decode()
+    assert set(read_drains(connect()).drained) == {one, two}
+
+
+def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
+    one, _ = gateway.replicas
+    browser = _confirmed(signed_in(OperatorRole.SUPPORT))
+
+    page = browser.client.get("/operators/pools").content.decode()
+    answers = [
+        browser.client.get(_address(one)),
+        _ask(browser, one),
+        _ask(browser, one, "return"),
+    ]
+
+    assert _address(one) not in page
+    assert [each.status_code for each in answers] == [403, 403, 403]
+    assert read_drains(connect()).drained == {}
+
+
+def test_a_replica_that_no_gateway_knows_is_not_there(gateway: Gateway) -> None:
+    browser = _confirmed()
+
+    assert browser.client.get(_address("10.0.0.9:8000")).status_code == 404
+    assert _ask(browser, "10.0.0.9:8000").status_code == 404
+
+
+def test_without_a_reason_nothing_happens_and_the_form_says_so(gateway: Gateway) -> None:
+    one, _ = gateway.replicas
+
+    response = _ask(_confirmed(), one, reason="  ")
+
+    assert response.status_code == 400
+    assert "Say why: it is in the log." in response.content.decode()
+    assert read_drains(connect()).drained == {}
+
+
+@pytest.mark.parametrize("what", ["drain", "return"])
+def test_what_is_so_already_is_said(gateway: Gateway, what: str) -> None:
+    one, _ = gateway.replicas
+    browser = _confirmed()
+    if what == "drain":
+        _ask(browser, one)
+
+    response = _ask(browser, one, what)
+
+    assert response.status_code == 409
+    assert "already" in response.content.decode() or "not drained" in response.content.decode()
+
+
+def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
+    one, _ = gateway.replicas
+    browser = signed_in()
+
+    form = browser.client.get(_address(one)).content.decode()
+    response = _ask(browser, one, code="000000")
+
+    assert 'name="code"' in form
+    assert response.status_code == 400
+    assert "This is not the present code of your app" in response.content.decode()
+    assert f'name="reason" value="{REASON}"' in response.content.decode()
+    assert read_drains(connect()).drained == {}
+
+
+def _in_by_his_app() -> tuple[Account, Browser]:
+    account, browser = make_account(), new_browser()
+    assert browser.sign_in(account.form()).status_code == 302
+    return account, browser
+
+
+def test_a_code_of_his_app_is_enough_for_ten_minutes(gateway: Gateway) -> None:
+    one, two = gateway.replicas
+    account, browser = _in_by_his_app()
+
+    used = _ask(browser, one, code=account.code())
+    done = _ask(browser, one, code=account.code(later_by=1))
+    second = _ask(browser, two, confirmation=two)
+
+    assert used.status_code == 400  # it let him in
+    assert (done.status_code, second.status_code) == (302, 302)
+
+
+def test_after_ten_minutes_a_code_is_asked_for_again(gateway: Gateway) -> None:
+    browser = _confirmed()
+    held = browser.session()
+    held["confirmed_until"] = time.time() - 1
+    held.save()
+
+    assert _ask(browser, gateway.replicas[0]).status_code == 400
+    assert read_drains(connect()).drained == {}
+
+
+def test_guessing_codes_is_slowed_down(gateway: Gateway) -> None:
+    account, browser = _in_by_his_app()
+    one, _ = gateway.replicas
+    for _ in range(5):
+        _ask(browser, one, code="000000")
+
+    response = _ask(browser, one, code=account.code(later_by=1))
+
+    assert "Too many tries." in response.content.decode()
+    assert read_drains(connect()).drained == {}
+
+
+def test_one_that_no_gateway_knows_any_more_can_be_forgotten(gateway: Gateway) -> None:
+    one, _ = gateway.replicas
+    browser = _confirmed()
+    _ask(browser, one)
+    gone = "10.0.0.9:8000"
+    connect().hset("caret:drains", gone, connect().hget("caret:drains", one))
+
+    page = browser.client.get("/operators/pools").content.decode()
+    response = _ask(browser, gone, "return")
+
+    assert "Drained, and known to no gateway" in page
+    assert response.status_code == 302
+    assert set(read_drains(connect()).drained) == {one}

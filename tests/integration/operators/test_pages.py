@@ -1,0 +1,222 @@
+"""The pages of the installation, over a real gateway: who sees them, what they say, and what they
+say when gateways say nothing."""
+
+import re
+from itertools import pairwise
+from typing import Any, Final
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from tenants.operators.roles import OperatorRole
+from tests.integration.operators.browsers import signed_in
+from tests.integration.operators.gateways import Gateway
+
+PAGES: Final = ("", "pools", "slow", "capacity", "cost", "tenants")
+MAX_QUERIES: Final = 12
+Query = dict[str, str] | None
+
+
+def _page(
+    address: str = "", *, role: OperatorRole = OperatorRole.MANAGER, query: Query = None
+) -> Any:
+    return signed_in(role).client.get(f"/operators/{address}", query or {})
+
+
+def _text(address: str = "", query: Query = None) -> str:
+    return _bare(_page(address, query=query).content.decode())
+
+
+def _bare(html: str) -> str:
+    """Without tags, and with single blanks."""
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("role", list(OperatorRole))
+def test_every_operator_sees_them(gateway: Gateway, address: str, role: OperatorRole) -> None:
+    assert _page(address, role=role).status_code == 200
+
+
+@pytest.mark.parametrize("address", [*PAGES, "replicas/x/drain", "replicas/x/return"])
+def test_nobody_else_does(address: str) -> None:
+    response = Client().get(f"/operators/{address}")
+
+    assert response["Location"].startswith("/operators/sign-in")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_asks_the_database_little(gateway: Gateway, address: str) -> None:
+    client = signed_in().client
+
+    with CaptureQueriesContext(connection) as asked:
+        client.get(f"/operators/{address}")
+
+    assert len(asked) <= MAX_QUERIES
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_no_page_has_anything_inline(gateway: Gateway, address: str) -> None:
+    response = _page(address)
+    html = response.content.decode()
+
+    assert "unsafe" not in response["Content-Security-Policy"]
+    for inline in ("<style", "style=", "<script>", "onclick", "javascript:"):
+        assert inline not in html
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_the_menu_says_where_one_is(gateway: Gateway, address: str) -> None:
+    html = _page(address).content.decode()
+
+    assert html.count('aria-current="page"') == (2 if address == "cost" else 1)
+    assert f'href="/operators/{address}" aria-current="page"' in html
+
+
+def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway) -> None:
+    gateway.complete()
+
+    text = _text()
+
+    titles = ("First token, p99", "Cancelled", "Cache hits", "Accepted", "Engines in use")
+    assert all(text.index(one) < text.index(two) for one, two in pairwise(titles))
+    assert "KV cache at most 62.5%, 4 waiting" in text  # two replicas, which are one engine
+    assert re.search(r"fim [\d.]+ ms (within|over) 150 ms", text)
+    assert f"{gateway.metrics} answers" in text
+
+
+def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway) -> None:
+    gateway.complete(path="a.py")
+
+    text = _text("pools")
+
+    for pool in ("demo-fast fast · demo", "demo-quality quality · demo"):
+        assert pool in text
+    for replica in gateway.replicas:
+        assert f"{replica} well 0 3 2 62.5% 92.5%" in text
+    assert "No replica was ever drained." in text
+
+
+def test_a_silent_gateway_is_said_and_the_others_are_shown(
+    gateway: Gateway, settings: Settings
+) -> None:
+    settings.GATEWAY_METRICS = [gateway.metrics, "http://127.0.0.1:1"]
+
+    for address in ("", "pools"):
+        text = _text(address)
+        assert "One gateway does not answer; its part is missing here. http://127.0.0.1:1" in text
+        assert "demo-fast" in text
+    assert "One gateway does not answer; its slow requests are missing here." in _text("slow")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_without_any_gateway_pages_say_so(settings: Settings, address: str) -> None:
+    settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
+    assert _page(address).status_code == 200
+
+    settings.GATEWAY_METRICS = []
+    assert _page(address).status_code == 200
+
+
+@pytest.mark.parametrize("address", ["", "pools"])
+def test_what_is_to_be_set_is_said(settings: Settings, address: str) -> None:
+    settings.GATEWAY_METRICS = []
+    assert "No gateway is named: set CARET_GATEWAY_METRICS" in _text(address)
+
+    settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
+    assert "No gateway answers, so nothing is known of pools and replicas." in _text(address)
+
+
+def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None:
+    gateway.engine.wait_s = 0.4
+    try:
+        gateway.complete("secret_word = ", path="secret/path.py")
+    finally:
+        gateway.engine.wait_s = 0.0
+
+    html, text = _page("slow").content.decode(), _text("slow")
+
+    assert "× the target of 150 ms" in text
+    assert re.search(r"generate 4\d\d ms 90.0 ms over", text)
+    assert f'href="/operators/tenants/{gateway.tenant_id}"' in html
+    assert 'class="operators-waterfall-bar operators-waterfall-over"' in html
+    assert "secret" not in html
+
+
+def test_slow_requests_are_chosen_by_type_and_pool(gateway: Gateway) -> None:
+    gateway.engine.wait_s = 0.4
+    try:
+        gateway.complete()
+    finally:
+        gateway.engine.wait_s = 0.0
+
+    assert "× the target" in _text("slow", {"mode": "fim", "pool": "demo-fast", "sort": "time"})
+    assert "None is of this type and pool." in _text("slow", {"mode": "chat"})
+
+
+def test_the_planner_begins_with_what_was_measured(gateway: Gateway) -> None:
+    gateway.complete()
+
+    response, text = _page("capacity"), _text("capacity")
+
+    assert "measured: 2" in text  # replicas
+    assert re.search(r"Tokens of a prompt measured: \d+", text)
+    assert "<svg" in response.content.decode()
+    assert "First token over prefix-cache hit rate" in text
+
+
+def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> None:
+    asked = {
+        "requests_per_s": "300",
+        "num_gpus": "19",
+        "hit_rate": "0.95",
+        "context_tokens": "6000",
+        "output_tokens": "24",
+    }
+
+    html = _page("capacity", query=asked).content.decode()
+    text = _bare(html)
+
+    # As `manage.py capacity --requests-per-s 300` has it.
+    assert re.search(r"The cliff: below 97\.8% cached the p99 passes 100 ms", text)
+    assert "A prompt takes 214 ms to prefill cold and 3.6 ms warm." in text
+    assert "19 replicas cost 57.00 an hour" in text
+    assert 'name="num_gpus" value="19"' in html
+    assert 'data-curve="[[0.0,' in html
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "said"),
+    [
+        ({"hit_rate": "2"}, "hit_rate", "hit_rate is 2; it must be from 0 to 1."),
+        ({"burst": "many"}, "burst", "Write a number, such as 0.95."),
+        ({"num_gpus": "2.5"}, "num_gpus", "Write a whole number."),
+        ({"num_gpus": "inf"}, "num_gpus", "Write a whole number."),
+        ({"requests_per_s": "nan"}, "requests_per_s", "requests_per_s is nan"),
+    ],
+)
+def test_what_cannot_be_is_said_beside_its_field_and_kept(
+    gateway: Gateway, asked: dict[str, str], field: str, said: str
+) -> None:
+    response = _page("capacity", query=asked)
+    html = response.content.decode()
+
+    assert response.status_code == 400
+    assert f'class="operators-wrong">{said}' in html
+    assert f'name="{field}" value="{asked[field]}"' in html
+    assert "<svg" not in html.partition("<main")[2]
+
+
+def test_a_fleet_that_cannot_bear_the_load_is_said(gateway: Gateway) -> None:
+    asked = {"requests_per_s": "300", "num_gpus": "1", "context_tokens": "6000", "hit_rate": "0.9"}
+    response = _page("capacity", query=asked)
+
+    assert response.status_code == 400
+    assert "requests/s are more than 1 GPUs can do" in response.content.decode()
+
+
+def test_a_word_for_a_queue_or_pool_that_is_none_is_left_out(gateway: Gateway) -> None:
+    assert _page("capacity", query={"queue": "<b>", "pool": "<b>"}).status_code == 200

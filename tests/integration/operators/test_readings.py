@@ -1,0 +1,138 @@
+"""Reading gateways: bounded, whatever they answer; and what was so a quarter of an hour ago."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable
+
+import pytest
+from pytest_django import Settings
+
+from tenants.keyvalue import connect
+from tenants.pools.gateways import BOUNDS, Reading, read_gateways
+from tenants.pools.readings import KEY, WINDOW_S, keep, lately
+from tenants.pools.samples import parse
+from tenants.pools.slow import slowest
+from tests.fakes.raw_server import raw_server
+
+NOW_S = 1_800_000_000.0
+HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
+GOOD = HEAD + b'caret_completions_total{mode="fim"} 3.0\n'
+
+
+def _trickle() -> Iterable[bytes]:
+    yield HEAD
+    while True:
+        time.sleep(0.05)
+        yield b"#"
+
+
+def _slow_head() -> Iterable[bytes]:
+    yield b"HTTP/1.1 200 OK\r\n"
+    for number in itertools.count():
+        time.sleep(0.05)
+        yield b"x-%d: y\r\n" % number
+
+
+BAD: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
+    "a trickle": (_trickle, "It took too long."),
+    "a head without an end": (_slow_head, "It took too long."),
+    "another page": (lambda: [HEAD, b"<html>{{{ }}} x\n"], "What answers there are no metrics."),
+    "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "It answered 503."),
+    "too much": (
+        lambda: [HEAD, *itertools.repeat(b"#" * 65_536, BOUNDS.max_bytes // 65_536 + 2)],
+        "It answered too much.",
+    ),
+    "nothing": (list, "It did not answer (BadStatusLine)."),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_gateway_that_answers_badly_takes_nothing_from_the_good_one(
+    what: str, settings: Settings
+) -> None:
+    pieces, problem = BAD[what]
+    with raw_server(pieces) as bad, raw_server(lambda: [GOOD]) as good:
+        settings.GATEWAY_METRICS = [bad.url, good.url]
+
+        found = read_gateways()
+
+    assert (found[0].samples, found[0].problem.replace("RemoteDisconnected", "BadStatusLine")) == (
+        None,
+        problem,
+    )
+    assert found[1].samples is not None
+    assert found[1].samples.sum("caret_completions_total") == 3
+
+
+def test_where_nobody_listens_is_said(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = ["http://127.0.0.1:1", "no address"]
+
+    assert [each.samples for each in read_gateways()] == [None, None]
+    assert slowest().num_silent == 2
+
+
+def test_without_gateways_nothing_is_asked(settings: Settings) -> None:
+    settings.GATEWAY_METRICS = []
+
+    assert read_gateways() == []
+
+
+def _reading(count: float, *, gateway: str = "http://one", started_s: float = 1.0) -> Reading:
+    page = (
+        f'caret_completions_total{{mode="fim"}} {count}\nprocess_start_time_seconds {started_s}\n'
+    )
+    return Reading(gateway, parse(page), "")
+
+
+@pytest.fixture(autouse=True)
+def _no_readings() -> None:
+    connect().delete(KEY)
+
+
+def _lately(*readings: Reading) -> tuple[float, float | None]:
+    found = lately(connect(), readings, now_s=NOW_S)
+    return found.counted.sum("caret_completions_total"), found.window_s
+
+
+def test_what_came_in_since_the_oldest_reading_counts() -> None:
+    for minute, count in ((15, 100), (5, 150)):
+        keep(connect(), [_reading(count)], now_s=NOW_S - minute * 60)
+
+    assert _lately(_reading(180)) == (80, 900)
+
+
+def test_without_a_reading_all_counts_and_no_window_is_claimed() -> None:
+    assert _lately(_reading(180)) == (180, None)
+
+
+def test_a_reading_that_is_too_old_is_none() -> None:
+    keep(connect(), [_reading(100)], now_s=NOW_S - 3 * WINDOW_S)
+
+    assert _lately(_reading(180)) == (180, None)
+
+
+def test_a_gateway_that_was_started_meanwhile_counts_from_its_start() -> None:
+    keep(connect(), [_reading(100)], now_s=NOW_S - 900)
+
+    new = _reading(7, gateway="http://two", started_s=NOW_S - 60)
+    assert _lately(_reading(7), new) == (14, 900)
+
+
+def test_a_gateway_that_was_silent_then_says_nothing_of_the_window() -> None:
+    silent = Reading("http://two", None, "It took too long.")
+    keep(connect(), [_reading(100), silent], now_s=NOW_S - 900)
+
+    assert _lately(_reading(110), _reading(5_000, gateway="http://two")) == (10, 900)
+
+
+def test_only_so_many_readings_are_kept() -> None:
+    for number in range(40):
+        keep(connect(), [_reading(number)], now_s=NOW_S - 900 + number)
+
+    assert connect().llen(KEY) == WINDOW_S // 60 + 1
+
+
+def test_what_another_version_has_kept_is_none() -> None:
+    connect().lpush(KEY, b"\x93\x01\x02\x03")
+
+    assert _lately(_reading(180)) == (180, None)

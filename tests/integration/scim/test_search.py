@@ -1,0 +1,194 @@
+"""What is looked for is found by a query where one can say it, and is the same without one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+import pytest
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import ScimGroupMember
+from tenants.scim import queries, search
+from tests.cast import Cast, Company
+from tests.integration.scim.provider import Provider, provider_of
+from tests.integration.scim.test_bounds import make_many
+
+BY_COLUMN = [
+    'userName eq "ADA@acme.example"',
+    'externalId eq "ext-1"',
+    'externalId eq "EXT-1"',
+    'displayName eq "ada LOVELACE"',
+    'emails.value eq "ADA@second.example"',
+    'emails eq "ada@second.example"',
+    'emails[value eq "ada@second.example"]',
+    'emails[type eq "home" and value eq "ada@second.example"]',
+    'emails[type eq "work"].value eq "ada@second.example"',
+    'displayName eq "Ada Lovelace" and active eq false',
+    'userName eq "bob@acme.example" or emails.value eq "ada@second.example"',
+    'not (displayName eq "Ada Lovelace") and userName eq "bob@acme.example"',
+    'displayName eq "100%"',
+    'displayName eq "a_b"',
+    'emails.value eq "%"',
+    'emails.value eq "work"',
+    'id eq "nonsense"',
+    'urn:ietf:params:scim:schemas:core:2.0:User:userName eq "bob@acme.example"',
+]
+NOT_BY_COLUMN = [
+    'displayName co "ada"',
+    'emails.value eq "\\"quoted\\"@acme.example"',
+    'emails.value eq "zoë@acme.example"',
+    'userName eq "bob@acme.example" or displayName sw "Ada"',
+    'not (userName eq "bob@acme.example")',
+    "active eq true",
+    'meta.version eq "none"',
+    'displayName eq "\\ud800"',
+]
+
+NAMED_GO = quote('displayName eq "Go people"')
+
+
+@pytest.fixture
+def people(provider: Provider) -> None:
+    ada = {"value": "Ada@acme.example", "type": "work", "primary": True}
+    second = {"value": "ada@Second.example", "type": "home"}
+    provider.make(
+        "ada@acme.example", externalId="ext-1", displayName="Ada Lovelace", emails=[ada, second]
+    )
+    provider.make("bob@acme.example", displayName="100%", emails=[{"value": "zoë@acme.example"}])
+    provider.make("eve@acme.example", displayName="aXb")
+    provider.make("joe@acme.example", emails=[{"value": '"quoted"@acme.example'}], active=False)
+
+
+@contextmanager
+def without_columns() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_narrowing", lambda *_: None)
+        yield
+
+
+def found(provider: Provider, kind: str, text: str, more: str = "") -> list[str]:
+    response = provider.ask("GET", f"{kind}?filter={quote(text)}{more}")
+    assert response.status_code == 200, response.content
+    return [each["id"] for each in response.json().get("Resources", [])]
+
+
+@pytest.mark.parametrize("text", [*BY_COLUMN, *NOT_BY_COLUMN])
+def test_people_are_the_same_with_and_without_a_query(
+    provider: Provider, people: None, text: str
+) -> None:
+    with without_columns():
+        expected = found(provider, "Users", text)
+
+    assert found(provider, "Users", text) == expected
+
+
+def test_what_is_looked_for_most_is_found(provider: Provider, people: None) -> None:
+    num_found = [len(found(provider, "Users", text)) for text in BY_COLUMN]
+
+    assert num_found == [1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('displayName eq "GO people"', 'displayName eq "nobody"', 'members eq "{ada}"'),
+        *('members.value eq "{ada}"', 'members.value eq "nonsense"', 'displayName sw "Go"'),
+        'id eq "{go}" and members eq "{ada}"',
+        *('members[value eq "{ada}"]', "members pr", 'externalId eq "x"'),
+    ],
+)
+def test_groups_are_the_same_with_and_without_a_query(provider: Provider, text: str) -> None:
+    ada, bob = provider.make("ada@acme.example")["id"], provider.make("bob@acme.example")["id"]
+    go = provider.make_group("Go people", ada, bob)["id"]
+    provider.make_group("Rust people", bob)
+    provider.make_group("Nobody else")
+    asked = text.format(ada=ada, go=go) if "{" in text else text
+    with without_columns():
+        expected = found(provider, "Groups", asked)
+
+    assert found(provider, "Groups", asked) == expected
+    assert found(provider, "Groups", asked, "&excludedAttributes=members") == expected
+    if "{" in text:
+        assert expected == [go]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('userName eq "user-7"', 'externalId eq "x"', 'displayName eq "x"'),
+        *('emails.value eq "x@y.example"', 'userName eq "user-7" and active eq true'),
+    ],
+)
+def test_a_query_knows_no_bound(company: Company, provider: Provider, text: str) -> None:
+    make_many(company, search.MAX_SEARCHED + 1)
+
+    assert provider.ask("GET", f"Users?filter={quote(text)}").status_code == 200
+
+
+def test_a_neighbours_people_are_not_found(provider: Provider, people: None, cast: Cast) -> None:
+    theirs = provider_of(cast.globex)
+
+    assert [text for text in BY_COLUMN if found(theirs, "Users", text)] == []
+
+
+def test_a_group_without_its_members_is_of_the_same_version_and_reads_none(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = provider.make_group("Go people", provider.make("ada@acme.example")["id"])
+    address = f"Groups/{group['id']}"
+    whole = provider.ask("GET", address)
+
+    monkeypatch.delattr(queries, "_members_of")
+    bare = provider.ask("GET", f"{address}?excludedAttributes=members")
+    by_name = provider.ask("GET", f"Groups?filter={NAMED_GO}&attributes=id")
+
+    assert bare["ETag"] == whole["ETag"] == group["meta"]["version"]
+    assert by_name.json()["Resources"][0]["id"] == group["id"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_members"),
+    [
+        ("attributes=displayName", False),
+        ("attributes=members.value", True),
+        ("attributes=urn:ietf:params:scim:schemas:core:2.0:Group:Members", True),
+        ("excludedAttributes=Members", False),
+        ("excludedAttributes=members.display", True),
+        ("", True),
+    ],
+)
+def test_members_come_where_they_are_asked_for(
+    provider: Provider, asked: str, has_members: bool
+) -> None:
+    group = provider.make_group("Go people", provider.make("ada@acme.example")["id"])
+
+    alone = provider.ask("GET", f"Groups/{group['id']}?{asked}").json()
+    (listed,) = provider.ask("GET", f"Groups?{asked}").json()["Resources"]
+
+    assert ("members" in alone) is ("members" in listed) is has_members
+
+
+def test_a_version_changes_with_the_members_however_it_is_asked_for(
+    company: Company, provider: Provider
+) -> None:
+    ada = provider.make("ada@acme.example")["id"]
+    group = provider.make_group("Go people", ada)
+    before = provider.ask("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"]
+
+    with tenant(company.tenant_id):
+        ScimGroupMember.objects.filter(team_id=group["id"]).delete()
+
+    assert provider.ask("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"] != before
+
+
+def test_pages_of_what_is_found_and_ordered_follow_one_another(
+    company: Company, provider: Provider
+) -> None:
+    make_many(company, 7)
+    query = "filter=userName%20pr&sortBy=userName&count=3"
+
+    pages = [provider.ask("GET", f"Users?{query}&startIndex={n}").json() for n in (1, 4, 7)]
+
+    names = [each["userName"] for page in pages for each in page["Resources"]]
+    assert names == [f"user-{index}" for index in range(7)]
+    assert {page["totalResults"] for page in pages} == {7}

@@ -1,0 +1,111 @@
+"""A sink that was repaired does not wait for an hour."""
+
+from datetime import timedelta
+
+import pytest
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden, NotFound
+from tenants.models import AuditEntry, AuditSink
+from tenants.siem.operations import retry_sink, try_sink
+from tenants.siem.push import push_due
+from tenants.siem.queries import SinkView
+from tests.cast import Cast, Company
+from tests.fakes.sinks import Hook
+from tests.integration.siem.attached import attach, state
+from tests.integration.siem.clock import Clock
+
+
+@pytest.fixture
+def failing(company: Company, hook: Hook, clock: Clock) -> SinkView:
+    """For so long that its next attempt is in an hour."""
+    sink = attach(company, hook)
+    hook.statuses = [500]
+    with tenant(company.tenant_id):
+        AuditSink.objects.update(num_failures=12)
+    push_due(clock=clock)
+    assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
+    return sink
+
+
+def entries(company: Company, action: str) -> list[AuditEntry]:
+    with tenant(company.tenant_id):
+        return list(AuditEntry.objects.filter(action=action))
+
+
+def test_a_test_that_arrives_ends_its_wait(
+    company: Company, hook: Hook, clock: Clock, failing: SinkView
+) -> None:
+    tried = try_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    push_due(clock=clock)
+
+    assert tried.delivered
+    assert (state(company).num_failures, state(company).num_waiting) == (0, 0)
+
+
+def test_a_test_that_does_not_arrive_ends_none(
+    company: Company, hook: Hook, clock: Clock, failing: SinkView
+) -> None:
+    hook.statuses = [500]
+
+    try_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+
+    assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
+
+
+def test_who_asks_for_it_has_it_tried_at_once_and_that_is_in_the_trail(
+    company: Company, hook: Hook, clock: Clock, failing: SinkView
+) -> None:
+    clock.turn(minutes=1)
+
+    retry_sink(actor=company.administrator.actor, sink_id=failing.id, now=clock())
+    push_due(clock=clock)
+
+    assert hook.sequences[:2] == [1, 2]
+    (entry,) = entries(company, "audit_sink.retried")
+    assert entry.target == f"audit_sink:{failing.id}"
+
+
+def test_it_is_not_tried_twice_in_a_minute(
+    company: Company, hook: Hook, clock: Clock, failing: SinkView
+) -> None:
+    actor = company.administrator.actor
+    clock.turn(seconds=59)
+    with pytest.raises(Conflict, match="a moment ago"):
+        retry_sink(actor=actor, sink_id=failing.id, now=clock())
+    clock.turn(seconds=1)
+    hook.statuses = [500]
+
+    for _ in range(2):
+        retry_sink(actor=actor, sink_id=failing.id, now=clock())
+    push_due(clock=clock)
+
+    assert state(company).num_failures == 14, "what it goes on failing at counts on"
+    with pytest.raises(Conflict, match="a moment ago"):
+        retry_sink(actor=actor, sink_id=failing.id, now=clock())
+
+
+def test_one_that_does_not_fail_is_left_as_it_is(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    sink = attach(company, hook)
+    rest = clock.now + timedelta(seconds=30)
+    with tenant(company.tenant_id):
+        AuditSink.objects.update(next_attempt_at=rest)
+
+    retry_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
+    try_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
+
+    assert state(company).next_attempt_at == rest
+    assert entries(company, "audit_sink.retried") == []
+
+
+def test_neither_a_neighbour_nor_a_developer_has_it_tried(
+    company: Company, cast: Cast, clock: Clock, failing: SinkView
+) -> None:
+    clock.turn(minutes=2)
+
+    with pytest.raises(NotFound):
+        retry_sink(actor=cast.globex.administrator.actor, sink_id=failing.id, now=clock())
+    with pytest.raises(Forbidden):
+        retry_sink(actor=company.developer.actor, sink_id=failing.id, now=clock())

@@ -1,0 +1,169 @@
+"""What opens an account beside its password: changes of it are mailed to its owner and stand in the
+trail of each of his tenants."""
+
+import smtplib
+from collections.abc import Callable
+
+import pytest
+import structlog
+from django.conf import LazySettings
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.identity import factors
+from tenants.members.operations import join
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tests.cast import Cast, Company, Person, make_company
+from tests.fakes.passkey import SoftPasskey
+from tests.integration.sign_in import with_passkey
+from tests.integration.sign_in.browser import Browser, new_browser
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+
+
+@pytest.fixture
+def companies() -> list[Company]:
+    """Olga is an owner of the one and a developer of the other."""
+    home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
+    with tenant(other.tenant_id):
+        olga = home.people[Role.OWNER].user_id
+        join(tenant_id=other.tenant_id, user_id=olga, role=Role.DEVELOPER, now=timezone.now())
+    return [home, other]
+
+
+@pytest.fixture
+def olga(companies: list[Company]) -> Person:
+    return companies[0].people[Role.OWNER]
+
+
+def entries(company: Company) -> list[AuditEntry]:
+    with tenant(company.tenant_id):
+        found = AuditEntry.objects.filter(action__startswith="second_factor.")
+        return list(found.order_by("sequence"))
+
+
+def with_app(olga: Person) -> Browser:
+    browser = new_browser(olga)
+    browser.sign_in()
+    browser.set_up()
+    return browser
+
+
+def add_app(olga: Person) -> None:
+    with_app(olga)
+
+
+def remove_app(olga: Person) -> None:
+    with_app(olga).client.post("/account/second-factor/app/remove")
+
+
+def renew_codes(olga: Person) -> None:
+    with_app(olga).client.post("/account/recovery-codes/new")
+
+
+def with_added_passkey(olga: Person) -> with_passkey.Browser:
+    browser = with_passkey.Browser(olga)
+    browser.sign_in()
+    browser.add(SoftPasskey())
+    return browser
+
+
+def add_passkey(olga: Person) -> None:
+    with_added_passkey(olga)
+
+
+def remove_passkey(olga: Person) -> None:
+    browser = with_added_passkey(olga)
+    page = browser.client.get("/account/second-factor")
+    (passkey,) = page.context["passkeys"]
+    browser.client.post(f"/account/passkeys/{passkey.instance.pk}/remove")
+
+
+Noted = tuple[str, dict[str, str] | None, dict[str, str] | None, str]  # action ... mail's subject
+CHANGES: dict[Callable[[Person], None], Noted] = {
+    add_app: ("second_factor.added", None, {"factor": "app"}, "app was added"),
+    remove_app: ("second_factor.removed", {"factor": "app"}, None, "app was removed"),
+    renew_codes: (
+        "second_factor.renewed",
+        {"factor": "recovery_codes"},
+        {"factor": "recovery_codes"},
+        "new recovery codes",
+    ),
+    add_passkey: ("second_factor.added", None, {"factor": "passkey"}, "passkey was added"),
+    remove_passkey: ("second_factor.removed", {"factor": "passkey"}, None, "passkey was removed"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_of_his_tenants_and_he_himself_learn_of_it(
+    companies: list[Company], olga: Person, cast: Cast, change: Callable[[Person], None]
+) -> None:
+    action, before, after, subject = CHANGES[change]
+    num_before = len(entries(cast.globex))
+
+    change(olga)
+
+    for company in companies:
+        entry = entries(company)[-1]
+        assert (entry.action, entry.before, entry.after) == (action, before, after)
+        assert (str(entry.actor_id), entry.target) == (olga.user_id, f"user:{olga.user_id}")
+        assert (entry.address or "").startswith("10.")
+    assert len(entries(cast.globex)) == num_before, "no neighbour's"
+    told = mail.outbox[-1]
+    assert told.to == [olga.email]
+    assert subject in told.subject
+    assert (entries(companies[0])[-1].address or "") in told.body
+
+
+def test_one_change_is_one_mail_and_one_entry(companies: list[Company], olga: Person) -> None:
+    add_passkey(olga)
+
+    assert len(mail.outbox) == 1
+    assert [len(entries(company)) for company in companies] == [1, 1]
+
+
+def test_a_change_that_is_not_noted_is_not_made(
+    companies: list[Company], olga: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = with_app(olga)
+    browser.client.raise_request_exception = False
+    mail.outbox = []
+
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(factors, "record_change", broken)
+        answer = browser.client.post("/account/second-factor/app/remove")
+
+    assert answer.status_code == 500
+    assert b"Authenticator app" in browser.client.get("/account/second-factor").content
+    assert new_browser(olga).sign_in() == "/sign-in/code", "the app is asked for still"
+    assert mail.outbox == []
+
+
+class Silent(EmailBackend):
+    def send_messages(self, messages: object) -> int:
+        raise smtplib.SMTPServerDisconnected("planted")
+
+
+def test_a_mail_that_does_not_go_out_is_logged_without_his_address(
+    companies: list[Company], olga: Person, settings: LazySettings
+) -> None:
+    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+
+    with structlog.testing.capture_logs() as logs:
+        add_passkey(olga)
+
+    assert [log["user_id"] for log in logs if log["event"] == "second_factor.not_mailed"] == [
+        olga.user_id
+    ]
+    assert olga.email not in str(logs)
+    assert len(entries(companies[0])) == 1

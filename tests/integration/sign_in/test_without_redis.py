@@ -1,0 +1,107 @@
+"""Pages that count tries in Redis, while it is away: they let nobody in, and say why."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from tenants import keyvalue
+from tenants.members.permissions import Role
+from tests.cast import PASSWORD, Person, make_company
+from tests.fakes.passkey import SoftPasskey
+from tests.integration.sign_in import with_passkey
+from tests.integration.sign_in.browser import Browser, code_of, new_browser
+
+NOWHERE = "unix:///nonexistent/valkey.sock"
+
+
+@contextmanager
+def no_redis() -> Iterator[None]:
+    caches = {"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}
+    keyvalue.connect.cache_clear()
+    with override_settings(REDIS_URL=NOWHERE, CACHES=caches):
+        yield
+    keyvalue.connect.cache_clear()
+
+
+@pytest.fixture
+def owner() -> Person:
+    return make_company("initech", {Role.OWNER: "olga"}).people[Role.OWNER]
+
+
+@pytest.fixture
+def browser(owner: Person) -> Browser:
+    return new_browser(owner)
+
+
+def assert_unavailable(response: Any) -> None:
+    assert response.status_code == 503
+    assert response["Retry-After"] == "5"
+    assert b"Redis does not answer" in response.content
+
+
+def test_a_code_lets_nobody_in(browser: Browser, owner: Person) -> None:
+    browser.sign_in()
+    secret = browser.set_up()
+    other = new_browser(owner)
+    other.sign_in()
+
+    with no_redis():
+        response = other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+
+    assert_unavailable(response)
+    assert not other.is_in()
+
+
+def test_a_session_is_not_confirmed_by_a_code(browser: Browser) -> None:
+    browser.sign_in()
+    secret = browser.set_up()
+
+    with no_redis():
+        response = browser.client.post("/account/confirm/code", {"code": code_of(secret)})
+
+    assert_unavailable(response)
+
+
+def test_nothing_is_confirmed_by_a_password(browser: Browser) -> None:
+    browser.sign_in()
+
+    with no_redis():
+        response = browser.client.post("/account/confirm", {"password": PASSWORD})
+
+    assert_unavailable(response)
+
+
+def test_no_app_is_set_up(browser: Browser) -> None:
+    browser.sign_in()
+    browser.client.get("/account/second-factor/app")
+    browser.client.post("/account/confirm", {"password": PASSWORD})
+    page = browser.client.get("/account/second-factor/app")
+
+    with no_redis():
+        code = code_of(str(page.context["form"].secret))
+        response = browser.client.post("/account/second-factor/app", {"code": code})
+
+    assert_unavailable(response)
+
+
+@pytest.mark.parametrize("page", ["/sign-in/passkey", "/sign-in/code", "/account/confirm/passkey"])
+def test_a_passkey_lets_nobody_in(owner: Person, page: str) -> None:
+    browser, passkey = with_passkey.Browser(owner), SoftPasskey()
+    browser.sign_in()
+    browser.add(passkey)
+    if page != "/account/confirm/passkey":
+        browser = with_passkey.Browser(owner)
+    if page == "/sign-in/code":
+        browser.sign_in()
+    asked = browser.client.post(page) if page == "/sign-in/passkey" else browser.client.get(page)
+    form = {"credential": json.dumps(passkey.get(with_passkey.question_of(asked)))}
+
+    with no_redis():
+        response = browser.client.post(page, form)
+
+    assert_unavailable(response)

@@ -1,0 +1,142 @@
+"""Checking the chain where it stands: what the database's owner changed is found and named."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.signing import SigningKeys
+from tenants.audit import check
+from tenants.audit.check import Checked, check_trail
+from tenants.audit.heads import sign_head
+from tenants.audit.operations import record_change
+from tenants.audit.queries import find_head
+from tenants.errors import Forbidden
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tenants.signing_keys import signing_keys
+from tests.cast import ACME, Company, make_company
+from tests.stack.services import Services
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def tamper(services: Services, company: Company) -> Iterator[Callable[[str, str], None]]:
+    """As who owns the tables could: a table's name, and a statement; the tenant is added."""
+    with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
+
+        def run(table: str, statement: str) -> None:
+            owner.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
+            owner.execute(f"{statement} AND tenant_id = '{company.tenant_id}'")
+            owner.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
+
+        yield run
+
+
+def add(company: Company, count: int = 1) -> int:
+    """The last entry's number."""
+    with tenant(company.tenant_id):
+        for _ in range(count):
+            record_change(
+                actor=company.platform, action="test", target="t", change=(None, None), now=NOON
+            )
+        return find_head(tenant_id=company.tenant_id).sequence
+
+
+def sign(company: Company, hours: int = 0) -> None:
+    at = NOON + timedelta(hours=hours)
+    assert sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=at)
+
+
+def checked(company: Company) -> Checked:
+    auditor = company.people[Role.AUDITOR].actor
+    return check_trail(actor=auditor, keys=signing_keys().public_keys(), now=NOON)
+
+
+def test_a_chain_that_nobody_touched_is_whole(company: Company) -> None:
+    add(company, 3)
+    sign(company)
+    last = add(company, 2)
+
+    found = checked(company)
+
+    assert found == Checked(first=1, last=last + 1, num_heads=1, broken_at=None)
+
+
+def test_that_it_was_checked_is_an_entry_itself(company: Company) -> None:
+    last = add(company)
+
+    checked(company)
+
+    assert checked(company).last == last + 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE tenants_auditentry SET reason = 'nothing' WHERE sequence = {0}",
+        "DELETE FROM tenants_auditentry WHERE sequence = {0}",
+    ],
+)
+def test_what_the_owner_changed_is_named(
+    company: Company, tamper: Callable[[str, str], None], change: str
+) -> None:
+    sequence = add(company)
+    add(company, 2)
+
+    tamper("tenants_auditentry", change.format(sequence))
+
+    assert checked(company).broken_at == sequence
+
+
+def test_cutting_the_end_off_contradicts_what_was_signed(
+    company: Company, tamper: Callable[[str, str], None]
+) -> None:
+    kept = add(company)
+    add(company, 3)
+    sign(company)
+    with tenant(company.tenant_id):
+        hash_hex = AuditEntry.objects.get(sequence=kept).hash.hex()
+    cut = "DELETE FROM tenants_auditentry WHERE sequence > {}"
+    shorter = "UPDATE tenants_audithead SET sequence = {}, hash = decode('{}', 'hex') WHERE true"
+
+    tamper("tenants_auditentry", cut.format(kept))
+    tamper("tenants_audithead", shorter.format(kept, hash_hex))
+
+    assert not checked(company).is_whole
+
+
+def test_a_head_that_somebody_else_signed_is_found(company: Company) -> None:
+    last = add(company)
+    sign(company)
+    theirs = SigningKeys(bytes(32), version=1).public_keys()
+
+    found = check_trail(actor=company.people[Role.AUDITOR].actor, keys=theirs, now=NOON)
+
+    assert found.broken_at == last
+
+
+def test_a_long_chain_is_checked_from_a_signed_head_on(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    signed = add(company, 5)
+    sign(company)
+    add(company, 2)
+
+    found = checked(company)
+
+    assert (found.first, found.num_heads, found.is_whole) == (signed + 1, 1, True)
+
+
+def test_only_who_may_read_the_trail_checks_it(company: Company) -> None:
+    with pytest.raises(Forbidden):
+        check_trail(actor=company.developer.actor, keys=signing_keys().public_keys(), now=NOON)

@@ -1,0 +1,233 @@
+"""A made-up past for the demonstration tenants, in small: it holds as a real one does."""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.models import Sum
+from django.utils import timezone
+from pytest_django import DjangoDbBlocker
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.export import Period, write_export
+from tenants.audit.verification import verify_export
+from tenants.demonstration.marking import FILLED, SUFFIX
+from tenants.exports.builds import sealed
+from tenants.exports.builds.states import State
+from tenants.exports.definitions import PACK
+from tenants.exports.pack_verification import verify_pack
+from tenants.invitations.queries import InvitationState, page_of_invitations
+from tenants.keys.queries import KeyState, list_keys
+from tenants.members.actor import platform_actor
+from tenants.members.operations import add_member, create_user
+from tenants.members.permissions import Role
+from tenants.members.queries import find_tenant, list_members
+from tenants.models import (
+    AlertDelivery,
+    AuditEntry,
+    AuditSink,
+    ConsentReceipt,
+    DeletionCertificate,
+    ExportBuild,
+    LedgerEntry,
+    LegalHold,
+    PolicyVersion,
+    TelemetryObject,
+    Tenant,
+    Typed,
+    UsageDay,
+    UsageHour,
+    UsageRecord,
+)
+from tenants.retention.classes import DataClass
+from tenants.retention.verification import verify_certificate
+from tenants.siem.delivery import UNKNOWN
+from tenants.signing_keys import signing_keys
+from tests.cast import GLOBEX, PASSWORD, make_company
+from tests.stack.services import Services
+
+DAYS, PEOPLE = 10, 8
+
+
+@pytest.fixture(scope="module")
+def globex(
+    services: Services, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TenantId]:
+    with django_db_blocker.unblock():
+        state = tmp_path_factory.mktemp("demo") / "state.json"
+        call_command("demo_tenants", state=state, stdout=StringIO())
+        fill("globex")
+        tenant_id = find_tenant(slug="globex")
+        assert tenant_id is not None
+        yield tenant_id
+
+
+def fill(slug: str, *, again: bool = False) -> str:
+    output = StringIO()
+    call_command("demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output)
+    return output.getvalue()
+
+
+def test_everybody_is_there_and_is_nobody(globex: TenantId) -> None:
+    members = list_members(tenant_id=globex)
+
+    # The administrator and the developer of before; one has left, one was erased.
+    assert len(members) == PEOPLE + 2 - 2
+    assert {member.role for member in members} == set(Role)
+    assert all(member.email.endswith(".example") for member in members)
+
+
+def test_the_tenant_says_that_its_past_is_made_up(globex: TenantId) -> None:
+    with tenant(globex):
+        entry = AuditEntry.objects.get(tenant_id=globex, action=FILLED)
+    row = Tenant.objects.get(id=globex)
+
+    assert row.name == f"Globex Energy{SUFFIX}"
+    assert row.created_at < timezone.now() - timedelta(days=DAYS)
+    assert "made up" in entry.reason
+
+
+def test_the_trail_verifies_with_its_signed_heads(globex: TenantId) -> None:
+    written = io.BytesIO()
+    write_export(
+        actor=platform_actor(globex),
+        period=Period(datetime(1970, 1, 1, tzinfo=UTC), timezone.now()),
+        out=written,
+        keys=signing_keys(),
+        now=timezone.now(),
+    )
+    written.seek(0)
+
+    assert verify_export(written, signing_keys().public_keys()).num_heads > 2
+
+
+def test_hours_and_days_are_what_the_records_are(globex: TenantId) -> None:
+    with tenant(globex):
+        records = UsageRecord.objects.filter(tenant_id=globex)
+        sums = records.aggregate(
+            prompt_tokens=Sum("prompt_tokens"), generated_tokens=Sum("generated_tokens")
+        )
+        typed = Typed.objects.filter(tenant_id=globex).aggregate(typed_chars=Sum("chars"))
+        expected = {"requests": records.count(), **sums, **typed}
+
+        assert expected["requests"] > 500
+        for table in (UsageHour, UsageDay):
+            counted = table.objects.filter(tenant_id=globex)
+            assert counted.aggregate(**{name: Sum(name) for name in expected}) == expected
+
+
+def test_the_ledger_balances_and_has_seats_and_tokens(globex: TenantId) -> None:
+    with tenant(globex):
+        entries = LedgerEntry.objects.filter(tenant_id=globex)
+        lines = set(entries.values_list("line", flat=True))
+
+        assert entries.aggregate(sum=Sum("amount_micros"))["sum"] == 0
+        assert {"seats", "fast.generated", "quality.generated"} <= lines
+
+
+def test_every_certificate_verifies(globex: TenantId) -> None:
+    with tenant(globex):
+        rows = list(DeletionCertificate.objects.filter(tenant_id=globex).order_by("number"))
+
+    verified = [
+        verify_certificate(row.document.encode(), signing_keys().public_keys()) for row in rows
+    ]
+
+    assert [document["number"] for document in verified] == list(range(1, len(rows) + 1))
+    assert {"data_subject", DataClass.CONTENT} <= {
+        str(document.get("data_class")) for document in verified
+    }
+
+
+def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: TenantId) -> None:
+    with tenant(globex):
+        builds = {
+            (row.definition, row.state): row
+            for row in ExportBuild.objects.filter(tenant_id=globex).order_by("id")
+        }
+
+    pack = builds[PACK, State.FINISHED]
+    failed = builds["usage_days", State.FAILED]
+    with tenant(globex):
+        pieces = [
+            sealed.get(globex, pack.id, each)
+            for each in sealed.object_ids(globex, pack.id, member=None)
+        ]
+    assert verify_pack(io.BytesIO(b"".join(pieces)), signing_keys().public_keys())
+    assert failed.error
+    assert ("members", State.CANCELLED) in builds
+    assert ("invoices", State.FINISHED) in builds
+
+
+def test_invitations_keys_and_sinks_are_in_every_state(globex: TenantId) -> None:
+    actor, now = platform_actor(globex), timezone.now()
+    invited = page_of_invitations(actor=actor, limit=100, cursor=None, now=now)
+    keys = list_keys(actor=actor, limit=100, cursor=None, now=now)
+    with tenant(globex):
+        sinks = list(AuditSink.objects.filter(tenant_id=globex).order_by("failed_since"))
+
+    assert {row.state for row in invited.rows} == set(InvitationState)
+    assert {row.state for row in keys.rows} == set(KeyState)
+    assert {row.kind for row in keys.rows} == set(KeyKind)
+    assert [sink.last_error for sink in sinks] == [UNKNOWN, ""]
+
+
+def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -> None:
+    with tenant(globex):
+        versions = PolicyVersion.objects.filter(tenant_id=globex).order_by("version")
+        assert list(versions.values_list("version", flat=True)) == list(range(1, 8))
+        receipts = ConsentReceipt.objects.filter(tenant_id=globex, user_id__isnull=False)
+        assert set(receipts.values_list("is_given", flat=True)) == {True, False}
+        kept = TelemetryObject.objects.filter(tenant_id=globex, erasure_id=None)
+        assert kept.count() > 0
+        assert LegalHold.objects.filter(tenant_id=globex, released_at=None).count() == 1
+
+
+def test_nothing_waits_to_be_sent(globex: TenantId) -> None:
+    with tenant(globex):
+        waiting = AlertDelivery.objects.filter(tenant_id=globex, next_at__isnull=False)
+        assert not waiting.exists()
+
+
+def test_a_second_run_is_refused_or_goes_by(globex: TenantId) -> None:
+    with tenant(globex):
+        before = AuditEntry.objects.filter(tenant_id=globex).count()
+
+    with pytest.raises(CommandError, match="filled already"):
+        fill("globex")
+    assert "filled already" in fill("globex", again=True)
+
+    with tenant(globex):
+        assert AuditEntry.objects.filter(tenant_id=globex).count() == before
+
+
+@pytest.mark.usefixtures("globex")
+def test_a_real_tenant_is_refused() -> None:
+    company = make_company("initech", GLOBEX)
+
+    with pytest.raises(CommandError, match="no demonstration tenant"):
+        fill(company.slug)
+
+
+@pytest.mark.usefixtures("globex")
+def test_a_demonstration_tenant_with_real_people_is_refused() -> None:
+    tenant_id = find_tenant(slug="acme")
+    assert tenant_id is not None
+    now = timezone.now()
+    email = f"somebody@{make_company('initech', GLOBEX).slug}.test"
+    user_id = create_user(email=email, name="Somebody", password=PASSWORD, now=now)
+    add_member(actor=platform_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
+
+    with pytest.raises(CommandError, match="no demonstration's"):
+        fill("acme")
+
+
+def test_a_tenant_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no tenant"):
+        fill("umbrella")

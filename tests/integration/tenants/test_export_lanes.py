@@ -1,0 +1,119 @@
+"""Long files are written in a lane of their own, so that no other tenant waits for them."""
+
+import uuid
+from collections.abc import Sequence
+
+import pytest
+from django.utils import timezone
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants import tasks
+from tenants.alone import alone
+from tenants.exports.builds import build, claim
+from tenants.exports.builds.build import build_due, visit
+from tenants.exports.builds.claim import Claim, Lane
+from tenants.exports.builds.files import Made, write_file
+from tenants.exports.builds.members import Member
+from tenants.exports.builds.queries import find_build
+from tenants.exports.builds.states import State
+from tenants.keyvalue import connect
+from tenants.models import AuditEntry, ExportBuild
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.exports import ask_for, end_all, made
+from tests.integration.tenants.records import NOON, add_completion
+from tests.integration.tenants.test_export_builds import records
+
+ROWS = 7
+
+
+@pytest.fixture
+def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
+    """Whose ROWS are many, and are read in batches of two, each a turn."""
+    monkeypatch.setattr("tenants.exports.sql.BATCH_ROWS", 2)
+    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)
+    end_all(cast.globex)
+    company = make_company("initech", ACME)
+    for _ in range(ROWS):
+        add_completion(company, at=NOON)
+    return company
+
+
+def state_of(company: Company, build_id: uuid.UUID) -> State:
+    return find_build(actor=company.platform, build_id=build_id).state
+
+
+def read_all(company: Company) -> None:
+    while visit(company.tenant_id, timezone.now):
+        pass
+
+
+def test_a_long_file_is_left_to_the_long_lane(company: Company) -> None:
+    build_id = records(company)
+
+    build_due(clock=timezone.now)
+
+    assert (made(company, build_id).state, made(company, build_id).rows_done) == ("building", ROWS)
+    build_due(clock=timezone.now, lane=Lane.LONG)
+    assert made(company, build_id).state is State.FINISHED
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
+    assert (entry.after or {})["rows"] == ROWS
+
+
+def test_what_is_not_read_yet_is_none_of_the_long_lanes(company: Company) -> None:
+    build_id = records(company)
+
+    assert not visit(company.tenant_id, timezone.now, Lane.LONG)
+
+    assert made(company, build_id).state is State.QUEUED
+
+
+def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
+    company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long, small = records(company), ask_for(cast.globex)
+    read_all(company)
+    seen: list[State] = []
+
+    def write_slowly(of: Claim, row: ExportBuild, members: Sequence[Member]) -> Made:
+        if row.id == long:
+            tasks.build_exports()
+            seen.append(state_of(cast.globex, small))
+        return write_file(of, row, members)
+
+    monkeypatch.setattr(build, "write_file", write_slowly)
+    tasks.write_long_exports()
+
+    assert seen == [State.FINISHED]
+    assert state_of(company, long) is State.FINISHED
+
+
+def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
+    build_id = records(company)
+    read_all(company)
+
+    with alone(connect(), "long-exports"):
+        tasks.write_long_exports()
+
+    assert made(company, build_id).state is State.BUILDING
+
+
+def test_a_small_export_goes_before_a_long_file_that_waits(company: Company) -> None:
+    long = records(company)
+    read_all(company)
+    small = ask_for(company)
+
+    read_all(company)
+
+    assert [made(company, each).state for each in (long, small)] == ["building", "finished"]
+
+
+def test_a_tenant_has_one_worker_of_both_lanes(company: Company) -> None:
+    records(company)
+    read_all(company)
+    ask_for(company)
+
+    assert claim.claim_next(company.tenant_id, timezone.now, Lane.LONG) is not None
+
+    assert claim.claim_next(company.tenant_id, timezone.now) is None

@@ -1,0 +1,161 @@
+"""Finding keys by what people remember of them, page by page, with the neighbour asking."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Invalid
+from tenants.keys.finding import Concern, KeyOrder, WantedKeys, count_keys, find_keys
+from tenants.keys.playground import start_playground
+from tenants.keys.queries import KeyState
+from tenants.keys.scopes import Scope
+from tenants.members.actor import Actor
+from tenants.models import ApiKey
+from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
+
+
+@pytest.fixture
+def company() -> Company:
+    """With three keys: Anvil of the developer, Bellows of the administrator, Crane of nobody."""
+    company = make_company("initech", GLOBEX)
+    make_key(company, company.developer, name="Anvil")
+    make_key(company, company.administrator, name="Bellows")
+    make_service_key(company, Scope.KEYS_READ, name="crane")
+    return company
+
+
+def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **wanted: Any) -> list[str]:
+    found = find_keys(
+        actor=actor,
+        wanted=WantedKeys(order=order, is_descending=False, **wanted),
+        limit=10,
+        cursor=None,
+        now=timezone.now(),
+    )
+    return [key.name for key in found.rows]
+
+
+def change(company: Company, name: str, **values: Any) -> None:
+    with tenant(company.tenant_id):
+        ApiKey.objects.filter(name=name).update(**values)
+
+
+@pytest.mark.parametrize("text", ["anv", "NVIL", "gus@", " Anvil "])
+def test_a_key_is_found_by_a_piece_of_its_name_or_its_owners_address(
+    company: Company, text: str
+) -> None:
+    assert names(company.administrator.actor, text=text) == ["Anvil"]
+
+
+def test_a_key_is_found_by_how_it_begins(company: Company) -> None:
+    with tenant(company.tenant_id):
+        lookup_id = ApiKey.objects.get(name="Bellows").lookup_id
+
+    assert names(company.administrator.actor, text=f"cpk_live_{lookup_id}") == ["Bellows"]
+    assert names(company.administrator.actor, text=lookup_id[:6]) == ["Bellows"]
+
+
+@pytest.mark.parametrize("text", ["%", "\0", "\ud800"])
+def test_odd_texts_find_nothing(company: Company, text: str) -> None:
+    assert names(company.administrator.actor, text=text) == []
+
+
+def test_kinds_states_and_owners_narrow_the_list(company: Company) -> None:
+    actor = company.administrator.actor
+    change(company, "Anvil", revoked_at=timezone.now())
+    change(company, "Bellows", expires_at=timezone.now())
+
+    assert names(actor, kind=KeyKind.SERVICE) == ["crane"]
+    assert names(actor, state=KeyState.ACTIVE) == ["crane"]
+    assert names(actor, state=KeyState.EXPIRED) == ["Bellows"]
+    assert names(actor, state=KeyState.REVOKED) == ["Anvil"]
+    assert names(actor, owner_id=company.developer.user_id) == ["Anvil"]
+
+
+def test_a_developer_finds_his_own_keys_only(company: Company) -> None:
+    assert names(company.developer.actor) == ["Anvil"]
+
+
+def test_a_neighbour_finds_none_of_ours(company: Company) -> None:
+    neighbour = make_company("hooli", GLOBEX)
+
+    assert names(neighbour.administrator.actor) == []
+    assert names(neighbour.administrator.actor, owner_id=company.developer.user_id) == []
+
+
+def test_keys_of_the_playground_are_found_where_they_are_asked_for(company: Company) -> None:
+    start_playground(actor=company.developer.actor, now=timezone.now())
+
+    assert names(company.developer.actor) == ["Anvil"]
+    assert names(company.developer.actor, of_playground=True) == ["Playground"]
+
+
+def test_what_never_was_or_never_ends_has_a_place_in_each_order(company: Company) -> None:
+    actor, now = company.administrator.actor, timezone.now()
+    change(company, "Anvil", last_used_at=now, expires_at=now + timedelta(days=2))
+    change(company, "Bellows", last_used_at=now - timedelta(days=1))
+    change(company, "crane", expires_at=now + timedelta(days=1))
+
+    assert names(actor, KeyOrder.NAME) == ["Anvil", "Bellows", "crane"]
+    assert names(actor, KeyOrder.CREATED) == ["Anvil", "Bellows", "crane"]
+    assert names(actor, KeyOrder.EXPIRES) == ["crane", "Anvil", "Bellows"]
+    assert names(actor, KeyOrder.LAST_USED) == ["crane", "Bellows", "Anvil"]
+
+
+@pytest.mark.parametrize("order", list(KeyOrder))
+@pytest.mark.parametrize("is_descending", [False, True])
+def test_pages_show_each_key_once_and_in_order(
+    company: Company, order: KeyOrder, is_descending: bool
+) -> None:
+    """Two have no end and were never used: their places are the same."""
+    change(company, "Anvil", expires_at=timezone.now(), last_used_at=timezone.now())
+    seen, cursor = list[str](), None
+
+    for _ in range(3):
+        page = find_keys(
+            actor=company.administrator.actor,
+            wanted=WantedKeys(order=order, is_descending=is_descending),
+            limit=1,
+            cursor=cursor,
+            now=timezone.now(),
+        )
+        seen += [key.name for key in page.rows]
+        cursor = page.next_cursor
+
+    assert cursor is None
+    assert sorted(seen) == ["Anvil", "Bellows", "crane"]
+    if order is KeyOrder.NAME:
+        assert seen == sorted(seen, key=str.lower, reverse=is_descending)
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "W10=", "é", "WyJ4IiwgIm5vIGlkIl0=", "WzEsIDJd", "WyIyMDI2LTAxLTAxIiwgIngiXQ=="]
+)
+def test_what_is_no_cursor_is_refused(company: Company, cursor: str) -> None:
+    with pytest.raises(Invalid):
+        find_keys(
+            actor=company.administrator.actor,
+            wanted=WantedKeys(),
+            limit=1,
+            cursor=cursor,
+            now=timezone.now(),
+        )
+
+
+def test_what_needs_a_look_is_counted_and_found(company: Company) -> None:
+    actor, now = company.administrator.actor, timezone.now()
+    change(company, "Anvil", created_at=now - timedelta(days=91))
+    change(company, "Bellows", leaked_at=now, revoked_at=now)
+    change(company, "crane", issued_by_id=company.developer.user_id)
+
+    counts = count_keys(actor=actor, now=now)
+
+    assert (counts.listed, counts.idle, counts.unattended, counts.leaked) == (3, 1, 1, 1)
+    assert (counts.idle_days, counts.revokes_idle) == (90, False)
+    assert names(actor, concern=Concern.IDLE) == ["Anvil"]
+    assert names(actor, concern=Concern.UNATTENDED) == ["crane"]
+    assert names(actor, concern=Concern.LEAKED) == ["Bellows"]

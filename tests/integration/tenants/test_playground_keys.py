@@ -1,0 +1,208 @@
+"""The playground's key: one for each member, good for an hour, ended by leaving or a new start."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.credential import KeyKind, parse_key
+from caret.contracts.policy import Mode
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Forbidden
+from tenants.keys.operations import CreatedKey, Rotation, revoke_key, rotate_key
+from tenants.keys.playground import LIFETIME, end_playground, start_playground
+from tenants.keys.queries import KeyState, find_key, holds
+from tenants.keys.rows import MAX_KEYS
+from tenants.members.changes import remove_member
+from tenants.members.permissions import Role
+from tenants.models import ApiKey, AuditEntry
+from tenants.snapshots.queries import read_snapshot
+from tests.cast import Cast, Company, Person, make_company, make_key
+from tests.fakes.keys import fill_with_keys
+from tests.people import make_colleague
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.ADMINISTRATOR: "bob", Role.DEVELOPER: "gus"})
+
+
+def start(person: Person, now: datetime | None = None) -> CreatedKey:
+    return start_playground(actor=person.actor, now=now or timezone.now())
+
+
+def is_good(company: Company, created: CreatedKey, now: datetime | None = None) -> bool:
+    key = parse_key(created.text)
+    assert key is not None
+    return holds(tenant_id=company.tenant_id, key=key, now=now or timezone.now())
+
+
+def num_keys(company: Company) -> int:
+    with tenant(company.tenant_id):
+        return ApiKey.objects.count()
+
+
+def actions(company: Company) -> list[str]:
+    with tenant(company.tenant_id):
+        entries = AuditEntry.objects.filter(action__startswith="key.").order_by("sequence")
+        return list(entries.values_list("action", flat=True))
+
+
+def test_a_developer_gets_a_key_for_an_hour_and_the_pages_modes(company: Company) -> None:
+    now = timezone.now()
+
+    created = start(company.developer, now)
+
+    assert (created.key.kind, created.key.name) == (KeyKind.TEST, "Playground")
+    assert created.key.owner_id == company.developer.user_id
+    assert created.key.expires_at == now + LIFETIME
+    assert is_good(company, created)
+    assert not is_good(company, created, now + LIFETIME)
+    (credential,) = read_snapshot(tenant_id=company.tenant_id, now=now).credentials
+    assert credential.modes == frozenset({Mode.INLINE, Mode.BLOCK})
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
+def test_who_may_not_try_gets_none(cast: Cast, role: Role) -> None:
+    with pytest.raises(Forbidden):
+        start(cast.acme.people[role])
+
+
+def test_the_platform_is_no_member(company: Company) -> None:
+    with pytest.raises(Forbidden):
+        start_playground(actor=company.platform, now=timezone.now())
+
+
+def test_a_second_start_ends_the_first_text_and_adds_no_key(company: Company) -> None:
+    first = start(company.developer)
+
+    second = start(company.developer)
+
+    assert not is_good(company, first)
+    assert is_good(company, second)
+    assert second.key.lookup_id == first.key.lookup_id
+    assert num_keys(company) == 1
+    assert actions(company) == ["key.created", "key.rotated"]
+
+
+def test_each_member_has_his_own(company: Company) -> None:
+    one, other = start(company.developer), start(company.administrator)
+
+    assert is_good(company, one)
+    assert is_good(company, other)
+    assert num_keys(company) == 2
+
+
+def test_leaving_ends_it_at_once(company: Company) -> None:
+    created = start(company.developer)
+
+    ended = end_playground(
+        actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
+    )
+
+    assert ended
+    assert not is_good(company, created)
+    assert actions(company) == ["key.created", "key.ended"]
+
+
+def test_leaving_twice_changes_nothing(company: Company) -> None:
+    created = start(company.developer)
+    for _ in range(2):
+        ended = end_playground(
+            actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
+        )
+
+    assert not ended
+    assert actions(company) == ["key.created", "key.ended"]
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_leaving_an_older_page_leaves_the_newer_ones_text(company: Company, starts: int) -> None:
+    for _ in range(starts):
+        older = start(company.developer)
+    newer = start(company.developer)
+
+    ended = end_playground(
+        actor=company.developer.actor, issued_at=older.key.issued_at, now=timezone.now()
+    )
+
+    assert not ended
+    assert is_good(company, newer)
+
+
+def test_after_leaving_one_can_start_again(company: Company) -> None:
+    first = start(company.developer)
+    end_playground(actor=company.developer.actor, issued_at=first.key.issued_at, now=timezone.now())
+
+    second = start(company.developer)
+
+    assert is_good(company, second)
+    assert second.key.lookup_id == first.key.lookup_id
+
+
+def test_a_colleague_cannot_end_it(company: Company) -> None:
+    created = start(company.developer)
+
+    ended = end_playground(
+        actor=company.administrator.actor, issued_at=created.key.issued_at, now=timezone.now()
+    )
+
+    assert not ended
+    assert is_good(company, created)
+
+
+def test_one_that_was_revoked_stays_revoked(company: Company) -> None:
+    now = timezone.now()
+    first = start(company.developer)
+    lookup_id = first.key.lookup_id
+    admin = company.administrator.actor
+    revoke_key(actor=admin, lookup_id=lookup_id, reason="no", now=now)
+
+    second = start(company.developer)
+
+    assert second.key.lookup_id != lookup_id
+    assert find_key(actor=admin, lookup_id=lookup_id, now=now).state is KeyState.REVOKED
+
+
+def test_a_key_of_that_name_which_somebody_made_is_left_alone(company: Company) -> None:
+    other = make_key(company, company.developer, name="Playground")
+
+    start(company.developer)
+
+    assert is_good(company, other)
+
+
+def test_it_needs_room_among_the_tenants_keys(company: Company) -> None:
+    fill_with_keys(company, MAX_KEYS)
+
+    with pytest.raises(Conflict):
+        start(company.developer)
+
+
+def test_it_ends_with_its_owners_membership(company: Company) -> None:
+    colleague = make_colleague(company, Role.DEVELOPER)
+    created = start(colleague)
+
+    remove_member(
+        actor=company.administrator.actor,
+        user_id=colleague.user_id,
+        reason="left",
+        now=timezone.now(),
+    )
+
+    assert not is_good(company, created, timezone.now() + timedelta(seconds=1))
+
+
+def test_it_is_not_rotated_into_a_lasting_one(company: Company) -> None:
+    created = start(company.developer)
+    longer = Rotation(overlap=timedelta(0), expires_at=timezone.now() + timedelta(days=30))
+
+    with pytest.raises(Conflict):
+        rotate_key(
+            actor=company.administrator.actor,
+            lookup_id=created.key.lookup_id,
+            rotation=longer,
+            now=timezone.now(),
+        )
+
+    assert is_good(company, created)

@@ -1,0 +1,157 @@
+"""What a tenant has spent, read from the last entries of its days, agrees with the whole ledger."""
+
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from django.db.models import Sum
+
+from caret.contracts.spending import BudgetScope
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.operations import Holder
+from tenants.billing.budgets.standing import nearest_budgets
+from tenants.billing.invoices.operations import issue_due
+from tenants.billing.invoices.queries import find_profile
+from tenants.billing.ledger.accounts import Account
+from tenants.billing.ledger.credits import credit_balance, grant_credit
+from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
+from tenants.billing.rating.rate import rate
+from tenants.billing.spending.queries import read_account
+from tenants.errors import Forbidden
+from tenants.members.permissions import Role
+from tenants.models import LedgerEntry
+from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.billing import (
+    NOW,
+    SEAT_MICROS,
+    START,
+    make_budget,
+    make_customer,
+    make_old_customer,
+    use,
+)
+from tests.people import make_team
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
+
+
+def used(company: Company, *, times: int = 3) -> None:
+    """Some on each of two days, each rated on its own, so that halves are rounded."""
+    for number in range(times):
+        for day in (3, 19):
+            at = datetime(2026, 10, day, number, tzinfo=UTC)
+            use(company, company.developer, at, generated_tokens=7 + number, tier="quality")
+            use(company, company.developer, at, generated_tokens=11)
+            rate(company.tenant_id, now=NOW)
+
+
+def test_days_and_lines_cost_what_the_ledger_has(company: Company) -> None:
+    used(company)
+
+    account = read_account(actor=company.administrator.actor, first=START, now=NOW)
+
+    assert account is not None
+    with tenant(company.tenant_id):
+        of_ledger = LedgerEntry.objects.exclude(line="").values_list("day", "line")
+        sums = of_ledger.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
+        known = {(day, line): (amount, num) for day, line, amount, num in sums}
+    assert {(d.day, d.line): (d.amount_micros, d.quantity) for d in account.days} == known
+    assert len(known) > 20
+
+
+def test_the_plan_in_force_is_told(company: Company) -> None:
+    account = read_account(actor=company.people[Role.BILLING].actor, first=None, now=NOW)
+
+    assert account is not None
+    assert account.plan is not None
+    assert account.plan.price is not None
+    assert (account.plan.name, account.plan.price.seat_month_micros) == ("Team", SEAT_MICROS)
+    assert (account.num_seats, account.month, account.plan.changes_on) == (5, START, None)
+
+
+def test_without_a_plan_there_is_nothing(cast: Cast) -> None:
+    assert (
+        read_account(actor=make_company("none", ACME).administrator.actor, first=None, now=NOW)
+        is None
+    )
+
+
+def test_a_neighbour_and_a_developer_see_none_of_it(company: Company) -> None:
+    used(company, times=1)
+    neighbour = make_company("neighbour", ACME)
+    make_customer(neighbour)
+
+    account = read_account(actor=neighbour.administrator.actor, first=START, now=NOW)
+
+    assert account is not None
+    assert [each for each in account.days if each.line != "seats"] == []
+    developer = company.developer.actor
+    for look in (
+        lambda: read_account(actor=developer, first=None, now=NOW),
+        lambda: nearest_budgets(actor=developer, limit=5, now=NOW),
+        lambda: find_profile(actor=developer),
+    ):
+        with pytest.raises(Forbidden):
+            look()
+
+
+def test_credit_that_an_invoice_used_is_gone(company: Company) -> None:
+    used(company, times=1)
+    grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
+    after = datetime(2026, 11, 1, 7, tzinfo=UTC)
+
+    issue_due(company.tenant_id, now=after)
+
+    with tenant(company.tenant_id):
+        assert credit_balance(company.tenant_id) == 0
+
+
+@pytest.mark.parametrize("account", list(Account))
+def test_the_ledger_is_filtered_by_an_account(company: Company, account: Account) -> None:
+    used(company, times=1)
+    grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
+    issue_due(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
+
+    page = page_of_ledger(
+        actor=company.administrator.actor,
+        limit=200,
+        cursor=None,
+        asked=LedgerFilter(account=account),
+    )
+
+    with tenant(company.tenant_id):
+        booked = LedgerEntry.objects.filter(account=account)
+        known = set(booked.values_list("transaction_id", flat=True))
+    assert {row.id for row in page.rows} == known
+
+
+def test_the_ledger_is_filtered_by_days(company: Company) -> None:
+    used(company, times=1)
+
+    page = page_of_ledger(
+        actor=company.administrator.actor,
+        limit=200,
+        cursor=None,
+        asked=LedgerFilter(first=date(2026, 10, 3), last=date(2026, 10, 4)),
+    )
+
+    days = sorted((row.day.day, row.source_kind) for row in page.rows)
+    assert days == [(3, "seats"), (3, "usage"), (4, "seats")]
+
+
+def test_the_budget_that_is_nearest_to_its_limit_comes_first(company: Company) -> None:
+    team = make_team(company, "Platform")
+    make_budget(company, limit_micros=10**12)
+    make_budget(company, limit_micros=1_000, holder=Holder(BudgetScope.TEAM, UUID(team)))
+    use(company, company.developer, NOW - timedelta(hours=1), generated_tokens=10_000)
+    rate(company.tenant_id, now=NOW)
+
+    found = nearest_budgets(actor=company.administrator.actor, limit=5, now=NOW)
+
+    assert {each.holder_name for each in found} == {None, "Platform"}
+    shares = [each.spent_micros / each.limit_micros for each in found]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0

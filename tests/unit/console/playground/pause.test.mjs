@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Pause, PAUSE_MS } from "../../../../console/playground/pause.js";
+
+function timers() {
+  const set = new Map();
+  let num = 0;
+  return {
+    set,
+    options: {
+      set: (call, ms) => {
+        set.set((num += 1), { call, ms });
+        return num;
+      },
+      clear: (timer) => set.delete(timer),
+    },
+  };
+}
+
+test("of many keystrokes the last one's pause counts", () => {
+  const { set, options } = timers();
+  let num = 0;
+  const pause = new Pause(() => (num += 1), options);
+  for (let key = 0; key < 5; key += 1) pause.begin();
+  assert.equal(set.size, 1);
+  const [{ call, ms }] = set.values();
+  call();
+  assert.deepEqual([num, ms], [1, PAUSE_MS]);
+});
+
+test("what was stopped does not act", () => {
+  const { set, options } = timers();
+  const pause = new Pause(() => assert.fail(), options);
+  pause.begin();
+  pause.stop();
+  assert.equal(set.size, 0);
+});

@@ -1,0 +1,28 @@
+"""The sprite of icons."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import console
+from console.shell.navigation import OWN, SECTIONS
+
+CONSOLE = Path(console.__file__).parent
+SPRITE = ElementTree.parse(CONSOLE / "static" / "icons.svg").getroot()  # noqa: S314  # our own file
+NAMES = {symbol.get("id") for symbol in SPRITE}
+TEMPLATES = sorted((CONSOLE / "templates").rglob("*.html"))
+
+
+def test_every_area_has_an_icon() -> None:
+    areas = {item.area for section in SECTIONS for item in section.items}
+
+    assert areas | {item.area for item in OWN} <= NAMES
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(CONSOLE)))
+def test_a_template_names_icons_that_there_are(path: Path) -> None:
+    named = re.findall(r'<c-icon name="([a-z-]+)"', path.read_text())
+
+    assert set(named) <= NAMES

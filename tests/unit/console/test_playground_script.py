@@ -1,0 +1,101 @@
+"""The playground's script: Node's tests of it, and that what is served is what is written."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from caret.contracts.usage import Finish
+from console.playground_words import COLUMNS, SEGMENTS, TEXTS
+from console.views.playground import LANGUAGES, stream_url
+from inference.completion.segment import SegmentKind
+from inference.filtering.reasons import CutReason
+from inference.gateway.frames import Meta
+from inference.gateway.languages import LANGUAGES as KNOWN_LANGUAGES
+
+REPOSITORY: Final = Path(__file__).parents[3]
+SOURCES: Final = REPOSITORY / "console" / "playground"
+BUNDLE: Final = REPOSITORY / "console" / "static" / "playground.js"
+_RAISED: Final = re.compile(
+    r"(?:BadRequest|BadFrame|Busy|CompletionError|EngineFailed|Forbidden|Unauthenticated)"
+    r"\(\s*\"([a-z_]+)\""
+)
+_DOCUMENTED: Final = re.compile(r"`([a-z_]+)`")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_the_scripts_pure_parts_do_what_their_tests_say() -> None:
+    tests = sorted(map(str, (Path(__file__).parent / "playground").glob("*.test.mjs")))
+
+    done = subprocess.run(
+        ["node", "--test", *tests], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert tests
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_bundle_was_made_of_these_sources() -> None:
+    files = sorted(each for each in SOURCES.iterdir() if each.suffix in (".js", ".mjs", ".json"))
+    digest = hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()
+
+    assert f"sources: {digest} " in BUNDLE.read_text(encoding="utf-8")[:300], (
+        "run platform/scripts/build_playground"
+    )
+
+
+def test_the_bundle_runs_where_nothing_may_be_evaluated() -> None:
+    text = BUNDLE.read_text(encoding="utf-8")
+
+    assert not re.search(r"\beval\(|new Function\b", text)
+    assert "sourceMappingURL" not in text
+
+
+def test_every_end_of_a_completion_has_words() -> None:
+    assert set(TEXTS["finish"]) == set(Finish)
+    assert set(TEXTS["cut"]) == set(CutReason)
+
+
+def test_every_kind_of_segment_and_every_number_has_words() -> None:
+    assert set(SEGMENTS) == set(SegmentKind)
+    assert set(COLUMNS) - {"result"} <= set(Meta.__struct_fields__)
+
+
+def test_every_error_of_the_gateway_has_words() -> None:
+    raised = {
+        code
+        for path in (REPOSITORY / "inference").rglob("*.py")
+        for code in _RAISED.findall(path.read_text(encoding="utf-8"))
+    }
+    text = (REPOSITORY / "platform" / "docs" / "protocol.md").read_text(encoding="utf-8")
+    table = text.partition("| code | says | HTTP |")[2].partition("\n\n")[0]
+    documented = {
+        code
+        for line in table.split("\n")
+        if line.startswith("| `")
+        for code in _DOCUMENTED.findall(line.split("|")[1])
+    }
+
+    assert len(raised) > 20
+    assert len(documented) > 20
+    assert raised | documented <= set(TEXTS["error"])
+
+
+def test_the_gateway_knows_the_languages() -> None:
+    assert set(LANGUAGES) <= set(KNOWN_LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    ("gateway", "stream"),
+    [
+        ("http://127.0.0.1:8401", "ws://127.0.0.1:8401/v1/stream"),
+        ("https://caret.example.com/", "wss://caret.example.com/v1/stream"),
+        ("https://example.com/caret", "wss://example.com/caret/v1/stream"),
+    ],
+)
+def test_the_stream_is_where_the_gateway_is(gateway: str, stream: str) -> None:
+    assert stream_url(gateway) == stream

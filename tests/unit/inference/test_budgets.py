@@ -1,0 +1,96 @@
+"""Whose spending a budget counts, in the form that is written and in the one of before."""
+
+from uuid import UUID
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.snapshot import TenantSnapshot, decode_snapshot, encode_snapshot
+from caret.contracts.spending import BudgetScope, HardBudget, Spending, write_places
+from caret.foundation.ids import UserId
+from inference.gateway.budgets import SpendingByUser
+from tests.fakes.tenants import make_snapshot
+
+PEOPLE = tuple(UserId(str(UUID(int=number))) for number in range(5))
+Budgeted = list[tuple[BudgetScope, frozenset[UserId]]]
+budgeted = st.lists(
+    st.tuples(st.sampled_from(BudgetScope), st.frozensets(st.sampled_from(PEOPLE))), max_size=20
+)
+
+
+def _older(budgets: Budgeted) -> Spending:
+    """As it was written before: each budget with its people."""
+    return Spending(
+        budgets=tuple(
+            HardBudget(f"b{place}", scope, 1, tuple(sorted(people)))
+            for place, (scope, people) in enumerate(budgets)
+        )
+    )
+
+
+def _newer(budgets: Budgeted) -> Spending:
+    of_somebody = [
+        frozenset[UserId]() if scope is BudgetScope.TENANT else people for scope, people in budgets
+    ]
+    return Spending(
+        budgets=tuple(
+            HardBudget(f"b{place}", scope, 1) for place, (scope, _) in enumerate(budgets)
+        ),
+        budgets_of={
+            user: write_places(place for place, people in enumerate(of_somebody) if user in people)
+            for user in sorted(frozenset[UserId]().union(*of_somebody))
+        },
+    )
+
+
+def _read(spending: Spending) -> SpendingByUser:
+    """As a gateway has it from Redis."""
+    data = encode_snapshot(make_snapshot(spending=spending))
+    return SpendingByUser(decode_snapshot(data).spending)
+
+
+@given(budgeted)
+def test_both_forms_say_the_same_of_everybody(budgets: Budgeted) -> None:
+    older, newer = _read(_older(budgets)), _read(_newer(budgets))
+
+    for user in (*PEOPLE, None):
+        concern = [
+            f"b{place}"
+            for place, (scope, people) in enumerate(budgets)
+            if scope is BudgetScope.TENANT or user in people
+        ]
+        assert [each.budget_id for each in newer.of(user).budgets] == concern
+        assert older.of(user) == newer.of(user)
+
+
+def test_who_has_the_same_budgets_shares_them() -> None:
+    spending = _read(_newer([(BudgetScope.TEAM, frozenset(PEOPLE[:2]))]))
+
+    assert spending.of(PEOPLE[0]) is spending.of(PEOPLE[1])
+    assert spending.of(PEOPLE[2]) is spending.of(None)
+
+
+def test_a_place_that_there_is_not_is_passed_over() -> None:
+    budget = HardBudget("b0", BudgetScope.USER, 1)
+    spending = SpendingByUser(Spending((), (budget,), {PEOPLE[0]: write_places([0, 1, 900])}))
+
+    assert spending.of(PEOPLE[0]).budgets == (budget,)
+
+
+def test_each_of_many_people_in_many_teams_is_named_once() -> None:
+    """What a gateway decodes on its event loop: it was 76 MB with the people of each budget."""
+    people = [UserId(str(UUID(int=number))) for number in range(2_000)]
+    budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
+    places = dict.fromkeys(people, write_places(range(1_000)))
+
+    data = encode_snapshot(make_snapshot(spending=Spending((), budgets, places)))
+
+    assert len(data) < 500_000
+
+
+def test_of_a_tenant_without_budgets_gateways_of_before_can_read_the_snapshot() -> None:
+    written = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=Spending())))
+
+    assert written.get("spending", {}) == {}
+    assert isinstance(decode_snapshot(msgspec.msgpack.encode(written)), TenantSnapshot)

@@ -1,0 +1,79 @@
+"""The feed of drained replicas, over a Redis of a few lines (`tests/integration/gateway` has the
+real one)."""
+
+from typing import cast
+
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisGone
+
+from inference.pools.drain_feed import DrainFeed
+from inference.pools.replicas import Replicas
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import make_pool
+from tests.fakes.redis import FakeRedis
+
+ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
+
+
+class _AwayRedis(FakeRedis):
+    async def get(self, key: str) -> bytes | None:
+        raise RedisGone("planted")
+
+
+def _parts(redis: FakeRedis | None = None) -> tuple[FakeRedis, Replicas, DrainFeed]:
+    redis, replicas = redis or FakeRedis(), Replicas(FakeClock())
+    return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
+
+
+async def test_what_is_drained_is_taken_in_and_given_back() -> None:
+    redis, replicas, feed = _parts()
+
+    redis.drain("one:1")
+    await feed.sync()
+    drained = (replicas.is_drained(ONE), replicas.is_drained(TWO))
+    redis.drain()
+    await feed.sync()
+
+    assert drained == (True, False)
+    assert not replicas.is_drained(ONE)
+
+
+async def test_a_gateway_that_starts_knows_before_it_asks_anybody() -> None:
+    redis, replicas, feed = _parts()
+    redis.drain("two:1")
+
+    await feed.begin()
+
+    assert replicas.is_drained(TWO)
+
+
+async def test_a_redis_that_lost_its_memory_returns_nothing() -> None:
+    redis, replicas, feed = _parts()
+    redis.drain("one:1")
+    await feed.sync()
+
+    redis.lose_everything()
+    await feed.sync()
+
+    assert replicas.is_drained(ONE)
+
+
+async def test_a_redis_that_lost_its_memory_counts_anew() -> None:
+    redis, replicas, feed = _parts()
+    redis.drain("one:1")
+    await feed.sync()
+    redis.lose_everything()
+    await feed.sync()
+
+    redis.drain("two:1")  # the first again, as the one that was seen
+    await feed.sync()
+
+    assert replicas.is_drained(TWO)
+
+
+async def test_a_redis_that_is_away_lets_a_gateway_start() -> None:
+    _, replicas, feed = _parts(_AwayRedis())
+
+    await feed.begin()
+
+    assert not replicas.is_drained(ONE)

@@ -1,0 +1,130 @@
+"""What a client is told of its prompt: kinds and counts, in order, never text."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from inference.completion.arrival import DraftFile, Message
+from inference.completion.request import CompletionRequest
+from inference.completion.retrieved import Snippet
+from inference.completion.segment import Segment, SegmentKind
+from inference.context.layout import LAYOUTS
+from inference.context.prompt import Prompt
+from inference.gateway.frames import DoneFrame, Explanation
+from inference.gateway.meta import meta_of
+from tests.fakes.editor import open_editor
+from tests.fakes.prompts import CODE, assembled, writer_of
+from tests.fakes.requests import make_account, make_admitted, make_request
+
+FILES = (DraftFile("b.py", "b = 1\n", 2), DraftFile("c.py", "c = 1\n", 1))
+SNIPPET = Snippet("z.py", "def found(): ...\n", 0.9)
+
+
+def _kinds(prompt: Prompt) -> list[str]:
+    return [segment.kind.value for segment in prompt.segments]
+
+
+def test_the_segments_stand_in_the_prompts_order() -> None:
+    prompt = assembled(
+        snippets=(SNIPPET,), prefix="a = ", suffix="c\n", files=FILES, repository="acme/app"
+    )
+
+    assert _kinds(prompt) == [
+        *("repository", "files", "snippets", "path"),
+        *("markers", "suffix", "markers", "prefix"),
+    ]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("prefix", ["", "a = ", CODE])
+def test_the_segments_are_all_of_the_prompt(layout: str, prefix: str) -> None:
+    prompt = assembled(
+        writer_of(layout=layout), snippets=(SNIPPET,), prefix=prefix, suffix=CODE, files=FILES
+    )
+
+    assert sum(segment.num_tokens for segment in prompt.segments) == len(prompt.token_ids)
+    assert all(segment.num_tokens for segment in prompt.segments)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"prefix": "<|fim_prefix|>a", "is_raw": True}, SegmentKind.RAW),
+        ({"mode": "chat", "messages": (Message("user", "Hello"),)}, SegmentKind.MESSAGES),
+    ],
+)
+def test_what_is_not_laid_out_by_us_is_one_segment(
+    fields: dict[str, Any], kind: SegmentKind
+) -> None:
+    prompt = assembled(**fields)
+
+    assert prompt.segments == (Segment(kind, len(prompt.token_ids)),)
+
+
+def _explained(
+    cached_tokens: int | None, *, request: CompletionRequest | None = None
+) -> Explanation:
+    account = make_account()
+    prompt = Prompt(
+        [0] * 12,
+        [],
+        is_single_line=True,
+        num_files=1,
+        segments=(
+            *(Segment(SegmentKind.FILES, 7), Segment(SegmentKind.MARKERS, 1)),
+            Segment(SegmentKind.PREFIX, 4),
+        ),
+    )
+    account.receives(request or make_request(files=FILES))
+    account.admits(make_admitted(files=FILES[:1]))
+    account.assembles(prompt)
+    account.heard(generated_tokens=1, cached_tokens=cached_tokens)
+    explanation = meta_of(account, is_explained=True).explanation
+    assert isinstance(explanation, Explanation)
+    return explanation
+
+
+@pytest.mark.parametrize(
+    ("cached", "of_each"),
+    [
+        (0, [0, 0, 0]),
+        (5, [5, 0, 0]),
+        (8, [7, 1, 0]),
+        (12, [7, 1, 4]),
+        (None, [None, None, None]),
+    ],
+)
+def test_what_was_cached_is_the_prompts_beginning(
+    cached: int | None, of_each: list[int | None]
+) -> None:
+    segments = _explained(cached).segments
+
+    assert [segment.cached_tokens for segment in segments] == of_each
+    assert [segment.tokens for segment in segments] == [7, 1, 4]
+
+
+def test_files_are_counted_as_sent_excluded_and_used() -> None:
+    told = _explained(0)
+
+    assert (told.files_sent, told.files_excluded, told.files_in_prompt) == (2, 1, 1)
+    assert told.snippets_in_prompt == 0
+
+
+def test_before_there_is_a_prompt_there_are_no_segments() -> None:
+    told = meta_of(make_account(), is_explained=True).explanation
+
+    assert told == Explanation(
+        segments=[], files_sent=0, files_excluded=0, files_in_prompt=0, snippets_in_prompt=0
+    )
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_only_who_asks_is_told(asks: bool) -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1", **({"explain": True} if asks else {}))
+        await editor.waits_for_end("1")
+
+    (done,) = (frame for frame in editor.frames if isinstance(frame, DoneFrame))
+    assert isinstance(done.meta.explanation, Explanation) == asks
+    assert (b"explanation" in msgspec.json.encode(done)) == asks

@@ -1,0 +1,87 @@
+"""Content exclusion in the syntax that administrators know."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.errors import Invalid
+from tenants.policies.exclusion_text import read_exclusions, write_exclusions
+
+# Lines end at more characters than \n; what ends a line is no part of a name.
+names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
+exclusions = st.dictionaries(names, st.lists(names, max_size=4, unique=True).map(tuple), max_size=4)
+
+
+@given(exclusions)
+def test_what_is_written_is_read_again(exclusion: dict[str, tuple[str, ...]]) -> None:
+    assert read_exclusions(write_exclusions(exclusion)) == exclusion
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"*":\n  - "**/.env"\n  - "a b"\npayments:\n  - keys/**\n',
+        '"*": [\'**/.env\', "a b"]\npayments: [keys/**]',
+        '# all\n"*":   # here\n- "**/.env"  # a file\n- "a b"\n\n\'payments\':\n  - keys/**  # too',
+        '"*": ["**/.env"]\n  - "a b"\npayments: [keys/**,]',
+        '"*": ["**/.env", "a b", "**/.env"]\r\npayments:\r\n  - "keys/**"\r\n',
+    ],
+)
+def test_ways_to_say_the_same(text: str) -> None:
+    assert read_exclusions(text) == {"*": ("**/.env", "a b"), "payments": ("keys/**",)}
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
+def test_nothing_excludes_nothing(text: str) -> None:
+    assert read_exclusions(text) == {}
+
+
+def test_a_repository_may_have_a_path_and_a_port() -> None:
+    text = "https://git.example:8443/a/b:\n  - x"
+
+    assert read_exclusions(text) == {"https://git.example:8443/a/b": ("x",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- x", "Line 1: a repository comes first"),
+        ('"*":\n  - **/.env', "Line 2: put what begins with * in quotes"),
+        ("*: [x]", "Line 1: put what begins with * in quotes"),
+        ("a:\n  - x\na:\n  - y", 'Line 3: "a" has been named above'),
+        ("a:\n  x", "Line 2: write a repository"),
+        ("a:\n  b:\n    - x", "Line 2: write a repository"),
+        ("a: x", "Line 1: after the colon"),
+        ('a: ["x" "y"]', "Line 1: patterns in a list"),
+        ('a: ["x"', "Line 1: after the colon"),
+        ("a:\n  - ''", "Line 2: this name or pattern is empty"),
+        ('a:\n  - "x', "Line 2: write a repository"),
+        ("just words", "Line 1: write a repository"),
+    ],
+)
+def test_what_is_not_understood_is_told_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        read_exclusions(text)
+
+    assert caught.value.field == "content_exclusion"
+    assert caught.value.message.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("line", "glob"),
+    [
+        ("- a  b  ", "a  b"),
+        ("- a # why", "a"),
+        ('- "a"   # why', "a"),
+        ("-   'a'  ", "a"),
+        ("- a" + " " * 10_000 + "b", "a" + " " * 10_000 + "b"),
+    ],
+)
+def test_white_space_and_comments_around_a_pattern_are_none_of_it(line: str, glob: str) -> None:
+    assert read_exclusions(f"shop  :\n{line}") == {"shop": (glob,)}
+
+
+@pytest.mark.parametrize("line", ["- a#b", '- "a"#b', "- a" + " " * 50_000 + "x#"])
+def test_a_comment_is_set_off_by_white_space(line: str) -> None:
+    with pytest.raises(Invalid):
+        read_exclusions(f"shop:\n{line}")

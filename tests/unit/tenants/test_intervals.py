@@ -1,0 +1,74 @@
+"""Confidence intervals, against published examples and each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.metrics.intervals import difference, mean_of, share_of
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),  # Newcombe 1998, table I
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_shares_are_those_of_newcombes_table(
+    part: int, whole: int, low: float, high: float
+) -> None:
+    found = share_of(part, whole)
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),  # Newcombe 1998b, table II, method 10
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 10), 0.6075, 1.0),
+    ],
+)
+def test_differences_are_those_of_newcombes_table(
+    one: tuple[int, int], other: tuple[int, int], low: float, high: float
+) -> None:
+    found = difference(share_of(*one), share_of(*other))
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    assert found.leaves_zero_out
+
+
+@given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_a_share_lies_in_its_interval(counted: tuple[int, int]) -> None:
+    found = share_of(*counted)
+
+    assert found is not None
+    assert -1e-9 <= found.low <= found.value + 1e-9
+    assert found.value - 1e-9 <= found.high <= 1 + 1e-9
+
+
+def test_a_thing_differs_from_itself_by_nothing() -> None:
+    found = difference(share_of(30, 100), share_of(30, 100))
+
+    assert found is not None
+    assert found.value == 0
+    assert not found.leaves_zero_out
+
+
+def test_a_mean_of_many_is_sure() -> None:
+    found = mean_of(48.0, 10.0, 400)
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((47.02, 48.98), abs=0.001)
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    assert share_of(0, 0) is None
+    assert mean_of(3.0, None, 1) is None
+    assert mean_of(None, None, 0) is None
+    assert difference(None, share_of(1, 2)) is None

@@ -1,0 +1,68 @@
+import pytest
+
+from tenants.pools.samples import Labels, Samples, increase, parse, quantile_s, together
+
+PAGE = """\
+# TYPE caret_completions_total counter
+caret_completions_total{mode="fim",finish="stop"} 7.0
+caret_completions_total{mode="inline",finish="stop"} 5.0
+caret_completions_total{mode="inline",finish="shed"} 2.0
+# TYPE process_start_time_seconds gauge
+process_start_time_seconds 1000.0
+"""
+
+
+def _histogram(**counts: float) -> Samples:
+    """Cumulated, by the bounds in milliseconds; `inf` for all."""
+    held: dict[Labels, float] = {
+        (("le", "+Inf" if name == "inf" else str(int(name[1:]) / 1000)),): float(value)
+        for name, value in counts.items()
+    }
+    return Samples({"first_bucket": held})
+
+
+def test_what_is_asked_for_by_labels_is_summed() -> None:
+    samples = parse(PAGE)
+
+    assert samples.sum("caret_completions_total") == 14
+    assert samples.sum("caret_completions_total", mode="inline") == 7
+    assert samples.sum("caret_completions_total", mode="chat") == 0
+    assert samples.most("caret_completions_total", finish="stop") == 7
+    assert samples.most("caret_nothing") is None
+    assert samples.values_of("caret_completions_total", "mode") == ["fim", "inline"]
+    assert samples.started_s == 1000
+
+
+def test_what_is_no_metrics_is_refused() -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse("<html>\n{{{ 1\n")
+
+
+def test_gateways_are_summed() -> None:
+    assert together([parse(PAGE), parse(PAGE)]).sum("caret_completions_total", mode="fim") == 14
+
+
+def test_a_counter_that_has_fallen_began_anew() -> None:
+    before = Samples({"a_total": {(): 100.0}, "b_total": {(): 5.0}})
+    after = Samples({"a_total": {(): 3.0}, "b_total": {(): 9.0}, "c_total": {(): 2.0}})
+
+    grown = increase(before, after)
+
+    assert [grown.sum(f"{name}_total") for name in "abc"] == [3, 4, 2]
+
+
+def test_a_quantile_lies_on_a_straight_line_within_its_bucket() -> None:
+    samples = _histogram(b100=50, b200=100, inf=100)
+
+    assert quantile_s(samples, "first", 0.5) == pytest.approx(0.1)
+    assert quantile_s(samples, "first", 0.75) == pytest.approx(0.15)
+    assert quantile_s(samples, "first", 0.99) == pytest.approx(0.198)
+
+
+def test_beyond_the_last_bound_nothing_more_is_claimed() -> None:
+    assert quantile_s(_histogram(b100=50, inf=100), "first", 0.99) == pytest.approx(0.1)
+
+
+def test_of_nothing_there_is_no_quantile() -> None:
+    assert quantile_s(_histogram(b100=0, inf=0), "first", 0.99) is None
+    assert quantile_s(Samples({}), "first", 0.99) is None

@@ -1,0 +1,212 @@
+"""Pools as several gateways tell of them: what adds up, and what is one engine's."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Mode
+from tenants.pools.cost import cost_of
+from tenants.pools.drains import emptied_pools
+from tenants.pools.gateways import Reading
+from tenants.pools.overview import Installation, OnCall, on_call
+from tenants.pools.planning import measured_figures
+from tenants.pools.pool_days import PoolCounts, replica_seconds_a_day
+from tenants.pools.readings import Lately
+from tenants.pools.samples import Samples, parse, together
+from tenants.pools.state import PoolState, pools_of
+
+ONE = """\
+caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
+caret_pool{pool="quality",tier="quality",model="qwen"} 1.0
+caret_pool_replica{pool="fast",replica="one:1"} 1.0
+caret_pool_replica{pool="fast",replica="two:1"} 1.0
+caret_pool_replica{pool="quality",replica="two:1"} 1.0
+caret_pool_requests{pool="fast"} 6.0
+caret_pool_limit{pool="fast"} 10.0
+caret_replica_requests{replica="one:1"} 4.0
+caret_replica_requests{replica="two:1"} 2.0
+caret_replica_circuit{replica="one:1",circuit="closed"} 1.0
+caret_replica_circuit{replica="two:1",circuit="open"} 1.0
+caret_replica_circuit{replica="two:1",circuit="closed"} 0.0
+caret_replica_rest_seconds{replica="two:1"} 1.5
+caret_replica_drained{replica="one:1"} 1.0
+caret_engine_up{replica="one:1"} 1.0
+caret_engine_up{replica="two:1"} 0.0
+caret_engine_running{replica="one:1"} 9.0
+caret_engine_waiting{replica="one:1"} 3.0
+caret_engine_kv_usage{replica="one:1"} 0.5
+caret_engine_prefix_tokens_total{replica="one:1"} 1000.0
+caret_engine_prefix_found_tokens_total{replica="one:1"} 900.0
+caret_speculation_acceptance{pool="fast",language="python"} 0.6
+caret_shed_requests_total{pool="fast",mode="inline",trigger="prefetch"} 4.0
+caret_shed_requests_total{pool="fast",mode="fim",trigger="automatic"} 1.0
+caret_shed_requests_total{pool="quality",mode="chat",trigger="manual"} 0.0
+caret_told_prompt_tokens_total{pool="fast",mode="inline"} 100.0
+caret_cached_tokens_total{pool="fast",mode="inline"} 80.0
+caret_told_prompt_tokens_total{pool="fast",mode="warm_up"} 900.0
+caret_cached_tokens_total{pool="fast",mode="warm_up"} 0.0
+caret_prompts_total{pool="fast",mode="inline"} 50.0
+caret_prompt_tokens_total{pool="fast",mode="inline"} 5000.0
+caret_generated_tokens_total{pool="fast",mode="inline"} 500.0
+caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.1"} 50.0
+caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.25"} 100.0
+caret_first_token_seconds_bucket{pool="fast",mode="inline",le="+Inf"} 100.0
+caret_completions_total{mode="inline",finish="stop"} 60.0
+caret_completions_total{mode="inline",finish="cancelled"} 30.0
+caret_completions_total{mode="inline",finish="superseded"} 10.0
+caret_outcomes_total{event="shown"} 50.0
+caret_outcomes_total{event="accepted"} 10.0
+caret_outcomes_total{event="partially_accepted"} 5.0
+"""
+TWO = ONE.replace(
+    'acceptance{pool="fast",language="python"} 0.6', 'acceptance{pool="fast",language="python"} 0.8'
+)
+
+
+def _installation(*pages: str | None, window_s: float | None = 100.0) -> Installation:
+    """None: a gateway that does not answer."""
+    readings = [
+        Reading(f"http://{n}", None if page is None else parse(page), "")
+        for n, page in enumerate(pages)
+    ]
+    told = [reading.samples for reading in readings if reading.samples is not None]
+    counted = together(told)
+    return Installation(readings, Lately(counted, window_s), pools_of(readings, counted))
+
+
+def _pools(*pages: str | None) -> dict[str, PoolState]:
+    return {pool.name: pool for pool in _installation(*pages).pools}
+
+
+def test_what_gateways_count_adds_up_and_an_engine_is_there_once() -> None:
+    fast = _pools(ONE, TWO)["fast"]
+    one = fast.replicas[0]
+
+    assert (fast.under_way, fast.limit, fast.load) == (12, 20, 0.6)
+    assert (one.under_way, one.running, one.waiting, one.kv_usage) == (8, 9, 3, 0.5)
+    assert fast.acceptance == {"python": pytest.approx(0.7)}
+
+
+def test_each_replica_says_how_well_it_is() -> None:
+    one, two = _pools(ONE, TWO)["fast"].replicas
+
+    assert (one.is_up, one.num_gateways_open, one.rests_s, one.is_drained) == (True, 0, None, True)
+    assert (two.is_up, two.num_gateways_open, two.rests_s, two.is_drained) == (False, 2, 1.5, False)
+    assert (one.is_well, two.is_well) == (True, False)
+    assert one.hit_rate == pytest.approx(0.9)
+    assert two.hit_rate is None
+
+
+def test_a_pool_has_its_own_replicas_and_what_was_shed_most_first() -> None:
+    pools = _pools(ONE)
+
+    assert [each.name for each in pools["quality"].replicas] == ["two:1"]
+    assert list(pools["fast"].shed.items()) == [("prefetch", 4), ("automatic", 1)]
+    assert pools["quality"].shed == {}
+    assert pools["quality"].hit_rate is None
+
+
+def test_warm_ups_are_nobodys_hit_rate() -> None:
+    assert _pools(ONE)["fast"].hit_rate == pytest.approx(0.8)
+
+
+def test_first_tokens_are_measured_by_their_types_target() -> None:
+    (first,) = _pools(ONE)["fast"].first_tokens
+
+    assert (first.mode, first.count, first.target_ms) == (Mode.INLINE, 100, 100)
+    assert first.p50_ms == pytest.approx(100)
+    assert first.p99_ms == pytest.approx(247)
+    assert first.is_over
+
+
+def test_a_gateway_that_is_silent_takes_nothing_from_the_others() -> None:
+    installation = _installation(ONE, None)
+
+    assert (len(installation.answering), len(installation.silent)) == (1, 1)
+    assert installation.pools == _installation(ONE).pools
+
+
+def test_the_five_figures_of_who_is_on_call() -> None:
+    found = on_call(_installation(ONE, TWO))
+
+    assert [each.mode for each in found.first_tokens] == [Mode.INLINE]
+    assert found.cancellation == pytest.approx(0.4)
+    assert found.hit_rate == pytest.approx(0.8)
+    assert found.acceptance == pytest.approx(0.3)
+    assert (found.load, found.busiest) == (0.6, "fast")
+    assert (found.num_waiting, found.kv_usage) == (3, 0.5)
+
+
+def test_of_nothing_there_are_no_figures() -> None:
+    assert on_call(_installation()) == OnCall([], None, None, None, None, None, 0, None)
+
+
+def test_what_is_measured_for_the_planner() -> None:
+    installation = _installation(ONE, TWO)
+
+    assert measured_figures(installation, pool="fast") == {
+        "context_tokens": 100,
+        "output_tokens": 10,
+        "requests_per_s": 1.0,
+        "hit_rate": pytest.approx(0.8),
+    }
+    assert measured_figures(installation, pool="quality") == {}
+
+
+def test_without_a_window_no_rate_is_claimed() -> None:
+    assert "requests_per_s" not in measured_figures(_installation(ONE, window_s=None), pool=None)
+
+
+def test_replicas_that_take_requests_are_the_planners_fleet() -> None:
+    well = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+
+    assert measured_figures(_installation(well), pool=None)["num_gpus"] == 1  # one is drained
+
+
+@pytest.mark.parametrize(
+    ("drained", "emptied"),
+    [([], []), (["one:1"], ["fast"]), (["three:1"], [])],
+)
+def test_a_pool_is_emptied_by_its_last_replica(drained: list[str], emptied: list[str]) -> None:
+    members = {"fast": frozenset({"one:1", "two:1"}), "other": frozenset({"three:1"})}
+
+    assert emptied_pools("two:1", drained, members) == emptied
+
+
+DAY, BEFORE = datetime(2026, 3, 2, tzinfo=UTC).date(), datetime(2026, 3, 1, tzinfo=UTC).date()
+
+
+def _cost(**fields: Any) -> Any:
+    usual: dict[str, Any] = {
+        "seconds_a_day": {"fast": 86_400},
+        "hour_cents": 200,
+        "num_days": 7,
+    }
+    days = {
+        DAY: {"fast": PoolCounts(10, 1_000, 500, 100), "": PoolCounts(9, 0, 0, 0)},
+        BEFORE: {"fast": PoolCounts(10, 1_000, 500, 140), "slow": PoolCounts(1, 10, 5, 0)},
+    }
+    return cost_of(days, {DAY: {"fast": 7_200}}, **(usual | fields))
+
+
+def test_cost_is_hours_times_price_over_what_was_accepted() -> None:
+    found = _cost()
+
+    (fast, slow) = found.rows
+    assert (fast.pool, fast.replica_hours, fast.cost_cents) == ("fast", 26.0, 5_200.0)
+    assert fast.cents_per_1000_accepted == pytest.approx(5_200 / 240 * 1000)
+    assert (slow.cost_cents, slow.cents_per_1000_accepted) == (0, None)
+    assert found.total.counts == PoolCounts(21, 2_010, 1_005, 240)
+    assert (found.num_measured, found.num_days) == (1, 7)
+
+
+def test_a_replica_of_two_pools_is_paid_for_once() -> None:
+    up = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+
+    assert replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}
+    assert replica_seconds_a_day(_installation(ONE)) == {"fast": 86_400, "quality": 0}
+
+
+def test_a_sample_that_nobody_has_is_none() -> None:
+    assert Samples({}).series == {}
