@@ -2,22 +2,24 @@
 
     health > size of bodies > requests at one time > Django
 
-Never for streams: those are the gateway's, in a process of its own.
+Beside it the pages' live numbers, over a WebSocket of their own. Completions never: those are the
+gateway's, in a process of its own.
 """
 
 import os
-from typing import Final
+from typing import Any, Final
 
+import django
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 
-from caret.foundation.web.body_limit import Application, BodyLimit
+from caret.foundation.web.body_limit import Application, BodyLimit, Receive, Send
 from caret.foundation.web.health import Health
 from caret.foundation.web.request_limit import Limits, RequestLimit
 from tenants.readiness import is_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
+LIVE_PATH: Final = "/live"
 # Each request in flight holds a thread and a connection to Postgres.
 LIMITS: Final = Limits(
     max_requests=64,
@@ -33,4 +35,31 @@ def _guarded(application: Application) -> Application:
     return Health(bounded, is_ready)
 
 
-console = _guarded(get_asgi_application())
+django.setup(set_prefix=False)
+
+
+def _handler() -> Application:
+    # Imported here: it wants a Django that is set up.
+    from console.handler import Handler
+
+    return Handler()
+
+
+def _live_numbers() -> Application:
+    from console.live.consumer import LiveConsumer
+
+    application: Application = LiveConsumer.as_asgi()
+    return application
+
+
+_pages: Final = _guarded(_handler())
+_live: Final = _live_numbers()
+
+
+async def console(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    if scope["type"] != "websocket":
+        await _pages(scope, receive, send)
+    elif scope["path"] == LIVE_PATH:
+        await _live(scope, receive, send)
+    else:
+        await send({"type": "websocket.close"})  # refused, with 403

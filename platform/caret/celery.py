@@ -52,6 +52,9 @@ app.conf.task_routes = {
     "tenants.tasks.report_to_stripe": {"queue": "billing"},
     "tenants.tasks.build_exports": {"queue": "exports"},
     "tenants.tasks.sweep_exports": {"queue": "exports"},
+    "tenants.tasks.write_long_exports": {"queue": "exports"},
+    "tenants.tasks.read_gateways": {"queue": "metrics"},
+    "tenants.tasks.count_pool_days": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
@@ -170,8 +173,24 @@ app.conf.beat_schedule = {
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
+    "write-long-exports": {
+        "task": "tenants.tasks.write_long_exports",
+        "schedule": 2.0,
+        "options": {"expires": 4.0},
+    },
     "sweep-exports": {
         "task": "tenants.tasks.sweep_exports",
+        "schedule": 300.0,
+        "options": {"expires": 300.0},
+    },
+    "read-gateways": {
+        "task": "tenants.tasks.read_gateways",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
+    # Outcomes come up to half an hour late, and records of a gateway that was cut off later still.
+    "count-pool-days": {
+        "task": "tenants.tasks.count_pool_days",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },

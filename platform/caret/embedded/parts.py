@@ -9,7 +9,7 @@ from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_t
 from caret.embedded.mark import environment_with
 from caret.embedded.part import Part
 from caret.embedded.pools import render_pools, write_pools
-from caret.embedded.ports import Port
+from caret.embedded.ports import LOOPBACK, Port
 from caret.embedded.postgres import EmbeddedPostgres
 from caret.embedded.programs import beat_part, web_part, worker_part
 from caret.embedded.settings import UpSettings
@@ -54,8 +54,9 @@ def make_parts(settings: UpSettings, *, mark: str) -> Parts:
         worker=worker_part(
             paths=paths,
             environment=environment,
-            # An embedding or a tenant's webhook may take seconds: usage must not wait for it.
-            concurrency=2,
+            # An embedding or a tenant's webhook may take seconds, a long export and an erasure
+            # minutes, one of each at a time: usage must not wait for them.
+            concurrency=3,
         ),
         beat=beat_part(paths=paths, environment=environment),
     )
@@ -65,6 +66,7 @@ def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str
     targets = {} if settings.own_pools else first_token_targets(settings.engine)
     return (
         targets
+        | {"CARET_ALLOWED_ORIGINS": ",".join(_origins_of(settings.ports.console))}
         | dict(os.environ)
         | environment_with(mark)
         | {
@@ -75,6 +77,16 @@ def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str
             "CARET_EMBEDDINGS_PORT": str(settings.ports.embeddings.number),
         }
     )
+
+
+def _origins_of(console: Port) -> list[str]:
+    """As browsers on this machine name it: its playground opens streams at the gateway."""
+    names = (
+        console.url,
+        f"http://{LOOPBACK}:{console.number}",
+        f"http://localhost:{console.number}",
+    )
+    return list(dict.fromkeys(names))
 
 
 def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:

@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "caret",
     "tenants",
     "console",  # before allauth, whose templates it replaces
+    "django_cotton",
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -58,13 +59,17 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
     "console.middleware.Utf8Only",
+    "console.middleware.RedisAnswers",
     "console.operators.door.OperatorDoor",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "console.shell.preferences.PreferencesInForce",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "caret.urls"
@@ -149,6 +154,12 @@ CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 
+# Where gateways serve their metrics, which the operators' pages read.
+GATEWAY_METRICS = env_list(
+    "CARET_GATEWAY_METRICS", f"http://127.0.0.1:{env_text('CARET_METRICS_PORT', '8403')}"
+)
+# What a replica costs an hour, for the operators' figures of cost.
+REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_HOUR_CENTS", 300, low=0, high=10_000_000)
 # Where the pages of the platform's operators are, as operators/; without it there are none.
 OPERATORS_PATH = env_path("CARET_OPERATORS_PATH")
 
@@ -167,6 +178,9 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+FORMAT_MODULE_PATH = ["console.formats"]
+LANGUAGE_COOKIE_NAME = "caret-language"
 TIME_ZONE = "UTC"
 USE_TZ = True
 # Where clients reach the gateways, as the console shows it.
@@ -227,6 +241,8 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "caret:cache",
+        # Else a page waits for as long as a Redis hangs.
+        "OPTIONS": {"socket_timeout": 1.0, "socket_connect_timeout": 1.0},
     }
 }
 

@@ -120,9 +120,9 @@ def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) 
 def _month(text: str) -> tuple[datetime, datetime]:
     try:
         first = date.fromisoformat(f"{text}-01")
-    except ValueError:
+        after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+    except ValueError:  # the last one that there is, December 9999, has none after it
         raise argparse.ArgumentTypeError("write a month such as 2026-10") from None
-    after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
     return _midnight(first), _midnight(after)
 
 

@@ -32,7 +32,9 @@ class Command(BaseCommand):
             port=env_int("CARET_CONSOLE_PORT", 8400, low=1, high=65_535),
             loop="uvloop",
             http="httptools",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=1024,  # nothing is asked over the live numbers' sockets
+            ws_per_message_deflate=False,
             lifespan="off",
             proxy_headers=bool(proxies),
             forwarded_allow_ips=proxies,
