@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -22,6 +22,7 @@ from django.views.decorators.http import require_GET, require_POST
 from console.member import Member, for_members
 from console.middleware import policy_with
 from console.playground_words import COLUMNS, TEXTS
+from console.shell.allowed import allowed
 from console.throttle import WINDOW_S, take_start_of_playground
 from tenants.errors import Refused
 from tenants.keys.operations import CreatedKey
@@ -52,8 +53,8 @@ LANGUAGES: Final = {
 
 @require_GET
 @for_members
+@allowed(Permission.USE_PLAYGROUND)
 def playground(request: HttpRequest, member: Member) -> HttpResponse:
-    _require(member)
     nonce, url = secrets.token_urlsafe(16), stream_url(settings.GATEWAY_URL)
     context = {
         "member": member,
@@ -72,9 +73,9 @@ def playground(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.USE_PLAYGROUND)
 def start(request: HttpRequest, member: Member) -> HttpResponse:
     """Each start makes a text and publishes a snapshot: a few a minute are enough for a person."""
-    _require(member)
     try:
         if not take_start_of_playground(user_id=str(member.actor.user_id)):
             return _refused(_("Too many starts. Wait a minute, then try again."), 429)
@@ -88,8 +89,8 @@ def start(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.USE_PLAYGROUND)
 def end(request: HttpRequest, member: Member) -> HttpResponse:
-    _require(member)
     issued_at = _moment(request.POST.get("issued_at", ""))
     end_playground(actor=member.actor, issued_at=issued_at, now=timezone.now())
     return HttpResponse(status=204)
@@ -103,11 +104,6 @@ def stream_url(gateway_url: str) -> str:
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _require(member: Member) -> None:
-    if not member.actor.may(Permission.USE_PLAYGROUND):
-        raise PermissionDenied
 
 
 def _moment(text: str) -> datetime:

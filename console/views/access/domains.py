@@ -3,7 +3,7 @@
 import uuid
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -12,21 +12,23 @@ from django.views.decorators.http import require_http_methods, require_POST
 from caret.foundation.places import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.sign_in.sparing import spared_session
-from console.views.access.page import DomainForm, access_page, require_owner
+from console.views.access.page import DomainForm, access_page
 from tenants.domains.dns import txt_records
 from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
-from tenants.domains.queries import DomainView, find_domain
-from tenants.errors import Conflict, Invalid, NotFound
+from tenants.domains.queries import find_domain
+from tenants.errors import Conflict, Invalid
+from tenants.members.permissions import Permission
 
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 def claim(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     form = DomainForm(request.POST)
     if not form.is_valid():
         return access_page(request, member, status=400, domain_form=form)
@@ -44,8 +46,8 @@ def claim(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
-    require_owner(member)
     actor = member.actor
     try:
         with (
@@ -59,8 +61,6 @@ def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpRe
                 now=timezone.now(),
                 spared_session=session,
             )
-    except NotFound as error:
-        raise Http404 from error
     except Conflict as error:
         messages.error(request, error.message)
     except NoPlace:
@@ -72,10 +72,10 @@ def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpRe
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 @confirmed
 def give_up(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
-    require_owner(member)
-    found = _found(member, domain_id)
+    found = find_domain(actor=member.actor, domain_id=domain_id)
     if request.method == "GET":
         return show(request, member, "console/access/give_up.html", {"domain": found})
     with spared_session(request, member.actor.tenant_id, member.email) as session:
@@ -84,10 +84,3 @@ def give_up(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpR
         )
     toast(request, gettext("%(name)s is given up.") % {"name": found.name})
     return redirect("console:access")
-
-
-def _found(member: Member, domain_id: uuid.UUID) -> DomainView:
-    try:
-        return find_domain(actor=member.actor, domain_id=domain_id)
-    except NotFound as error:
-        raise Http404 from error

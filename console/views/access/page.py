@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from django import forms
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -62,19 +61,11 @@ def ours(member: Member) -> Ours:
     )
 
 
-def require_owner(member: Member) -> None:
-    """An owner's matter: each change decides who signs in as whom. Raises PermissionDenied."""
-    if not member.actor.may(Permission.WRITE_ACCESS):
-        raise PermissionDenied
-
-
 def access_page(
     request: HttpRequest, member: Member, *, status: int = 200, **forms_shown: Any
 ) -> HttpResponse:
     """`forms_shown`: domain_form or token_form, with what was typed and what is wrong."""
     actor = member.actor
-    if not actor.may(Permission.READ_ACCESS):
-        raise PermissionDenied
     tokens = list_scim_tokens(actor=actor)
     context = {
         "rules": get_rules(actor=actor),

@@ -14,11 +14,12 @@ from django.views.decorators.http import require_http_methods
 from caret.foundation.places import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.sign_in.sparing import spared_session
-from console.views.access.page import ours, require_owner
+from console.views.access.page import ours
 from tenants.errors import Invalid
 from tenants.identity.metadata_http import fetch_metadata
 from tenants.identity.operations import (
@@ -29,6 +30,7 @@ from tenants.identity.operations import (
     set_saml_provider,
 )
 from tenants.identity.queries import get_rules
+from tenants.members.permissions import Permission
 
 _MAX_CHARS: Final = 200
 _MAX_URL_CHARS: Final = 500
@@ -69,9 +71,9 @@ class SamlForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 @confirmed
 def open_id(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     form = OpenIdForm(request.POST or None)
 
     def put(session: str | None) -> None:
@@ -83,9 +85,9 @@ def open_id(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 @confirmed
 def saml(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     form = SamlForm(request.POST or None)
 
     def fetch(url: str) -> str:
@@ -104,9 +106,9 @@ def saml(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 @confirmed
 def remove(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     if request.method == "GET":
         context = {"rules": get_rules(actor=member.actor)}
         return show(request, member, "console/access/remove_provider.html", context)

@@ -2,7 +2,6 @@
 
 import uuid
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -11,24 +10,25 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.toast import toast
-from console.views.access.page import access_page, require_owner
-from tenants.errors import Forbidden, NotFound
+from console.views.access.page import access_page
 from tenants.identity.operations import require_second_factor
-from tenants.members.permissions import Role
+from tenants.members.permissions import Permission, Role
 from tenants.scim.groups import set_group_role
 
 
 @require_GET
 @for_members
+@allowed(Permission.READ_ACCESS)
 def access(request: HttpRequest, member: Member) -> HttpResponse:
     return access_page(request, member)
 
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     require_second_factor(actor=member.actor, required=True, now=timezone.now())
     text = gettext("Who signs in by a password needs a second factor from now on.")
     toast(request, text, undo_url=reverse("console:access-free-factor"))
@@ -37,8 +37,8 @@ def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     require_second_factor(actor=member.actor, required=False, now=timezone.now())
     text = gettext("A password alone signs people in again.")
     toast(request, text, undo_url=reverse("console:access-require-factor"))
@@ -47,15 +47,13 @@ def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 def group_role(request: HttpRequest, member: Member, group_id: uuid.UUID) -> HttpResponse:
-    require_owner(member)
     asked = request.POST.get("role", "")
     try:
         role = Role(asked) if asked else None
         set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
-    except (NotFound, ValueError) as error:
+    except ValueError as error:
         raise Http404 from error
-    except Forbidden as error:
-        raise PermissionDenied from error
     toast(request, gettext("The group’s role is set, and its members have it."))
     return redirect("console:access")

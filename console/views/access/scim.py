@@ -10,12 +10,14 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.one_use import take_form
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
-from console.views.access.page import TOKEN_FORM, TokenForm, access_page, ours, require_owner
+from console.views.access.page import TOKEN_FORM, TokenForm, access_page, ours
 from tenants.errors import Conflict, Invalid
+from tenants.members.permissions import Permission
 from tenants.scim.tokens import (
     ScimTokenView,
     create_scim_token,
@@ -26,8 +28,8 @@ from tenants.scim.tokens import (
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 def create(request: HttpRequest, member: Member) -> HttpResponse:
-    require_owner(member)
     if not take_form(request, TOKEN_FORM):
         messages.warning(request, gettext("This form was used already. No second token was made."))
         return redirect("console:access")
@@ -47,9 +49,9 @@ def create(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_ACCESS)
 @confirmed
 def revoke(request: HttpRequest, member: Member, token_id: uuid.UUID) -> HttpResponse:
-    require_owner(member)
     token = _found(member, token_id)
     if request.method == "GET":
         return show(request, member, "console/access/revoke_token.html", {"token": token})

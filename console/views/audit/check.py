@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from tenants.audit.check import MAX_ENTRIES, check_trail
 from tenants.members.permissions import Permission
@@ -18,9 +18,8 @@ _PAGE: Final = "console/audit/check.html"
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.READ_AUDIT)
 def check(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.READ_AUDIT):
-        raise PermissionDenied
     checked = None
     if request.method == "POST":
         keys = signing_keys().public_keys()

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -13,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.changes import Line, changed_lines
 from console.shell.days import DaysForm, begin_of, end_of
 from console.shell.lists import address_of, turning
@@ -48,9 +48,8 @@ class Row:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_AUDIT)
 def entries(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.READ_AUDIT):
-        raise PermissionDenied
     form = Filter(request.GET)
     context: dict[str, Any] = {"form": form, "is_filtered": _is_filtered(request)}
     try:

@@ -12,10 +12,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import address_of
 from console.shell.parts import show
 from console.views.billing.columns import HEIGHT, WIDTH, Spent, columns
-from console.views.billing.sections import Tab, for_payers, tabs
+from console.views.billing.sections import Tab, tabs
 from console.views.billing.shown import price_rows, spent_by_day, spent_by_month, used_rows
 from console.views.budgets.shown import bar_of
 from tenants.billing.budgets.standing import nearest_budgets
@@ -49,7 +50,7 @@ _SPANS: Final = {
 
 @require_GET
 @for_members
-@for_payers
+@allowed(Permission.READ_BILLING)
 def account(request: HttpRequest, member: Member) -> HttpResponse:
     chosen = request.GET.get("span", "30")
     chosen, now = chosen if chosen in _SPANS else "30", timezone.now()

@@ -8,13 +8,15 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.billing.document import shown_document
-from console.views.billing.sections import for_payers, tabs
+from console.views.billing.sections import tabs
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import find_invoice, page_of_invoices
 from tenants.errors import Invalid
+from tenants.members.permissions import Permission
 
 _LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"
@@ -23,7 +25,7 @@ _LIMIT: Final = 50
 
 @require_GET
 @for_members
-@for_payers
+@allowed(Permission.READ_BILLING)
 def invoices(request: HttpRequest, member: Member) -> HttpResponse:
     cursor = request.GET.get("cursor") or None
     try:
@@ -40,7 +42,7 @@ def invoices(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_GET
 @for_members
-@for_payers
+@allowed(Permission.READ_BILLING)
 def invoice(request: HttpRequest, member: Member, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     context = {
@@ -53,7 +55,7 @@ def invoice(request: HttpRequest, member: Member, number: int) -> HttpResponse:
 
 @require_GET
 @for_members
-@for_payers
+@allowed(Permission.READ_BILLING)
 def pdf(request: HttpRequest, member: Member, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number).document
     return _file(render(found), f"{found.head.number}.pdf", "application/pdf")
@@ -61,7 +63,7 @@ def pdf(request: HttpRequest, member: Member, number: int) -> HttpResponse:
 
 @require_GET
 @for_members
-@for_payers
+@allowed(Permission.READ_BILLING)
 def as_json(request: HttpRequest, member: Member, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     return _file(found.json, f"{found.document.head.number}.json", "application/json")

@@ -10,14 +10,16 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.days import DaysForm
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.billing.booked import row_of
-from console.views.billing.sections import for_payers, tabs
+from console.views.billing.sections import tabs
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
 from tenants.errors import Invalid
+from tenants.members.permissions import Permission
 from tenants.paging import Page
 
 _PAGE: Final = "console/billing/ledger.html"
@@ -51,7 +53,7 @@ class Filter(DaysForm):
 
 @require_GET
 @for_members
-@for_payers
+@allowed(Permission.READ_BILLING)
 def ledger(request: HttpRequest, member: Member) -> HttpResponse:
     form = Filter(request.GET)
     is_filtered = any(request.GET.get(name) for name in Filter.base_fields)

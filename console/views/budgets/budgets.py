@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.budgets.shown import bar_of
@@ -22,9 +22,8 @@ _LIMIT: Final = 50
 
 @require_GET
 @for_members
+@allowed(Permission.READ_BILLING)
 def budgets(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.READ_BILLING):
-        raise PermissionDenied
     cursor = request.GET.get("cursor") or None
     try:
         page = page_of_budgets(actor=member.actor, limit=_LIMIT, cursor=cursor, now=timezone.now())

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -11,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.spending import BudgetScope
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.budgets.budget_form import FIELDS, NewForm
@@ -28,9 +28,8 @@ _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_BUDGETS)
 def new(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.WRITE_BUDGETS):
-        raise PermissionDenied
     currency = currency_of(actor=member.actor)
     # The newest teams; of more than there are here the API makes budgets.
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows

@@ -3,7 +3,6 @@
 from typing import Final
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -12,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
@@ -33,9 +33,8 @@ class PurgeForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def purge(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.WRITE_POLICY):
-        raise PermissionDenied  # before anybody shows in vain who he is
     return _confirmed(request, member)
 
 

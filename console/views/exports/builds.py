@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.exports.shown import row_of
@@ -21,9 +21,8 @@ _LIMIT: Final = 25
 
 @require_GET
 @for_members
+@allowed(Permission.EXPORT)
 def builds(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.EXPORT):
-        raise PermissionDenied
     context: dict[str, Any] = {}
     try:
         page = list_builds(

@@ -6,18 +6,18 @@ from typing import Concatenate, Final, ParamSpec, cast
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.exports.shown import row_of
-from tenants.errors import Conflict, NotFound
+from tenants.errors import Conflict
 from tenants.exports.builds.operations import cancel_export, give_link
 from tenants.exports.builds.queries import find_build, list_definitions
 from tenants.members.permissions import Permission
@@ -28,19 +28,15 @@ _PAGE: Final = "console/exports/export.html"
 _PART: Final = "console/exports/_export.html"
 
 
-def _of_an_export(view: _View[P]) -> _View[P]:
-    """What is not there, or not for this role, is the same."""
+def _in_conflict_told(view: _View[P]) -> _View[P]:
+    """What cannot be now is said on the export's page."""
 
     @wraps(view)
     def guarded(
         request: HttpRequest, member: Member, export_id: UUID, *args: P.args, **kwargs: P.kwargs
     ) -> HttpResponse:
-        if not member.actor.may(Permission.EXPORT):
-            raise PermissionDenied
         try:
             return view(request, member, export_id, *args, **kwargs)
-        except NotFound as error:
-            raise Http404 from error
         except Conflict as error:
             messages.warning(request, error.message)
             return redirect("console:exports-export", export_id)
@@ -50,7 +46,7 @@ def _of_an_export(view: _View[P]) -> _View[P]:
 
 @require_GET
 @for_members
-@_of_an_export
+@allowed(Permission.EXPORT)
 def export(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
     build = find_build(actor=member.actor, build_id=export_id)
     titles = {each.name: each.title for each in list_definitions(actor=member.actor)}
@@ -59,7 +55,8 @@ def export(request: HttpRequest, member: Member, export_id: UUID) -> HttpRespons
 
 @require_GET
 @for_members
-@_of_an_export
+@allowed(Permission.EXPORT)
+@_in_conflict_told
 def proof(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
     found = find_build(actor=member.actor, build_id=export_id)
     if not found.proof:
@@ -71,7 +68,8 @@ def proof(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse
 
 @require_POST
 @for_members
-@_of_an_export
+@allowed(Permission.EXPORT)
+@_in_conflict_told
 def fetch(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
     """By a link that is good for some minutes, as programs get it."""
     link = give_link(actor=member.actor, build_id=export_id, now=timezone.now())
@@ -80,7 +78,8 @@ def fetch(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse
 
 @require_POST
 @for_members
-@_of_an_export
+@allowed(Permission.EXPORT)
+@_in_conflict_told
 def cancel(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
     cancel_export(actor=member.actor, build_id=export_id, now=timezone.now())
     toast(request, gettext("The export is cancelled."))

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -14,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.days import DayField, DaysForm
 from console.shell.parts import show
 from console.shell.toast import toast
@@ -60,9 +60,8 @@ class NewExport(DaysForm):
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.EXPORT)
 def new(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.EXPORT):
-        raise PermissionDenied
     known = list_definitions(actor=member.actor)
     if request.method == "GET":
         return _shown(request, member, NewExport(initial=_initial(request), known=known))

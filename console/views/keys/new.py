@@ -3,7 +3,6 @@
 from typing import Final
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -13,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.credential import KeyKind
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.one_use import new_form, take_form
 from console.shell.parts import show
 from console.views.keys.created import show_once
@@ -31,9 +31,8 @@ _FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "mode
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.CREATE_KEYS)
 def new_key(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.CREATE_KEYS):
-        raise PermissionDenied
     max_days = get_policy(actor=member.actor).policy.max_key_lifetime_days
     if request.method == "GET":
         return _shown(request, member, _form(request, member, max_days))

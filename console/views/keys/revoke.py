@@ -1,6 +1,5 @@
 """Revoking a key, which is asked about first."""
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -8,6 +7,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
@@ -20,10 +20,9 @@ from tenants.texts import MAX_REASON_CHARS
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.REVOKE_KEYS)
 @confirmed
 def revoke(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
-    if not member.actor.may(Permission.REVOKE_KEYS):
-        raise PermissionDenied
     key = key_or_404(member, lookup_id)
     if request.method == "GET":
         context = {"line": key_line(member.actor, key), "max_reason_chars": MAX_REASON_CHARS}

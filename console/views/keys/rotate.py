@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Final
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -12,6 +11,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.one_use import new_form, take_form
 from console.shell.parts import show
 from console.views.keys.created import show_once
@@ -30,9 +30,8 @@ _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason"
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.CREATE_KEYS)
 def rotate(request: HttpRequest, member: Member, lookup_id: str) -> HttpResponse:
-    if not member.actor.may(Permission.CREATE_KEYS):
-        raise PermissionDenied
     key = key_or_404(member, lookup_id)
     if not key_line(member.actor, key).can_rotate:
         messages.warning(request, gettext("Only a key that is in force can be rotated."))

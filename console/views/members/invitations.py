@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -16,12 +15,13 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.errors import Conflict, Invalid
 from tenants.invitations.mail import send_invitation
 from tenants.invitations.operations import invite, revoke_invitation
 from tenants.invitations.queries import (
@@ -66,9 +66,8 @@ class Line:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_MEMBERS)
 def invitations(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.READ_MEMBERS):
-        raise PermissionDenied
     cursor = request.GET.get("cursor") or None
     try:
         page = page_of_invitations(
@@ -87,9 +86,8 @@ def invitations(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_MEMBERS)
 def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.WRITE_MEMBERS):
-        raise PermissionDenied
     choices = role_choices(member.actor)
     if request.method == "GET":
         form = InviteForm(choices=choices, initial={"email": request.GET.get("email", "")})
@@ -107,26 +105,23 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_MEMBERS)
 def send_again(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
     """A new one in place of the old, whose link works no more."""
-    held = _found(member, invitation_id)
+    held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     try:
         _invite(request, member, held.email, held.role)
     except Conflict as error:
         messages.error(request, error.message)
-    except Forbidden as error:
-        raise PermissionDenied from error
     return redirect("console:members-invitations")
 
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_MEMBERS)
 def revoke(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
-    held = _found(member, invitation_id)
-    try:
-        revoke_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
-    except Forbidden as error:
-        raise PermissionDenied from error
+    held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
+    revoke_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     text = gettext("The invitation of %(email)s is taken back: its link opens nothing.")
     toast(request, text % {"email": held.email})
     return redirect("console:members-invitations")
@@ -146,15 +141,6 @@ def _invite(request: HttpRequest, member: Member, email: str, role: Role) -> Non
         messages.warning(request, text % {"email": made.email})
     else:
         toast(request, gettext("%(email)s is invited by mail.") % {"email": made.email})
-
-
-def _found(member: Member, invitation_id: uuid.UUID) -> InvitationView:
-    if not member.actor.may(Permission.WRITE_MEMBERS):
-        raise PermissionDenied
-    try:
-        return find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
-    except NotFound as error:
-        raise Http404 from error
 
 
 def _line(member: Member, row: InvitationView) -> Line:

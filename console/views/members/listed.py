@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
@@ -49,10 +49,9 @@ class Line:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_MEMBERS)
 def members(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
-    if not actor.may(Permission.READ_MEMBERS):
-        raise PermissionDenied
     form, sorting = FindMembers(request.GET), read_sorting(request, _BY_EMAIL)
     wanted = _wanted(form, sorting)
 

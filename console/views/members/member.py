@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -16,12 +16,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.keys.lines import key_lines
 from console.views.members.names import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.errors import Conflict, Forbidden, Invalid
 from tenants.keys.finding import WantedKeys, find_keys
 from tenants.keys.queries import FirstKeys
 from tenants.members.actor import Actor
@@ -56,7 +57,7 @@ class RoleForm(forms.Form):
 @for_members
 def one(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
-    found = _found(member, user_id)
+    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     [row] = described(actor.tenant_id, [found])
     context = {
         "row": row,
@@ -80,8 +81,9 @@ def one(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpRespons
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_MEMBERS)
 def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
-    found = _found(member, user_id)
+    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_change(member.actor, found):
         raise PermissionDenied
     choices = role_choices(member.actor)
@@ -98,7 +100,7 @@ def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpRespon
 @for_members
 @confirmed
 def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
-    found = _found(member, user_id)
+    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_remove(member.actor, found):
         raise PermissionDenied
     context: dict[str, Any] = {
@@ -157,15 +159,6 @@ def _tell_left(request: HttpRequest, left: FirstKeys) -> None:
             left.total,
         )
         messages.warning(request, text % {"num": left.total})
-
-
-def _found(member: Member, user_id: uuid.UUID) -> MemberRow:
-    try:
-        return find_member(actor=member.actor, user_id=UserId(str(user_id)))
-    except Forbidden as error:
-        raise PermissionDenied from error
-    except NotFound as error:
-        raise Http404 from error
 
 
 def _key_lines(actor: Actor, user_id: UserId) -> Any:

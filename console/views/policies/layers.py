@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.contracts.policy import PolicyLayer
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.policies.draft import read_json
@@ -78,9 +79,9 @@ def layers(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def choose(request: HttpRequest, member: Member) -> HttpResponse:
     """Of whom something is to be said."""
-    member.actor.require(Permission.WRITE_POLICY)
     form = SubjectForm(request.POST if request.method == "POST" else None)
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     choices = [("", gettext("None")), *((str(team.id), team.name) for team in teams)]
@@ -95,9 +96,9 @@ def choose(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def layer(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> HttpResponse:
     """Written; a POST is checked and goes on to the review."""
-    member.actor.require(Permission.WRITE_POLICY)
     held = find_layer(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
         return _edited(request, member, held, LayerForm(initial=initial_of(held.layer)))
@@ -117,9 +118,9 @@ def layer(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> 
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) -> HttpResponse:
     """GET reviews that nothing is said any more; POST saves what was reviewed."""
-    member.actor.require(Permission.WRITE_POLICY)
     held = find_layer(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
         return _reviewed(request, member, held, PolicyLayer())

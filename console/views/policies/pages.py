@@ -7,6 +7,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
 from console.views.policies.changes import changes_between, values_of
@@ -49,9 +50,9 @@ def in_force(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def edit(request: HttpRequest, member: Member) -> HttpResponse:
     """A draft that comes back from its review is edited on."""
-    member.actor.require(Permission.WRITE_POLICY)
     if request.method == "GET":
         held = get_policy(actor=member.actor)
         draft = Draft(held.policy, held.version)

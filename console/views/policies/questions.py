@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.views.policies.changes import values_of
 from console.views.policies.fields import add_refusal
@@ -55,8 +56,8 @@ class AboutForm(WhoForm):
 
 @require_GET
 @for_members
+@allowed(Permission.READ_POLICY)
 def effective(request: HttpRequest, member: Member) -> HttpResponse:
-    member.actor.require(Permission.READ_POLICY)
     form = WhoForm(request.GET)
     found = _effective(member.actor, form) if form.is_valid() else None
     context: dict[str, Any] = {
@@ -77,8 +78,8 @@ def effective(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_POLICY)
 def explain(request: HttpRequest, member: Member) -> HttpResponse:
-    member.actor.require(Permission.READ_POLICY)
     is_asked = "path" in request.GET
     form = AboutForm(request.GET if is_asked else None, initial={"mode": Mode.INLINE.value})
     found = _explanation(member.actor, form) if is_asked and form.is_valid() else None

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.policies.changes import changes_between, titles_of
@@ -40,9 +41,9 @@ class ReasonForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def review(request: HttpRequest, member: Member) -> HttpResponse:
     """GET names an earlier version to go back to; POST brings a draft."""
-    member.actor.require(Permission.WRITE_POLICY)
     if request.method == "GET":
         return shown(request, member, _going_back(request, member))
     draft = read_draft(request.POST)
@@ -56,6 +57,7 @@ def review(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
     """Puts the one before in force again, while this one is."""
     before = find_version(actor=member.actor, version=version - 1)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Telemetry, TenantPolicy
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.views.policies.draft import Draft, read_draft
 from console.views.policies.fields import add_refusal, number_field, whole_number, yes_field
@@ -45,8 +46,8 @@ class AllowanceForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_POLICY)
 def allowance(request: HttpRequest, member: Member) -> HttpResponse:
-    member.actor.require(Permission.WRITE_POLICY)
     if request.method == "GET":
         held = get_policy(actor=member.actor)
         return _shown(request, member, AllowanceForm(initial=_initial(held.policy)), held.version)

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
@@ -63,9 +64,9 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_CONSENT)
 def members(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
-    actor.require(Permission.READ_CONSENT)
     page = page_of_members(actor=actor, limit=_ROWS, cursor=request.GET.get("cursor"))
     consents = consents_of(actor=actor, user_ids=[row.user_id for row in page.rows])
     rows = [(row, consents.get(row.user_id, NO_CONSENT)) for row in page.rows]
@@ -74,8 +75,8 @@ def members(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_CONSENT)
 def receipts(request: HttpRequest, member: Member) -> HttpResponse:
-    member.actor.require(Permission.READ_CONSENT)
     cursor = request.GET.get("cursor")
     page = list_receipts(actor=member.actor, limit=_ROWS, cursor=cursor)
     context = {"rows": page.rows, "turning": turning(request, page)}
@@ -95,8 +96,8 @@ def withdrawals(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_GET
 @for_members
+@allowed(Permission.READ_CONSENT)
 def erasures(request: HttpRequest, member: Member) -> HttpResponse:
-    member.actor.require(Permission.READ_CONSENT)
     cursor = request.GET.get("cursor")
     page = list_erasures(actor=member.actor, limit=_ROWS, cursor=cursor)
     rows = [(row, sum(row.rows.values())) for row in page.rows]

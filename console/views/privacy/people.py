@@ -17,6 +17,7 @@ from caret.foundation.ids import UserId
 from console.api.data_subjects import BOUNDS
 from console.api.made_file import made_file
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
@@ -77,8 +78,8 @@ def person(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
 
 @require_POST
 @for_members
+@allowed(Permission.EXPORT_SUBJECTS)
 def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
-    member.actor.require(Permission.EXPORT_SUBJECTS)
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _shown(request, member, user_id, form, status=400)
@@ -103,9 +104,9 @@ def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.ERASE_SUBJECTS)
 @confirmed
 def erase(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
-    member.actor.require(Permission.ERASE_SUBJECTS)
     found = find_subject_of(actor=member.actor, text=str(user_id))
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():

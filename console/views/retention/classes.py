@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.tabs import Tab, tabs_of
@@ -74,10 +75,10 @@ def classes(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_RETENTION)
 @confirmed
 def edit(request: HttpRequest, member: Member, data_class: str) -> HttpResponse:
     """GET with `days` counts what they would delete; POST saves them."""
-    member.actor.require(Permission.WRITE_RETENTION)
     which = _class_of(data_class)
     if request.method == "POST":
         return _saved(request, member, which)

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.signing import BadSignature
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.retention.classes import tabs
@@ -105,9 +106,9 @@ def certificate_file(request: HttpRequest, member: Member, certificate_id: UUID)
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.READ_RETENTION)
 def verify(request: HttpRequest, member: Member) -> HttpResponse:
     """By the public keys alone, as anybody does it offline; nothing is kept of the file."""
-    member.actor.require(Permission.READ_RETENTION)
     is_sent = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
     verdict = _verdict(form) if is_sent and form.is_valid() else None

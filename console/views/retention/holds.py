@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -73,8 +74,8 @@ def holds(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_HOLDS)
 def place(request: HttpRequest, member: Member) -> HttpResponse:
-    member.actor.require(Permission.WRITE_HOLDS)
     form = HoldForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:
@@ -90,10 +91,10 @@ def place(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_HOLDS)
 @confirmed
 def release(request: HttpRequest, member: Member, hold_id: UUID) -> HttpResponse:
     """What is due goes with the next purge."""
-    member.actor.require(Permission.WRITE_HOLDS)
     hold = find_hold(actor=member.actor, hold_id=hold_id)
     form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():

@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.views.sinks.shown import row_of
 from tenants.errors import Conflict, Invalid
@@ -41,9 +41,8 @@ class SinkForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.PUSH_AUDIT)
 def new(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.PUSH_AUDIT):
-        raise PermissionDenied
     form = SinkForm(request.POST or None)
     if request.method == "GET":
         return show(request, member, _PAGE, {"form": form})

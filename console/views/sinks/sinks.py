@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.sinks.shown import row_of
@@ -21,9 +21,8 @@ _LIMIT: Final = 50
 
 @require_GET
 @for_members
+@allowed(Permission.READ_AUDIT)
 def sinks(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.READ_AUDIT):
-        raise PermissionDenied
     try:
         page = list_sinks(
             actor=member.actor, limit=_LIMIT, cursor=request.GET.get("cursor") or None

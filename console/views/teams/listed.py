@@ -3,7 +3,6 @@
 from typing import Final
 
 from django import forms
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -12,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
@@ -47,10 +47,9 @@ class TeamForm(forms.Form):
 
 @require_GET
 @for_members
+@allowed(Permission.READ_TEAMS)
 def teams(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
-    if not actor.may(Permission.READ_TEAMS):
-        raise PermissionDenied
     form, sorting = FindTeams(request.GET), read_sorting(request, _BY_NAME)
     form.is_valid()
     wanted = WantedTeams(
@@ -84,9 +83,8 @@ def teams(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_TEAMS)
 def new(request: HttpRequest, member: Member) -> HttpResponse:
-    if not member.actor.may(Permission.WRITE_TEAMS):
-        raise PermissionDenied
     form = TeamForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         status = 200 if request.method == "GET" else 400

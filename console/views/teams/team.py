@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -16,13 +15,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.sorting import with_query
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES
 from console.views.teams.listed import TeamForm
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.errors import Conflict, Invalid
 from tenants.members.finding import WantedMembers, find_members, member_at
 from tenants.members.permissions import Permission
 from tenants.paging import MAX_PAGE
@@ -44,13 +44,14 @@ class AddForm(forms.Form):
 @require_GET
 @for_members
 def team(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
-    return _page(request, member, _found(member, team_id), AddForm())
+    return _page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
 
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_TEAMS)
 def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
-    held = _changed_by_people(member, team_id)
+    held = find_team(actor=member.actor, team_id=team_id)
     form = AddForm(request.POST)
     if not form.is_valid():
         return _page(request, member, held, form, status=400)
@@ -73,17 +74,16 @@ def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpRespons
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_TEAMS)
 def put_back(
     request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
     """What the button undoes that took him out."""
-    held = _changed_by_people(member, team_id)
+    held = find_team(actor=member.actor, team_id=team_id)
     try:
         put_into_team(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
         )
-    except NotFound as error:
-        raise Http404 from error
     except Conflict as error:
         messages.error(request, error.message)
     else:
@@ -93,16 +93,15 @@ def put_back(
 
 @require_POST
 @for_members
+@allowed(Permission.WRITE_TEAMS)
 def take_out(
     request: HttpRequest, member: Member, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
-    held = _changed_by_people(member, team_id)
+    held = find_team(actor=member.actor, team_id=team_id)
     try:
         take_out_of_team(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
         )
-    except NotFound as error:
-        raise Http404 from error
     except Conflict as error:
         messages.error(request, error.message)
     else:
@@ -113,8 +112,9 @@ def take_out(
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_TEAMS)
 def rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
-    held = _changed_by_people(member, team_id)
+    held = find_team(actor=member.actor, team_id=team_id)
     form = TeamForm(request.POST or None, initial={"name": held.name})
     context = {"form": form, "team": held}
     if request.method == "GET":
@@ -127,9 +127,10 @@ def rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResp
 
 @require_http_methods(["GET", "POST"])
 @for_members
+@allowed(Permission.WRITE_TEAMS)
 @confirmed
 def delete(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
-    held = _changed_by_people(member, team_id)
+    held = find_team(actor=member.actor, team_id=team_id)
     if request.method == "GET":
         return show(request, member, "console/teams/delete.html", {"team": held})
     try:
@@ -154,21 +155,6 @@ def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
         form.add_error("name", error.message)
         return False
     return True
-
-
-def _found(member: Member, team_id: uuid.UUID) -> TeamView:
-    try:
-        return find_team(actor=member.actor, team_id=team_id)
-    except Forbidden as error:
-        raise PermissionDenied from error
-    except NotFound as error:
-        raise Http404 from error
-
-
-def _changed_by_people(member: Member, team_id: uuid.UUID) -> TeamView:
-    if not member.actor.may(Permission.WRITE_TEAMS):
-        raise PermissionDenied
-    return _found(member, team_id)
 
 
 def _page(
