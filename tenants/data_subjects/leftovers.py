@@ -33,6 +33,8 @@ from tenants.models import (
     ScimGroup,
     ScimToken,
     ScimUser,
+    SpeedDay,
+    SpeedHour,
     Team,
     TeamMembership,
     UsageDay,
@@ -53,7 +55,8 @@ Count = Callable[[dict[str, int]], None]
 # In an order in which no row points at one that has gone.
 _TABLES: Final[tuple[type[Model], ...]] = (
     *(RetrievalChunk, KeptAnswer, ScimUser, ScimGroup, TeamMembership, Team, Budget, AuditSink),
-    *(IdentityProvider, Domain, PolicyLayerVersion, UsageHour, UsageDay, RollupMark),
+    *(IdentityProvider, Domain, PolicyLayerVersion, UsageHour, UsageDay),
+    *(SpeedHour, SpeedDay, RollupMark),
 )
 
 

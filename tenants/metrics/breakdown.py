@@ -55,7 +55,7 @@ def break_down(
     every, groups = _NOTHING, defaultdict[GroupBy, dict[str, Group]](dict)
     for place, key, users, *sums in found:
         counts = Counts(**dict(zip(names, map(int, sums), strict=True)))
-        group = Group(counts, people(map(str, users or ())))
+        group = Group(counts, people((users or "").split()))
         if place is None:
             every = group
         else:
@@ -81,16 +81,27 @@ def row_of(key: str, group: Group, suppression: Suppression | None) -> Row:
 
 
 def _statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
-    """Our own names only: what is asked about goes as parameters."""
+    """Our own names only: what is asked about goes as parameters.
+
+    First to the finest groups, in which a person is once, then from these to the ones asked for: of
+    12,000 roll-ups 900, so that each further grouping costs little. Told as text, in which a person
+    comes again and again: thousands of ids that are sorted, or parsed one by one, take longer.
+    """
     columns = [_COLUMN[each] for each in by]
+    fine = ", ".join(columns) or "()"
+    of = f"{', '.join(columns)}, " if by else ""
     place = " ".join(f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns))
     key = ", ".join(f"{column}::text" for column in columns)
     sets = ", ".join(["()", *(f"({column})" for column in columns)])
     which = f"CASE {place} END, coalesce({key})" if by else "NULL, NULL"
+    fine_sums = ", ".join(f"sum({name}) AS {name}" for name in names)
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     return f"""
-        SELECT {which}, array_agg(DISTINCT user_id), {sums}
-        FROM ({inner}) rolled GROUP BY GROUPING SETS ({sets})
+        WITH fine AS MATERIALIZED (
+            SELECT {of}string_agg(user_id::text, ' ') AS people, {fine_sums}
+            FROM ({inner}) rolled GROUP BY {fine}
+        )
+        SELECT {which}, string_agg(people, ' '), {sums} FROM fine GROUP BY GROUPING SETS ({sets})
     """  # noqa: S608
 
 

@@ -29,7 +29,7 @@ from tenants.metrics.reports import (
 )
 from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
 from tenants.usage.queries import visible_to
-from tenants.usage.speed import Speeds, read_speeds
+from tenants.usage.speed import Speeds, add_speeds, read_speeds
 
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
@@ -84,7 +84,7 @@ def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
         beside = people_beside(actor, asked) if min_users > 1 else frozenset[str]()
         # One person's numbers are his own, and nobody's else.
         whole = _hidden(Kind.USAGE, found.every, beside, asked, min_users)
-        speeds = None if whole else _speeds(actor, asked)
+        speeds = None if whole else _speeds(actor, asked, is_own=is_own)
         choices, teams = _choices(actor, asked, found, is_own=is_own), names_of_teams(actor)
     was = _hidden(Kind.USAGE, before.every, beside, asked, min_users)
     told = _hidden(Kind.QUALITY, found.every, beside, asked, min_users)
@@ -112,7 +112,14 @@ def _sees_quality(actor: Actor) -> bool:
     return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
 
 
-def _speeds(actor: Actor, asked: Asked) -> Speeds:
+def _speeds(actor: Actor, asked: Asked, *, is_own: bool) -> Speeds:
+    if asked.only.is_everything and not is_own:
+        return add_speeds(
+            actor.tenant_id,
+            begins_at=asked.begins_at,
+            ends_at=asked.ends_at,
+            by_hour=asked.hours_until is not None,
+        )
     records = visible_to(actor, UsageRecord.objects.filter(part_of(actor, asked.only, is_raw=True)))
     return read_speeds(records, begins_at=asked.begins_at, ends_at=asked.ends_at)
 

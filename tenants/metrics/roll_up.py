@@ -26,7 +26,15 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.members.queries import list_tenants
 from tenants.metrics import rollup_sql
 from tenants.metrics.marks import AROUND, HOUR, hour_of, lock_counting, mark
-from tenants.models import PurgeRun, RollupMark, RollupState, UsageDay, UsageHour
+from tenants.models import (
+    PurgeRun,
+    RollupMark,
+    RollupState,
+    SpeedDay,
+    SpeedHour,
+    UsageDay,
+    UsageHour,
+)
 from tenants.models.rollup import SERVICES
 from tenants.moments import require_moment
 from tenants.retention.classes import DataClass
@@ -103,8 +111,11 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
             RollupMark.objects.filter(tenant_id=tenant_id, hour=hour).delete()
             if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
                 _count_hour(cursor, tenant_id, hour)
+        of_day: dict[str, Any] = {"tenant": tenant_id, "start": day, "end": day + DAY}
         UsageDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
-        cursor.execute(rollup_sql.COUNT_DAY, {"tenant": tenant_id, "start": day, "end": day + DAY})
+        cursor.execute(rollup_sql.COUNT_DAY, of_day)
+        SpeedDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
+        cursor.execute(rollup_sql.COUNT_SPEED_DAY, of_day)
 
 
 def _purged_until(tenant_id: TenantId) -> datetime | None:
@@ -134,6 +145,8 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
     UsageHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
     cursor.execute(rollup_sql.COUNT_COMPLETIONS, parameters)
     cursor.execute(rollup_sql.COUNT_TYPED, parameters)
+    SpeedHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
+    cursor.execute(rollup_sql.COUNT_SPEED, parameters)
 
 
 def _set_complete(tenant_id: TenantId, until: datetime) -> None:

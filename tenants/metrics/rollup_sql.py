@@ -11,6 +11,7 @@ from typing import Final
 from caret.contracts.usage import SPANS_S
 from tenants.metrics.counts import LOOKED_AT, NAMES, RETAINED
 from tenants.metrics.definitions import MAX_EDIT_SHARE, MIN_SEEN_MS
+from tenants.metrics.latencies import size_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
@@ -124,6 +125,43 @@ SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in NA
 FROM tenants_usage_hour
 WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
+"""  # noqa: S608
+
+_EACH_SPEED: Final = """
+counted AS (
+    SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
+    FROM each GROUP BY mode
+)
+"""
+_SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent"
+
+COUNT_SPEED: Final = f"""
+WITH u AS MATERIALIZED (
+    SELECT mode, finish, first_token_ms, num_at_replica FROM tenants_usage_record
+    WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
+), each AS (
+    SELECT mode, {size_sql("first_token_ms")} AS size, count(*) AS number FROM u
+    WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
+), {_EACH_SPEED}
+{_INSERT.format(table="tenants_speed_hour", columns=_SPEED_COLUMNS)}
+SELECT %(tenant)s, %(start)s, u.mode, coalesce(min(sizes), '{{}}'), coalesce(min(counts), '{{}}'),
+    {_sum("num_at_replica")}, count(num_at_replica)
+FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
+"""  # noqa: S608
+
+COUNT_SPEED_DAY: Final = f"""
+WITH u AS MATERIALIZED (
+    SELECT * FROM tenants_speed_hour
+    WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
+), each AS (
+    SELECT mode, size, sum(number)::bigint AS number
+    FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
+), {_EACH_SPEED}
+{_INSERT.format(table="tenants_speed_day", columns=_SPEED_COLUMNS)}
+SELECT %(tenant)s, %(start)s, u.mode,
+    coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
+    sum(at_replica), sum(sent)
+FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
 # By day and pool: of the tenant's part in what the platform's pools did.

@@ -32,7 +32,14 @@ from tenants.models.retention import (
     RetentionRule,
 )
 from tenants.models.retrieval_chunk import RetrievalChunk
-from tenants.models.rollup import RollupMark, RollupState, UsageDay, UsageHour
+from tenants.models.rollup import (
+    RollupMark,
+    RollupState,
+    SpeedDay,
+    SpeedHour,
+    UsageDay,
+    UsageHour,
+)
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
 from tenants.models.stripe import StripeCustomer, StripeEvent
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
@@ -88,6 +95,8 @@ __all__ = [
     "ScimUser",
     "SignInProtocol",
     "SignedAuditHead",
+    "SpeedDay",
+    "SpeedHour",
     "StripeCustomer",
     "StripeEvent",
     "Subscription",

@@ -1,8 +1,9 @@
-"""Usage and outcomes by hour and by day, in counts; what is still to be counted; how far it is."""
+"""Usage, outcomes and speed by hour and day, in counts; what is to be counted; how far it is."""
 
 import uuid
 from typing import ClassVar, Final
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from caret.foundation.postgres.row_security import RowSecurity
@@ -52,6 +53,42 @@ class UsageDay(_Rolled):
     class Meta:
         db_table = "tenants_usage_day"
         constraints: ClassVar = [RowSecurity(name="usage_day_tenant")]
+
+
+class _Speeds(models.Model):
+    """Of all completions of one kind of request: whose they are is not in it. First tokens by size,
+    see tenants.metrics.latencies."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "starts_at", "mode")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    starts_at = models.DateTimeField()
+    mode = models.TextField()
+    # Of completed requests; ascending, and how many there were of each.
+    sizes = ArrayField(models.IntegerField())
+    counts = ArrayField(models.BigIntegerField())
+    # Requests that were at the replica already, of all `sent` together; as the engines' load.
+    at_replica = models.BigIntegerField()
+    sent = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.starts_at:%Y-%m-%d %H} {self.mode}"
+
+
+class SpeedHour(_Speeds):
+    class Meta:
+        db_table = "tenants_speed_hour"
+        constraints: ClassVar = [RowSecurity(name="speed_hour_tenant")]
+
+
+class SpeedDay(_Speeds):
+    """Days in UTC."""
+
+    class Meta:
+        db_table = "tenants_speed_day"
+        constraints: ClassVar = [RowSecurity(name="speed_day_tenant")]
 
 
 class RollupMark(models.Model):

@@ -1,0 +1,42 @@
+"""Percentiles from counts by size are within their error of times that were measured."""
+
+from math import ceil, floor, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.metrics.latencies import MIN_MS, RELATIVE_ERROR, add_up, percentile_ms, size_sql
+
+TIMES = st.lists(st.floats(min_value=MIN_MS, max_value=1e7), min_size=1, max_size=200)
+
+
+def histogram(times: list[float]) -> dict[int, int]:
+    """As the statement counts them."""
+    base = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
+    return add_up(([ceil(log(time) / log(base))], [1]) for time in times)
+
+
+@given(TIMES, st.floats(min_value=0, max_value=100))
+def test_a_percentile_is_within_its_error_of_a_time(times: list[float], percent: float) -> None:
+    found = percentile_ms(histogram(times), percent)
+
+    at = floor(percent / 100 * (len(times) - 1))
+    assert found == pytest.approx(sorted(times)[at], rel=RELATIVE_ERROR * 1.001)
+
+
+@given(TIMES, TIMES, st.floats(min_value=0, max_value=100))
+def test_parts_add_up_to_the_whole(times: list[float], others: list[float], percent: float) -> None:
+    parts = [histogram(times), histogram(others)]
+
+    added = add_up((part.keys(), part.values()) for part in parts)
+
+    assert percentile_ms(added, percent) == percentile_ms(histogram(times + others), percent)
+
+
+def test_of_nothing_there_is_no_percentile() -> None:
+    assert percentile_ms({}, 99) is None
+
+
+def test_the_base_is_in_the_statement() -> None:
+    assert size_sql("x") == f"ceil(ln(greatest(x, 0.01)) / {log(1.01 / 0.99)!r})::int"
