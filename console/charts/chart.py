@@ -1,11 +1,13 @@
 """Values over time, as columns on top of each other or as lines, with what is said of them.
 
 A picture is WIDTH x HEIGHT, from the top left, and is stretched to its place: nothing round is in
-it. Words stand beside it, as they must not be stretched.
+it. Words stand beside it, as they must not be stretched. A browser's script draws another picture
+of the rows, which can be pointed at.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from typing import Final
 
@@ -16,9 +18,25 @@ HEIGHT: Final = 200
 _MAX_GAP: Final = 6.0
 _MIN_HEIGHT: Final = 1.5  # a single request beside many is still seen
 _NUM_LABELS: Final = 5
+_NOT_TOLD: Final = "–"
 
 Value = float | None  # None: there is none, or it is not told
 Write = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How values are written."""
+
+    name: str  # for the script: count, share, or a currency's code
+    short: Write  # beside an axis
+    exact: Write
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    label: str
+    day: date | None = None  # None: no day of UTC, and nothing that can be asked about alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +71,22 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    value: Value
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    time: Time
+    cells: tuple[Cell, ...]  # as the series
+    total: str  # "": they do not add up, or there is one
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     title: str
+    unit: str
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     rules: tuple[float, ...]  # the heights of ticks
@@ -62,55 +94,65 @@ class Chart:
     labels: tuple[str, ...]  # of times, about as far from each other as each from the next
     legend: tuple[tuple[int, str], ...]
     head: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]  # as a table: of each time its values
+    rows: tuple[Row, ...]  # as a table: of each time its values
 
     width: int = WIDTH
     height: int = HEIGHT
 
+    @property
+    def has_totals(self) -> bool:
+        return any(row.total for row in self.rows)
 
-def bars(title: str, times: Sequence[str], series: Sequence[Series], write: Write) -> Chart:
+    @property
+    def has_days(self) -> bool:
+        return any(row.time.day for row in self.rows)
+
+
+def bars(title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit) -> Chart:
     """The first series stands below."""
     sums = [sum(value or 0 for value in at) for at in _by_time(series)]
     scale = scale_of(sums)
-    return _chart(title, times, series, write, scale, is_lines=False)
+    return _chart(title, times, series, unit, scale, is_lines=False)
 
 
 def lines(
     title: str,
-    times: Sequence[str],
+    times: Sequence[Time],
     series: Sequence[Series],
-    write: Write,
+    unit: Unit,
     *,
     at_most: float | None = None,
 ) -> Chart:
     """Where a value is missing its line has a gap."""
     scale = scale_of((value for each in series for value in each.values), at_most=at_most)
-    return _chart(title, times, series, write, scale, is_lines=True)
+    return _chart(title, times, series, unit, scale, is_lines=True)
 
 
 def _chart(
     title: str,
-    times: Sequence[str],
+    times: Sequence[Time],
     series: Sequence[Series],
-    write: Write,
+    unit: Unit,
     scale: Scale,
     *,
     is_lines: bool,
 ) -> Chart:  # fmt: skip
-    by_time = _by_time(series)
-    written = [tuple("–" if value is None else write(value) for value in at) for at in by_time]
+    has_totals = not is_lines and len(series) > 1
+    by_time = zip(times, _by_time(series), strict=True)
+    rows = tuple(_row(time, values, unit, has_totals=has_totals) for time, values in by_time)
     step = WIDTH / max(len(times), 1)
     drawn = () if is_lines else series
     return Chart(
         title=title,
+        unit=unit.name,
         columns=tuple(
             Column(
                 x=round(place * step, 2),
                 width=round(step, 2),
                 parts=_parts(place, step, [each.values[place] for each in drawn], scale),
-                label=_label(time, series, written[place]),
+                label=_label(series, row),
             )
-            for place, time in enumerate(times)
+            for place, row in enumerate(rows)
         ),
         lines=tuple(
             Line(kind, _path(each.values, step, scale)) for kind, each in enumerate(series, 1)
@@ -118,11 +160,11 @@ def _chart(
         if is_lines
         else (),
         rules=tuple(round(HEIGHT * (1 - scale.share(tick)), 2) for tick in scale.ticks),
-        ticks=tuple(write(tick) for tick in reversed(scale.ticks)),
-        labels=_labels(times),
+        ticks=tuple(unit.short(tick) for tick in reversed(scale.ticks)),
+        labels=_labels([time.label for time in times]),
         legend=tuple((kind, each.name) for kind, each in enumerate(series, 1)),
         head=tuple(each.name for each in series),
-        rows=tuple(zip(times, written, strict=True)),
+        rows=rows,
     )
 
 
@@ -130,9 +172,20 @@ def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
     return list(zip(*(each.values for each in series), strict=True))
 
 
-def _label(time: str, series: Sequence[Series], written: Sequence[str]) -> str:
-    said = (f"{each.name} {value}" for each, value in zip(series, written, strict=True))
-    return f"{time}: {', '.join(said)}"
+def _row(time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool) -> Row:
+    told = [value for value in values if value is not None]
+    return Row(
+        time=time,
+        cells=tuple(
+            Cell(value, _NOT_TOLD if value is None else unit.exact(value)) for value in values
+        ),
+        total="" if not has_totals else unit.exact(sum(told)) if told else _NOT_TOLD,
+    )
+
+
+def _label(series: Sequence[Series], row: Row) -> str:
+    said = (f"{each.name} {cell.text}" for each, cell in zip(series, row.cells, strict=True))
+    return f"{row.time.label}: {', '.join(said)}"
 
 
 def _parts(place: int, step: float, values: Sequence[Value], scale: Scale) -> tuple[Part, ...]:

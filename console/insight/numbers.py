@@ -6,6 +6,7 @@ from typing import Final
 from django.utils.formats import number_format
 from django.utils.translation import gettext
 
+from console.charts.chart import Unit
 from tenants.billing.money import MICROS, Currency
 
 _MANY: Final = 10_000
@@ -47,6 +48,10 @@ def share(value: float) -> str:
 def axis_share(value: float) -> str:
     percent = round(value * 100, 6)  # .3 * 100 is not quite 30
     return f"{number(percent, 0 if percent == int(percent) else 1)} %"
+
+
+COUNTS: Final = Unit("count", short_count, count)
+SHARES: Final = Unit("share", axis_share, share)
 
 
 def milliseconds(value: float) -> str:

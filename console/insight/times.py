@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from console.charts.chart import Value
+from console.charts.chart import Time, Value
 from console.insight.asked import Question
 from tenants.metrics.counts import Counts
 from tenants.metrics.reports import Row, time_key
@@ -19,11 +19,12 @@ def moments(question: Question) -> list[datetime]:
     return [asked.begins_at + step * place for place in range(num)]
 
 
-def labels(question: Question) -> list[str]:
+def times(question: Question) -> list[Time]:
     """Hours as the reader's clock has them, days as in UTC."""
     if question.is_hourly:
-        return [date_format(timezone.localtime(at), "TIME_FORMAT") for at in moments(question)]
-    return [date_format(day, "MONTH_DAY_FORMAT") for day in _days(question)]
+        local = map(timezone.localtime, moments(question))
+        return [Time(date_format(at, "TIME_FORMAT")) for at in local]
+    return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days(question)]
 
 
 def values(question: Question, rows: Iterable[Row], of: Callable[[Counts], Value]) -> list[Value]:

@@ -15,9 +15,9 @@ from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.lists import address_of
 from console.shell.parts import show
-from console.views.billing.columns import HEIGHT, WIDTH, Spent, columns
+from console.views.billing.charts import spent_chart
 from console.views.billing.sections import Tab, tabs
-from console.views.billing.shown import price_rows, spent_by_day, spent_by_month, used_rows
+from console.views.billing.shown import Spent, price_rows, spent_by_day, spent_by_month, used_rows
 from console.views.budgets.shown import bar_of
 from tenants.billing.budgets.standing import nearest_budgets
 from tenants.billing.periods import ONE_DAY, month_of, next_month, utc_day
@@ -82,12 +82,8 @@ def _spent_over_time(found: Account, chosen: str, first: date) -> dict[str, Any]
     by = spent_by_month if _SPANS[chosen].is_by_month else spent_by_day
     spent: list[Spent] = by(asked, first, found.today)
     return {
-        "columns": columns(spent),
-        "width": WIDTH,
-        "height": HEIGHT,
-        "most_micros": max(each.micros for each in spent),
+        "chart": spent_chart(spent, found.currency, is_by_month=_SPANS[chosen].is_by_month),
         "spent_micros": sum(each.micros for each in spent),
-        "is_by_month": _SPANS[chosen].is_by_month,
         "spans": [
             Tab(address_of("billing", span=name), str(span.title), name == chosen)
             for name, span in _SPANS.items()

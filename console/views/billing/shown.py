@@ -10,7 +10,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
-from console.views.billing.columns import Spent
 from tenants.billing.periods import ONE_DAY, month_of, next_month
 from tenants.billing.plans.price_book import Price
 from tenants.billing.pricing import LINES, TokenKind
@@ -31,6 +30,20 @@ class PriceRow:
     prompt: int  # micros for a million
     cached_prompt: int
     generated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Of a day or a month."""
+
+    begins_on: date
+    seats_micros: int
+    fast_micros: int
+    quality_micros: int
+
+    @property
+    def micros(self) -> int:
+        return self.seats_micros + self.fast_micros + self.quality_micros
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, read_question
 from console.insight.csv_file import csv_file
-from console.insight.numbers import axis_share, count, share, short_count
-from console.insight.times import labels, values
+from console.insight.numbers import COUNTS, SHARES, count, share
+from console.insight.times import times, values
 from console.member import Member, for_members
 from console.shell.parts import show
 from console.views.overview.figures import cached
@@ -85,15 +85,15 @@ def cache(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 def _charts(question: Question, found: Figures) -> list[Chart]:
-    rows, times = found.by[GroupBy.DAY], labels(question)
+    rows, at = found.by[GroupBy.DAY], times(question)
     hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
     tokens = [
         Series(gettext("From cache"), values(question, rows, lambda counts: counts.cached_tokens)),
         Series(gettext("Prefilled"), values(question, rows, _prefilled)),
     ]
     return [
-        lines(gettext("Prefix-cache hits"), times, hits, axis_share, at_most=1),
-        bars(gettext("Prompt tokens"), times, tokens, short_count),
+        lines(gettext("Prefix-cache hits"), at, hits, SHARES, at_most=1),
+        bars(gettext("Prompt tokens"), at, tokens, COUNTS),
     ]
 
 

@@ -4,8 +4,8 @@ from django.utils.translation import gettext
 
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question
-from console.insight.numbers import axis_share, short_count
-from console.insight.times import labels, values
+from console.insight.numbers import COUNTS, SHARES
+from console.insight.times import times, values
 from tenants.metrics.counts import Counts
 from tenants.metrics.definitions import acceptance
 from tenants.metrics.overview import Overview
@@ -20,7 +20,7 @@ def requests_chart(question: Question, found: Overview) -> Chart:
         Series(gettext("Other requests"), values(question, rows, _others)),
     ]
     title = gettext("Requests by hour") if question.is_hourly else gettext("Requests by day")
-    return bars(title, labels(question), series, short_count)
+    return bars(title, times(question), series, COUNTS)
 
 
 def accepted_chart(question: Question, found: Overview) -> Chart | None:
@@ -30,7 +30,7 @@ def accepted_chart(question: Question, found: Overview) -> Chart | None:
     rows = found.by[GroupBy.DAY]
     series = [Series(gettext("Acceptance"), values(question, rows, acceptance))]
     title = gettext("Acceptance by hour") if question.is_hourly else gettext("Acceptance by day")
-    return lines(title, labels(question), series, axis_share, at_most=1)
+    return lines(title, times(question), series, SHARES, at_most=1)
 
 
 def _others(counts: Counts) -> float:

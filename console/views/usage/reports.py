@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, by, read_question
 from console.insight.csv_file import csv_file
-from console.insight.numbers import axis_share, count, short_count
-from console.insight.times import labels, values
+from console.insight.numbers import COUNTS, SHARES, count
+from console.insight.times import times, values
 from console.member import Member, for_members
 from console.shell.parts import show
 from console.views.overview.figures import SOURCES
@@ -139,7 +139,7 @@ def _rows_behind(question: Question, group_by: GroupBy | None, row: Row) -> str:
 
 
 def _charts(question: Question, kind: Kind, found: Report) -> list[Chart]:
-    times = labels(question)
+    at = times(question)
 
     def series(name: str, of: Any) -> Series:
         return Series(name, values(question, found.rows, of))
@@ -151,8 +151,8 @@ def _charts(question: Question, kind: Kind, found: Report) -> list[Chart]:
             series(gettext("Other requests"), _others),
         ]
         return [
-            bars(gettext("Requests"), times, asked, short_count),
-            bars(gettext("Generated tokens"), times, [tokens], short_count),
+            bars(gettext("Requests"), at, asked, COUNTS),
+            bars(gettext("Generated tokens"), at, [tokens], COUNTS),
         ]
     taken = [
         series(gettext("Acceptance"), acceptance),
@@ -163,8 +163,8 @@ def _charts(question: Question, kind: Kind, found: Report) -> list[Chart]:
         series(gettext("Left after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
     ]
     return [
-        lines(gettext("Acceptance"), times, taken, axis_share, at_most=1),
-        lines(gettext("What is left of what was accepted"), times, left, axis_share, at_most=1),
+        lines(gettext("Acceptance"), at, taken, SHARES, at_most=1),
+        lines(gettext("What is left of what was accepted"), at, left, SHARES, at_most=1),
     ]
 
 

@@ -1,25 +1,25 @@
 """Charts as numbers."""
 
 import re
+from datetime import date
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.charts.chart import HEIGHT, WIDTH, Chart, Series, bars, lines
+from console.charts.chart import HEIGHT, WIDTH, Chart, Series, Time, Unit, bars, lines
 from console.charts.scale import scale_of
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=60)
 
 
-def write(value: float) -> str:
-    return f"{value:g}"
+UNIT = Unit("count", short=lambda value: f"{value / 1000:g}k", exact=lambda value: f"{value:g}")
 
 
 def drawn(*series: list[float | None]) -> Chart:
-    times = [f"{number}h" for number in range(len(series[0]))]
-    return bars("", times, [Series(f"s{n}", values) for n, values in enumerate(series)], write)
+    times = [Time(f"{number}h") for number in range(len(series[0]))]
+    return bars("", times, [Series(f"s{n}", values) for n, values in enumerate(series)], UNIT)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,40 @@ def test_a_single_request_beside_many_is_still_seen() -> None:
 def test_a_value_that_is_not_told_is_no_nought() -> None:
     chart = drawn([None, 0.0])
 
-    assert chart.rows == (("0h", ("–",)), ("1h", ("0",)))
+    assert [row.cells[0].text for row in chart.rows] == ["–", "0"]
+
+
+def test_axes_are_short_and_rows_exact() -> None:
+    chart = drawn([3_210.0, 4_000.0])
+
+    assert (chart.ticks[0], chart.rows[0].cells[0].text) == ("4k", "3210")
+
+
+def test_what_stands_on_each_other_is_added_up_as_far_as_it_is_told() -> None:
+    chart = drawn([1.0, 2.0, None], [4.0, None, None])
+
+    assert [row.total for row in chart.rows] == ["5", "2", "–"]
+    assert chart.has_totals
+
+
+def test_lines_and_what_stands_alone_have_no_totals() -> None:
+    shares = [Series("s0", [0.5]), Series("s1", [0.25])]
+
+    assert not lines("", [Time("0h")], shares, UNIT).has_totals
+    assert not drawn([1.0]).has_totals
+
+
+def test_days_can_be_asked_about_and_hours_cannot() -> None:
+    series = [Series("s", [1.0])]
+
+    assert bars("", [Time("22 Nov", date(2026, 11, 22))], series, UNIT).has_days
+    assert not bars("", [Time("22:00")], series, UNIT).has_days
 
 
 def test_a_line_has_gaps_where_values_are_missing() -> None:
     series = Series("s", [1.0, 2.0, None, None, 1.0])
 
-    (line,) = lines("", list("abcde"), [series], write).lines
+    (line,) = lines("", [Time(name) for name in "abcde"], [series], UNIT).lines
 
     assert re.sub(r"[^MLh]", "", line.path) == "MhLMh"
 
@@ -93,4 +120,4 @@ def test_labels_are_about_as_far_from_each_other_as_their_times(num: int, shown:
 
 
 def test_without_times_nothing_is_divided() -> None:
-    assert bars("", [], [Series("s", [])], write).columns == ()
+    assert bars("", [], [Series("s", [])], UNIT).columns == ()

@@ -1,0 +1,254 @@
+"""Charts that are pointed at: exact values, series that go, days that are asked about alone."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from tenants.billing.rating.rate import rate
+from tenants.members.permissions import Role
+from tests.browser.sessions import Session, session_of
+from tests.browser.tabs import Look, Tabs
+from tests.browser.test_pages import serious
+from tests.cast import ACME, Company, make_company
+from tests.fakes import billing
+from tests.integration.console.pages.usage_rows import colleagues, count, use
+
+MONTH = "/usage?range=30d&by=day"
+
+
+@pytest.fixture
+def company() -> Company:
+    """Today: 12 suggestions, 6 other requests, 14,808 and 60 generated tokens."""
+    made = make_company("initech", ACME)
+    for person in [made.developer, *colleagues(made, 5)]:
+        use(made, person, num=2, accepted=1, generated_tokens=1_234)
+        use(made, person, finish="superseded", generated_tokens=10)
+    count(made)
+    return made
+
+
+@pytest.fixture
+def alice(company: Company) -> Session:
+    return session_of(company.administrator)
+
+
+@pytest.mark.parametrize(("language", "written"), [("en", "14,868"), ("de", "14.868")])
+def test_who_points_at_a_day_reads_its_exact_values(
+    tabs: Tabs, alice: Session, language: str, written: str
+) -> None:
+    tab = tabs.open(alice)
+    tab.context.add_cookies([{"name": "caret-language", "value": language, "url": tabs.url}])
+    tab.goto(MONTH)
+    chart = tab.locator("figure.chart").nth(1)
+
+    point(tab, chart, -1)
+
+    expect(chart.get_by_role("status")).to_contain_text(written)
+    expect(chart.get_by_role("status")).to_contain_text(times(chart)[-1])
+
+
+def test_hours_are_those_of_the_readers_clock(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto("/usage")  # which learns the browser's zone
+    tab.goto("/usage?range=24h")
+    chart = tab.locator("figure.chart").first
+
+    point(tab, chart, -1)
+
+    oslo = tab.evaluate("new Date().toLocaleTimeString('en-GB', {hour: '2-digit'})")
+    expect(chart.get_by_role("status")).to_contain_text(f"{int(oslo):02}:")
+
+
+def test_a_series_goes_and_comes_back(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+    chart = tab.locator("figure.chart").first
+    button = chart.get_by_role("button", name="Suggestions")
+    before = picture(chart)
+
+    button.click()
+
+    expect(button).to_have_attribute("aria-pressed", "false")
+    point(tab, chart, -1)
+    expect(chart.get_by_role("status")).not_to_contain_text("Suggestions")
+    without = picture(chart)
+    assert without != before
+
+    button.click()
+
+    expect(button).to_have_attribute("aria-pressed", "true")
+    assert picture(chart) == before
+
+
+def test_days_that_are_dragged_over_are_asked_about(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+    chart = tab.locator("figure.chart").first
+    first, last = days(chart)[24], days(chart)[-1]
+
+    point(tab, chart, 24)
+    tab.mouse.down()
+    point(tab, chart, -1)
+    tab.mouse.up()
+
+    expect(tab).to_have_url(f"/usage?range=custom&by=day&start={first}&end={last}")
+    assert days(tab.locator("figure.chart").first) == days_between(first, last)
+
+
+def test_a_click_asks_nothing(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+
+    point(tab, tab.locator("figure.chart").first, 20)
+    tab.mouse.down()
+    tab.mouse.up()
+
+    expect(tab.locator(".u-select").first).to_have_css("width", "0px")
+    assert tab.url.endswith(MONTH)
+
+
+def test_the_keyboard_does_what_a_mouse_does(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+    chart = tab.locator("figure.chart").first
+    first, last = days(chart)[-4], days(chart)[-2]
+
+    chart.locator(".chart-live").focus()
+    tab.keyboard.press("End")
+    expect(chart.get_by_role("status")).to_contain_text(times(chart)[-1])
+    tab.keyboard.press("ArrowLeft")
+    expect(chart.get_by_role("status")).to_contain_text(times(chart)[-2])
+    tab.keyboard.press("Shift+ArrowLeft")
+    tab.keyboard.press("Shift+ArrowLeft")
+    tab.keyboard.press("Enter")
+
+    expect(tab).to_have_url(f"/usage?range=custom&by=day&start={first}&end={last}")
+
+
+def test_what_the_keyboard_chose_is_given_up(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+    chart = tab.locator("figure.chart").first
+    chart.locator(".chart-live").focus()
+    tab.keyboard.press("Shift+ArrowLeft")
+    expect(chart.get_by_role("status")).to_be_visible()
+
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Enter")
+
+    expect(chart.get_by_role("status")).to_be_hidden()
+    assert tab.url.endswith(MONTH)
+
+
+def test_hours_cannot_be_asked_about_alone(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto("/usage?range=24h")
+    chart = tab.locator("figure.chart").first
+
+    point(tab, chart, 3)
+    tab.mouse.down()
+    point(tab, chart, 9)
+    tab.mouse.up()
+
+    expect(chart.locator(".u-select")).to_have_css("width", "0px")
+    assert tab.url.endswith("/usage?range=24h")
+
+
+def test_without_scripts_there_is_the_servers_picture(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice, Look(has_scripts=False))
+
+    tab.goto(MONTH)
+
+    expect(tab.locator("svg.chart-picture").first).to_be_visible()
+    expect(tab.locator(".chart-live").first).to_be_hidden()
+    expect(tab.locator(".chart-hint").first).to_be_hidden()
+
+
+def test_on_paper_there_is_the_servers_picture(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+    expect(tab.locator("svg.chart-picture").first).to_be_hidden()
+
+    tab.emulate_media(media="print")
+
+    expect(tab.locator("svg.chart-picture").first).to_be_visible()
+    expect(tab.locator(".chart-live").first).to_be_hidden()
+
+
+def test_its_colours_follow_the_systems(tabs: Tabs, alice: Session) -> None:
+    tab = tabs.open(alice)
+    tab.goto(MONTH)
+    chart = tab.locator("figure.chart").first
+    light = picture(chart)
+
+    tab.emulate_media(color_scheme="dark")
+
+    differs = "before => document.querySelector('canvas').toDataURL() !== before"
+    tab.wait_for_function(differs, arg=light)
+
+
+def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
+    """By htmx, in the place of what was there."""
+    company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
+    now = timezone.now()
+    billing.use(company, company.developer, now, generated_tokens=2_000_000)
+    rate(company.tenant_id, now=now + timedelta(minutes=1))
+    tab = tabs.open(session_of(company.people[Role.BILLING]))
+    tab.goto("/billing")
+    expect(tab.locator(".chart-live canvas")).to_have_count(1)
+
+    tab.get_by_role("link", name="90 days").click()
+
+    expect(tab).to_have_url("/billing?span=90")
+    expect(tab.locator(".chart-live canvas")).to_have_count(1)
+    point(tab, tab.locator("figure.chart"), -1)
+    expect(tab.locator("figure.chart").get_by_role("status")).to_contain_text("€1.20")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_where_there_is_usage(
+    tabs: Tabs, alice: Session, scheme: Literal["light", "dark"]
+) -> None:
+    tab = tabs.open(alice, Look(scheme=scheme))
+    tab.goto(MONTH)
+
+    chart = tab.locator("figure.chart").first
+    point(tab, chart, -1)
+    expect(chart.get_by_role("status")).to_be_visible()
+
+    assert serious(tab) == []
+
+
+def point(tab: Page, chart: Locator, place: int) -> None:
+    """At the time of this place, from the first or, if negative, from after the last."""
+    plot = chart.locator(".u-over")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    num = len(times(chart))
+    x = (place % num + 0.5) * box["width"] / num
+    tab.mouse.move(box["x"] + x, box["y"] + box["height"] / 2, steps=4)
+
+
+def picture(chart: Locator) -> str:
+    url: str = chart.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    return url
+
+
+def times(chart: Locator) -> list[str]:
+    return chart.locator("tbody th").all_text_contents()
+
+
+def days(chart: Locator) -> list[str]:
+    read = "rows => rows.map(row => row.dataset.day)"
+    found: list[str] = chart.locator("tbody tr").evaluate_all(read)
+    return found
+
+
+def days_between(first: str, last: str) -> list[str]:
+    begin = datetime.fromisoformat(first)
+    num = (datetime.fromisoformat(last) - begin).days + 1
+    return [str((begin + timedelta(days=number)).date()) for number in range(num)]
