@@ -1,24 +1,35 @@
-"""Forms that make one thing each: a reload of the page that shows it must not make another."""
+"""Forms that make one thing each: a reload of the page that shows it must not make another.
+
+A form's token is signed, and kept nowhere: each tab has its own. That one was used is kept in Redis
+for as long as it would be good.
+"""
 
 import secrets
+from typing import Final
 
+from django.core import signing
 from django.http import HttpRequest
 
-FIELD = "form_token"
+from tenants.keyvalue import connect
+
+FIELD: Final = "form_token"
+_GOOD_S: Final = 24 * 3600  # a tab stays open over night
 
 
 def new_form(request: HttpRequest, what: str) -> str:
-    """A token for the form's FIELD."""
-    token = secrets.token_urlsafe(12)
-    request.session[_place(what)] = token
-    return token
+    """A token for the form's FIELD, good once, for whoever is signed in."""
+    return _signer(request, what).sign(secrets.token_urlsafe(12))
 
 
 def take_form(request: HttpRequest, what: str) -> bool:
-    """False for a form that was used already, or is not the newest."""
-    expected = request.session.pop(_place(what), None)
-    return expected is not None and expected == request.POST.get(FIELD)
+    """False for a form that was used already, is a day old, or another's. Raises
+    redis.RedisError."""
+    try:
+        token = _signer(request, what).unsign(request.POST.get(FIELD, ""), max_age=_GOOD_S)
+    except signing.BadSignature:
+        return False
+    return bool(connect().set(f"caret:used-form:{token}", 1, nx=True, ex=_GOOD_S))
 
 
-def _place(what: str) -> str:
-    return f"{what}-form"
+def _signer(request: HttpRequest, what: str) -> signing.TimestampSigner:
+    return signing.TimestampSigner(salt=f"form/1|{what}|{request.user.pk}")
