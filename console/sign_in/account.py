@@ -14,6 +14,8 @@ from tenants.identity.queries import provider_for
 
 # Among what a sign-in carries along: the tenant whose identity provider has let somebody in.
 PROVIDER_TENANT: Final = "provider_tenant"
+# ... and when he showed it who he is: Arrival.signed_in_at_s.
+PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
 
 
 class _Person(Protocol):
@@ -42,12 +44,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     ) -> HttpResponse:
         """Where every sign-in ends, however many pages it took. Whose the address is counts now,
         not when it began."""
-        by = (signal_kwargs or {}).get(PROVIDER_TENANT)
+        carried = signal_kwargs or {}
+        by = carried.get(PROVIDER_TENANT)
         wanted = provider_for(user.email)
         if by != (wanted and wanted.tenant_id):
             logout(request)
             return redirect("account_login")
-        note_provider(request, by)
+        note_provider(request, by, carried.get(PROVIDER_SIGNED_IN_AT))
         response: HttpResponse = super().post_login(
             request, user, signal_kwargs=signal_kwargs, **kwargs
         )

@@ -5,9 +5,11 @@ a domain that was verified for the very tenant whose provider asserts it. Nothin
 token, no account of the provider's.
 """
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final
 
 import jwt
@@ -35,6 +37,9 @@ from tenants.texts import is_storable
 
 logger = structlog.get_logger(__name__)
 
+_ASKED_AGAIN_AT: Final = "asked_again_at_s"  # in what allauth keeps of a question
+# OpenID Connect Core, 3.1.2.1: either asks again, and by `max_age` the token says when.
+_AGAIN: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
 # What allauth raises for a provider that does not answer, or not as it should.
 _UNSOUND: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
@@ -139,12 +144,22 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     return response
 
 
-def authorization_url(request: HttpRequest, tenant_id: TenantId, target: str) -> str:
+def authorization_url(
+    request: HttpRequest, tenant_id: TenantId, target: str, *, again: bool = False
+) -> str:
     """Where the tenant's people sign in; the session remembers what was asked, so that no answer
-    to somebody else's question is taken. Raises OAuth2Error."""
+    to somebody else's question is taken. `again`: also who is signed in there. Raises
+    OAuth2Error."""
     provider = get_adapter().get_provider(request, tenant_id)
+    asked_again_at_s = int(time.time()) if again else None
     with _sound():
-        response: HttpResponse = provider.redirect(request, "login", next_url=target)
+        response: HttpResponse = provider.redirect(
+            request,
+            "login",
+            next_url=target,
+            data={_ASKED_AGAIN_AT: asked_again_at_s},
+            auth_params=dict(_AGAIN) if again else {},
+        )
     return response["Location"]
 
 
@@ -168,8 +183,15 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
         email=str(claims.get("email") or ""),
         name=str(claims.get("name") or ""),
         target=sociallogin.get_redirect_url(request),
+        signed_in_at_s=_signed_in_at_s(claims),
+        asked_again_at_s=sociallogin.state["data"][_ASKED_AGAIN_AT],
     )
     return let_in(request, arrival)
+
+
+def _signed_in_at_s(claims: dict[str, Any]) -> int | None:
+    said = claims.get("auth_time")
+    return said if type(said) is int else None  # True is an int, too
 
 
 def _is_verified(claims: dict[str, Any]) -> bool:

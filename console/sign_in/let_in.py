@@ -1,22 +1,37 @@
-"""Where sign-ins by identity providers end, whatever they speak."""
+"""Where sign-ins by identity providers end, whatever they speak.
+
+Who is signed in already, and is asked to show once more who he is, has to have signed in there
+since: a provider that answers out of a session of its own has asked nobody.
+"""
 
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlencode
 
 import structlog
 from allauth.account.utils import perform_login
+from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
-from caret.foundation.ids import TenantId
-from console.sign_in.account import PROVIDER_TENANT
+from caret.foundation.ids import TenantId, UserId
+from console.sign_in.account import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from tenants.errors import Forbidden
 from tenants.identity.operations import admit
 
 logger = structlog.get_logger(__name__)
 
+_CLOCKS_DIFFER_S: Final = 60
+_NOT_CONFIRMED: Final = {
+    "another_person": _("Somebody else has signed in at your identity provider."),
+    "earlier_sign_in": _(
+        "Your identity provider did not ask who you are: it answered with an earlier sign-in."
+    ),
+}
 FAILED: Final = "Your identity provider did not let you in. Try again, or ask your administrator."
 
 
@@ -28,6 +43,10 @@ class Arrival:
     email: str = field(repr=False)
     name: str = field(repr=False)
     target: str | None  # where he wanted to be; None: nowhere in particular
+    # When he showed the provider who he is, by its clock, since 1970; None: it does not say.
+    signed_in_at_s: int | None
+    # When it was asked to have him show it once more, since 1970; None: it was not.
+    asked_again_at_s: int | None
 
 
 def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
@@ -41,14 +60,39 @@ def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
     except Forbidden as error:
         logger.warning("sign_in.provider_overstepped", tenant_id=arrival.tenant_id)
         return refusal(request, error.message)
+    if arrival.asked_again_at_s is not None:
+        reason = _why_not_confirmed(request, arrival, arrival.asked_again_at_s, user_id)
+        if reason is not None:
+            return _asked_once_more(request, arrival, reason)
     response: HttpResponse = perform_login(
         request,
         get_user_model().objects.get(pk=user_id),
         email_verification="none",
         redirect_url=arrival.target,
-        signal_kwargs={PROVIDER_TENANT: arrival.tenant_id},
+        signal_kwargs={
+            PROVIDER_TENANT: arrival.tenant_id,
+            PROVIDER_SIGNED_IN_AT: arrival.signed_in_at_s,
+        },
     )
     return response
+
+
+def _why_not_confirmed(
+    request: HttpRequest, arrival: Arrival, asked_at_s: int, user_id: UserId
+) -> str | None:
+    """Of _NOT_CONFIRMED. None: he has shown who he is."""
+    if str(request.user.pk) != str(user_id):
+        return "another_person"
+    if (arrival.signed_in_at_s or 0) < asked_at_s - _CLOCKS_DIFFER_S:
+        return "earlier_sign_in"
+    return None
+
+
+def _asked_once_more(request: HttpRequest, arrival: Arrival, reason: str) -> HttpResponse:
+    logger.warning("sign_in.not_confirmed", tenant_id=arrival.tenant_id, reason=reason)
+    messages.error(request, _NOT_CONFIRMED[reason])
+    again = reverse("console:sign-in-again")
+    return redirect(f"{again}?{urlencode({'next': arrival.target or '/'})}")
 
 
 def refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:

@@ -61,16 +61,20 @@ _METADATA: Final = (
 )
 
 
-def question_url(request: HttpRequest, provider: SamlProvider, target: str) -> str:
-    """Where the tenant's people sign in. The session remembers the question."""
+def question_url(
+    request: HttpRequest, provider: SamlProvider, target: str, *, again: bool = False
+) -> str:
+    """Where the tenant's people sign in; `again`: also who is signed in there. The session
+    remembers the question."""
     us = _us(provider.tenant_id)
     auth = OneLogin_Saml2_Auth(request_data(us), settings_for(provider, us))
-    url = str(auth.login(return_to=""))
+    url = str(auth.login(return_to="", force_authn=again))
     request.session[_QUESTION] = {
         "id": auth.get_last_request_id(),
         "tenant_id": provider.tenant_id,
         "target": target,
         "asked_at": int(time.time()),
+        "again": again,
     }
     return url
 
@@ -114,7 +118,15 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     del request.session[_QUESTION]
     if time.time() - question["asked_at"] > _MAX_ANSWER_S:
         return _refused(request, tenant, "It comes too late.")
-    return let_in(request, Arrival(tenant, asserted.email, asserted.name, question["target"]))
+    arrival = Arrival(
+        tenant_id=tenant,
+        email=asserted.email,
+        name=asserted.name,
+        target=question["target"],
+        signed_in_at_s=asserted.signed_in_at_s,
+        asked_again_at_s=question["asked_at"] if question["again"] else None,
+    )
+    return let_in(request, arrival)
 
 
 @require_GET

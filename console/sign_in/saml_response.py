@@ -13,6 +13,7 @@ Knows neither requests nor accounts.
 import base64
 import binascii
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -74,6 +75,7 @@ class Asserted:
     in_response_to: str
     email: str  # of whatever domain
     name: str  # empty: not said
+    signed_in_at_s: int  # since 1970, by the provider's clock; how long ago is for others to judge
 
 
 def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Asserted:
@@ -86,6 +88,7 @@ def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> 
         in_response_to=in_response_to,
         email=_email(response),
         name=_first(response.get_attributes(), _NAMES) or "",
+        signed_in_at_s=_signed_in_at_s(assertion),
     )
 
 
@@ -205,6 +208,19 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
     if signed != [(question, us.acs_url)] or not all(ends):
         raise NotProven("Its subject is not confirmed for this question.")
     return question
+
+
+def _signed_in_at_s(assertion: Any) -> int:
+    """Raises NotProven."""
+    instants = [node.get("AuthnInstant") for node in Xml.query(assertion, "./saml:AuthnStatement")]
+    if len(instants) != 1 or instants[0] is None:
+        raise NotProven("It does not say when somebody signed in.")
+    try:
+        at = datetime.fromisoformat(instants[0])
+    except ValueError as error:
+        raise NotProven("It does not say when somebody signed in.") from error
+    # SAML core, 1.3.3: times have no zone, or UTC's.
+    return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
 
 
 def _email(response: Any) -> str:

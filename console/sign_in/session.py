@@ -24,16 +24,20 @@ def provider_of(request: HttpRequest) -> TenantId | None:
     return None if tenant_id is None else TenantId(tenant_id)
 
 
-def note_provider(request: HttpRequest, tenant_id: TenantId | None) -> None:
+def note_provider(
+    request: HttpRequest, tenant_id: TenantId | None, signed_in_at_s: int | None
+) -> None:
+    """`signed_in_at_s`: as in `Arrival`."""
     if tenant_id is None:
         request.session.pop(_BY_PROVIDER, None)
     else:
         request.session[_BY_PROVIDER] = tenant_id
-        request.session[_BY_PROVIDER_AT] = int(time.time())
+        # A provider that writes the future would make its people fresh until then.
+        request.session[_BY_PROVIDER_AT] = min(signed_in_at_s or 0, int(time.time()))
 
 
 def signed_in_at_s(request: HttpRequest) -> int:
-    """When a provider said last who is there, in seconds since 1970; 0: none has."""
+    """When he showed a provider who he is, in seconds since 1970; 0: none says."""
     return int(request.session.get(_BY_PROVIDER_AT, 0))
 
 

@@ -54,7 +54,7 @@ def _tried(request: HttpRequest, target: str) -> HttpResponse:
         logger.warning("sign_in.throttled", address=address)
         return sign_in_page(request, target, TOO_MANY, 429)
     if (provider := provider_for(email)) is not None:
-        return _to_provider(request, provider, target)
+        return to_provider(request, provider, target)
     if "single" in request.POST:
         return sign_in_page(request, target, NO_PROVIDER, 400)
     user = check_password(request, email=email, password=password)
@@ -82,11 +82,14 @@ def switch_tenant(request: HttpRequest, member: Member) -> HttpResponse:
     return redirect("console:overview")
 
 
-def _to_provider(request: HttpRequest, provider: Provider, target: str) -> HttpResponse:
-    """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy)."""
+def to_provider(
+    request: HttpRequest, provider: Provider, target: str, *, again: bool = False
+) -> HttpResponse:
+    """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy).
+    `again`: also who is signed in there."""
     try:
         with OUTWARD.taken(provider.tenant_id):
-            url = _way_in(request, provider, target)
+            url = _way_in(request, provider, target, again=again)
     except NoPlace:
         return sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
@@ -94,11 +97,11 @@ def _to_provider(request: HttpRequest, provider: Provider, target: str) -> HttpR
     return render(request, "console/to_provider.html", {"url": url, "issuer": provider.issuer})
 
 
-def _way_in(request: HttpRequest, provider: Provider, target: str) -> str:
+def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
     """Raises OAuth2Error."""
     if isinstance(provider, SamlProvider):
-        return question_url(request, provider, target)
-    return authorization_url(request, provider.tenant_id, target)
+        return question_url(request, provider, target, again=again)
+    return authorization_url(request, provider.tenant_id, target, again=again)
 
 
 def sign_in_page(

@@ -32,7 +32,7 @@ _ASSERTION: Final = """<saml:Assertion {spaces} ID="{id}" Version="2.0" IssueIns
 <saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">
 <saml:SubjectConfirmationData {confirmed}/></saml:SubjectConfirmation></saml:Subject>
 <saml:Conditions NotBefore="{since}" NotOnOrAfter="{until}">{restriction}</saml:Conditions>
-<saml:AuthnStatement AuthnInstant="{now}"><saml:AuthnContext><saml:AuthnContextClassRef
+<saml:AuthnStatement AuthnInstant="{signed_in_at}"><saml:AuthnContext><saml:AuthnContextClassRef
 >urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef></saml:AuthnContext>
 </saml:AuthnStatement><saml:AttributeStatement><saml:Attribute Name="{email_name}">
 <saml:AttributeValue>{email}</saml:AttributeValue></saml:Attribute></saml:AttributeStatement>
@@ -53,6 +53,8 @@ class Said:
     recipient: str | None
     confirmed_question: str | None
     lasts_s: float = 300.0
+    signed_in_s_ago: float = 0.0
+    is_asked_again: bool = False  # by ForceAuthn; what it answers is the test's
     issuer: str | None = None  # None: the provider's own
     algorithm: str = Saml.RSA_SHA256
     is_signed: bool = True
@@ -102,7 +104,8 @@ class SamlProvider:
         acs_url = str(question.get("AssertionConsumerServiceURL"))
         (issuer,) = Xml.query(question, "/samlp:AuthnRequest/saml:Issuer")
         number = str(question.get("ID"))
-        return Said(escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number)
+        said = Said(escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number)
+        return replace(said, is_asked_again=question.get("ForceAuthn") == "true")
 
     def answer(self, said: Said, **changes: Any) -> str:
         """As a browser posts it."""
@@ -134,6 +137,7 @@ class SamlProvider:
             spaces=_SPACES,
             id=said.assertion_id,
             now=_instant(0),
+            signed_in_at=_instant(-said.signed_in_s_ago),
             since=_instant(-60),
             until=_instant(said.lasts_s),
             issuer=said.issuer or self.entity_id,

@@ -10,7 +10,9 @@ from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
 from console.shell.parts import show
-from console.views.sign_in import safe_target
+from console.sign_in.session import provider_of
+from console.views.sign_in import safe_target, to_provider
+from tenants.identity.queries import provider_for
 
 
 @require_http_methods(["GET", "POST"])
@@ -19,5 +21,9 @@ def sign_in_again(request: HttpRequest, member: Member) -> HttpResponse:
     target = safe_target(request)
     if request.method == "GET":
         return show(request, member, "console/account/sign_in_again.html", {"next": target})
+    provider = provider_for(member.email)
+    if provider is not None and provider.tenant_id == provider_of(request):
+        return to_provider(request, provider, target, again=True)
+    # By now another says who he is, or a password does.
     logout(request)
     return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

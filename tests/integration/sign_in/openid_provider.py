@@ -58,6 +58,8 @@ class OpenIdProvider:
             return None
         now = int(time.time())
         claims = {"iss": self.issuer, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300}
+        if "max_age" in asked:
+            claims["auth_time"] = now
         signed = jwt.encode(
             claims | self.claims, self.signs_with or self.key, "RS256", headers={"kid": "k1"}
         )
