@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from console.shell.kept_form import KeptForm, keep_form
 from tenants.domains.operations import claim_domain
 from tenants.exports.builds.operations import Wish, request_export
 from tenants.exports.builds.queries import list_builds
@@ -148,6 +149,11 @@ def certificate(scene: Scene) -> str:
 
 def passkey(scene: Scene) -> str:
     return f"/account/passkeys/{scene.passkey_id}"
+
+
+def kept_form(scene: Scene) -> str:
+    form = KeptForm("/access/scim", {"token_name": ["Okta"]})
+    return f"/account/go-on/{keep_form(_owner(scene), form)}"
 
 
 def saml(scene: Scene) -> str:

@@ -163,6 +163,7 @@ _NAMED: Final = (
     ),
     Page("account/recovery-codes", Visitor.HAS_APP),
     Page("account/recovery-codes/new", Visitor.HAS_APP),
+    Page("account/go-on/<token>", path=examples.kept_form),
     Page("usage/requests/<uuid:request_id>", path=examples.request),
     Page("operators/sign-in", Visitor.NOBODY),
     # With a gateway they are looked at in `test_operators.py`; here, without one.

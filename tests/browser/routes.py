@@ -1,8 +1,9 @@
 """The addresses that the console's process answers, as its URL configuration lists them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, get_resolver
 
 
@@ -10,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 class Route:
     pattern: str  # keys/<lookup_id>/revoke
     name: str  # of the view: revoke-key
+    view: Callable[..., HttpResponseBase]
 
     @property
     def has_arguments(self) -> bool:
@@ -30,4 +32,4 @@ def _routes_of(resolver: URLResolver, prefix: str) -> Iterator[Route]:
         if isinstance(entry, URLResolver):
             yield from _routes_of(entry, pattern)
         elif isinstance(entry, URLPattern):
-            yield Route(pattern, entry.name or "")
+            yield Route(pattern, entry.name or "", entry.callback)

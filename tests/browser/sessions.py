@@ -2,6 +2,7 @@
 
 from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 from django.test import Client
 
@@ -24,6 +25,13 @@ def session_of(person: Person, *, confirmed: bool = True) -> Session:
         request.session.save()
     name = settings.SESSION_COOKIE_NAME
     return name, client.cookies[name].value
+
+
+def let_time_pass(session: Session) -> None:
+    """As if he had given his password long ago."""
+    store = SessionStore(session[1])
+    store["account_authentication_methods"] = []
+    store.save()
 
 
 def operators_session() -> Session:

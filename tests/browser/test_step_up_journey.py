@@ -7,8 +7,8 @@ from playwright.sync_api import Page, expect
 
 from caret.foundation.postgres.tenancy import tenant
 from tenants.members.permissions import Role
-from tenants.models import ApiKey
-from tests.browser.sessions import session_of
+from tenants.models import ApiKey, AuditEntry
+from tests.browser.sessions import let_time_pass, session_of
 from tests.browser.tabs import Look, Tabs
 from tests.cast import PASSWORD, Company, make_company, make_key
 
@@ -34,6 +34,30 @@ def test_a_key_is_revoked_after_the_password(
 
     expect(page.get_by_text("Laptop is revoked")).to_be_visible()
     assert not is_in_force(company, lookup_id)
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_who_reads_for_long_loses_nothing_of_what_he_wrote(
+    tabs: Tabs, company: Company, has_scripts: bool
+) -> None:
+    lookup_id = make_key(company, company.developer).key.lookup_id
+    session = session_of(company.administrator)
+    page = tabs.open(session, Look(has_scripts=has_scripts))
+
+    page.goto(f"/keys/{lookup_id}/revoke")
+    page.fill("[name=reason]", 'Found in "public" <code>')
+    let_time_pass(session)
+    page.get_by_role("button", name="Revoke key").click()
+    confirm(page, PASSWORD)
+    expect(page.get_by_role("heading", name="It is you")).to_be_visible()
+    still_in_force = is_in_force(company, lookup_id)
+    page.get_by_role("button", name="Go on").click()
+
+    expect(page.get_by_text("Laptop is revoked")).to_be_visible()
+    assert still_in_force
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.get(action="key.revoked", target=f"key:{lookup_id}")
+    assert entry.reason == 'Found in "public" <code>'
 
 
 def test_a_wrong_password_leads_nowhere(tabs: Tabs, company: Company) -> None:

@@ -47,6 +47,7 @@ def claim(request: HttpRequest, member: Member) -> HttpResponse:
 @require_POST
 @for_members
 @allowed(Permission.WRITE_ACCESS)
+@confirmed
 def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
     try:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
+from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.access.page import access_page
 from tenants.identity.operations import require_second_factor
@@ -28,6 +29,7 @@ def access(request: HttpRequest, member: Member) -> HttpResponse:
 @require_POST
 @for_members
 @allowed(Permission.WRITE_ACCESS)
+@confirmed
 def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
     require_second_factor(actor=member.actor, required=True, now=timezone.now())
     text = gettext("Who signs in by a password needs a second factor from now on.")
@@ -38,6 +40,7 @@ def require_factor(request: HttpRequest, member: Member) -> HttpResponse:
 @require_POST
 @for_members
 @allowed(Permission.WRITE_ACCESS)
+@confirmed
 def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
     require_second_factor(actor=member.actor, required=False, now=timezone.now())
     text = gettext("A password alone signs people in again.")
@@ -48,6 +51,7 @@ def free_factor(request: HttpRequest, member: Member) -> HttpResponse:
 @require_POST
 @for_members
 @allowed(Permission.WRITE_ACCESS)
+@confirmed
 def group_role(request: HttpRequest, member: Member, group_id: uuid.UUID) -> HttpResponse:
     asked = request.POST.get("role", "")
     try:

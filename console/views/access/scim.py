@@ -29,6 +29,7 @@ from tenants.scim.tokens import (
 @require_POST
 @for_members
 @allowed(Permission.WRITE_ACCESS)
+@confirmed
 def create(request: HttpRequest, member: Member) -> HttpResponse:
     if not take_form(request, TOKEN_FORM):
         messages.warning(request, gettext("This form was used already. No second token was made."))

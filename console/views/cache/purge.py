@@ -34,12 +34,8 @@ class PurgeForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 @for_members
 @allowed(Permission.WRITE_POLICY)
-def purge(request: HttpRequest, member: Member) -> HttpResponse:
-    return _confirmed(request, member)
-
-
 @confirmed
-def _confirmed(request: HttpRequest, member: Member) -> HttpResponse:
+def purge(request: HttpRequest, member: Member) -> HttpResponse:
     form = PurgeForm(request.POST or None)
     if request.method == "POST" and form.is_valid() and _purged(request, member, form):
         return redirect("console:cache")

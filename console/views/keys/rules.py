@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
+from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from tenants.errors import Invalid, Outdated
 from tenants.members.permissions import Permission
@@ -46,6 +47,7 @@ class RulesForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 @for_members
 @allowed(Permission.WRITE_POLICY)
+@confirmed
 def rules(request: HttpRequest, member: Member) -> HttpResponse:
     held = get_policy(actor=member.actor)
     if request.method == "GET":

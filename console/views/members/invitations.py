@@ -18,6 +18,7 @@ from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
+from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
@@ -33,6 +34,7 @@ from tenants.invitations.queries import (
 from tenants.members.permissions import Permission, Role
 
 _PAGE_ROWS: Final = 25
+_POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # whoever makes one confirms it
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
 
@@ -95,8 +97,11 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
     form = InviteForm(request.POST, choices=choices)
     if not form.is_valid():
         return _shown(request, member, form, status=400)
+    role = Role(form.cleaned_data["role"])
+    if role in _POWERFUL and (way := way_to_confirm(request, member)) is not None:
+        return way
     try:
-        _invite(request, member, form.cleaned_data["email"], Role(form.cleaned_data["role"]))
+        _invite(request, member, form.cleaned_data["email"], role)
     except (Conflict, Invalid) as error:
         form.add_error("email", error.message)
         return _shown(request, member, form, status=400)
@@ -109,6 +114,8 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
 def send_again(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> HttpResponse:
     """A new one in place of the old, whose link works no more."""
     held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
+    if held.role in _POWERFUL and (way := way_to_confirm(request, member)) is not None:
+        return way
     try:
         _invite(request, member, held.email, held.role)
     except Conflict as error:

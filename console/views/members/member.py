@@ -18,7 +18,7 @@ from caret.foundation.ids import UserId
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
-from console.shell.step_up import confirmed
+from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.keys.lines import key_lines
 from console.views.members.names import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
@@ -86,6 +86,8 @@ def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpRespon
     found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_change(member.actor, found):
         raise PermissionDenied
+    if (way := way_to_confirm(request, member)) is not None:
+        return way
     choices = role_choices(member.actor)
     if request.method == "GET":
         form = RoleForm(choices=choices, initial={"role": found.role.value})
@@ -98,11 +100,12 @@ def role(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpRespon
 
 @require_http_methods(["GET", "POST"])
 @for_members
-@confirmed
 def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResponse:
     found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_remove(member.actor, found):
         raise PermissionDenied
+    if (way := way_to_confirm(request, member)) is not None:
+        return way
     context: dict[str, Any] = {
         "found": found,
         "name": found.name or found.email,

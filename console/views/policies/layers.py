@@ -16,6 +16,7 @@ from caret.contracts.policy import PolicyLayer
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
+from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.policies.draft import read_json
 from console.views.policies.effects import effects_of
@@ -128,6 +129,9 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _reviewed(request, member, held, said, form)
+    lets_in_by_less = held.layer.requires_second_factor and not said.requires_second_factor
+    if lets_in_by_less and (way := way_to_confirm(request, member)) is not None:
+        return way
     try:
         set_layer(
             actor=member.actor,

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
+from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.policies.changes import changes_between, titles_of
 from console.views.policies.draft import Draft, Meanwhile, find_meanwhile, on_top, read_draft
@@ -22,6 +23,7 @@ from console.views.policies.fields import add_refusal, whole_number
 from tenants.errors import Invalid, Outdated
 from tenants.members.permissions import Permission
 from tenants.policies.document import write_policy
+from tenants.policies.gravity import is_grave
 from tenants.policies.operations import set_policy
 from tenants.policies.preview import preview_policy
 from tenants.policies.queries import find_version, get_policy
@@ -61,6 +63,8 @@ def review(request: HttpRequest, member: Member) -> HttpResponse:
 def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
     """Puts the one before in force again, while this one is."""
     before = find_version(actor=member.actor, version=version - 1)
+    if (way := _way_if_grave(request, member, Draft(before.policy, version))) is not None:
+        return way
     try:
         found = set_policy(
             actor=member.actor,
@@ -105,6 +109,8 @@ def _saved(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return shown(request, member, draft, form=form, status=400)
+    if (way := _way_if_grave(request, member, draft)) is not None:
+        return way
     try:
         found = set_policy(
             actor=member.actor,
@@ -125,6 +131,14 @@ def _saved(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse:
         undo_url=reverse("console:policies-undo", args=[found.version]),
     )
     return redirect(f"console:{draft.origin}")
+
+
+def _way_if_grave(request: HttpRequest, member: Member, draft: Draft) -> HttpResponse | None:
+    held = get_policy(actor=member.actor)
+    # Versions only go up: a draft that is outdated here is refused by `set_policy`, too.
+    if held.version != draft.replaces or not is_grave(held=held.policy, wanted=draft.policy):
+        return None
+    return way_to_confirm(request, member)
 
 
 def _going_back(request: HttpRequest, member: Member) -> Draft:

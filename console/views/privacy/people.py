@@ -79,6 +79,7 @@ def person(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
 @require_POST
 @for_members
 @allowed(Permission.EXPORT_SUBJECTS)
+@confirmed
 def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():

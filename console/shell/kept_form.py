@@ -1,0 +1,58 @@
+"""A form whose sender has to show first who he is: kept meanwhile, then carried on with.
+
+Sealed, since it may hold a secret, for its sender at his tenant. One a person, the newest: who has
+shown who he is is not asked for minutes, whatever his other tabs send.
+"""
+
+import secrets
+from typing import Final
+
+import msgspec
+from django.conf import settings
+
+from caret.foundation.crypto import derive_key
+from caret.foundation.sealing import SealBroken, seal, unseal
+from tenants.keyvalue import connect
+from tenants.members.actor import Actor
+
+_KEPT_S: Final = 600  # somebody types his password and finds his telephone
+# An identity provider's metadata, the longest text of a form, have 200 thousand characters at most.
+_MAX_BYTES: Final = 256 * 1024
+
+
+class KeptForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    path: str  # of ours, with its query
+    fields: dict[str, list[str]]
+
+
+def keep_form(actor: Actor, form: KeptForm) -> str:
+    """The token under which it is found; what is too long is not kept. Raises redis.RedisError."""
+    token, text = secrets.token_urlsafe(16), msgspec.json.encode(form)
+    if len(text) <= _MAX_BYTES:
+        sealed = seal(_key(), text, bound_to=_bound_to(actor, token))
+        connect().set(_name(actor), sealed, ex=_KEPT_S)
+    return token
+
+
+def find_kept_form(actor: Actor, token: str) -> KeptForm | None:
+    """None: it was not kept, is gone, or is another's. Raises redis.RedisError."""
+    sealed = connect().get(_name(actor))
+    if not isinstance(sealed, bytes):
+        return None
+    try:
+        text = unseal(_key(), sealed, bound_to=_bound_to(actor, token))
+    except SealBroken:
+        return None
+    return msgspec.json.decode(text, type=KeptForm)
+
+
+def _name(actor: Actor) -> str:
+    return f"caret:kept-form:{actor.user_id}"
+
+
+def _bound_to(actor: Actor, token: str) -> bytes:
+    return f"kept-form/1|{actor.tenant_id}|{actor.user_id}|{token}".encode()
+
+
+def _key() -> bytes:
+    return derive_key(settings.ROOT_SECRET, "kept-forms/1")

@@ -1,0 +1,281 @@
+"""Who has not shown of late who he is shows it first, and loses nothing of what he sent."""
+
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from console.shell.kept_form import KeptForm, find_kept_form, keep_form
+from console.views.policies.draft import Draft
+from tenants.identity.queries import get_rules
+from tenants.invitations.queries import page_of_invitations
+from tenants.members.permissions import Role
+from tenants.members.queries import find_member
+from tenants.policies.document import read_policy, write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import get_policy
+from tenants.scim.tokens import list_scim_tokens
+from tests.cast import ACME, Cast, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.confirming import confirmed
+from tests.integration.console.pages.forms import fields_of
+
+CONFIRM = "/account/confirm?next="
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def client(company: Company, sign_in: SignIn) -> Client:
+    """The owner's, who signed in a while ago."""
+    return sign_in(company.people[Role.OWNER])
+
+
+def way_on(answer: Any) -> str:
+    """Where he comes to once he has shown who he is."""
+    location = str(answer["Location"])
+    assert location.startswith(CONFIRM)
+    return parse_qs(urlsplit(location).query)["next"][0]
+
+
+def carried_on(client: Client, company: Company, answer: Any) -> Any:
+    confirmed(client, company.people[Role.OWNER])
+    page = client.get(way_on(answer)).content.decode()
+    action = re.search(r'<form class="stack" method="post" action="([^"]+)"', page)
+    assert action is not None
+    return client.post(unescape(action[1]), fields_of(page))
+
+
+def needs_factor(company: Company) -> bool:
+    return get_rules(actor=company.platform).requires_second_factor
+
+
+def test_a_form_is_kept_and_carried_on_with(company: Company, client: Client) -> None:
+    answer = client.post("/access/second-factor/required")
+    needed_before = needs_factor(company)
+
+    carried_on(client, company, answer)
+
+    assert (needed_before, needs_factor(company)) == (False, True)
+
+
+def test_nothing_of_what_was_typed_is_lost(company: Company, client: Client) -> None:
+    confirmed(client, company.people[Role.OWNER])
+    token = re.search(r'name="form_token" value="([^"]+)"', client.get("/access").content.decode())
+    assert token is not None
+    late = client.session
+    late["account_authentication_methods"] = []
+    late.save()
+
+    name = 'Okta "west"  <1>'
+    answer = client.post("/access/scim", {"token_name": name, "form_token": token[1]})
+    page = carried_on(client, company, answer)
+
+    assert page.status_code == 200
+    assert [each.name for each in list_scim_tokens(actor=company.platform)] == [name]
+
+
+def test_many_values_of_a_field_stay_many(company: Company) -> None:
+    actor = company.platform
+    form = KeptForm("/keys/new?a=b", {"modes": ["inference", "chat"], "text": ["a\nb"]})
+
+    token = keep_form(actor, form)
+
+    assert find_kept_form(actor, token) == form
+
+
+def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
+    company: Company, cast: Cast
+) -> None:
+    token = keep_form(company.platform, KeptForm("/access", {}))
+
+    assert find_kept_form(company.people[Role.DEVELOPER].actor, token) is None
+    assert find_kept_form(cast.globex.platform, token) is None
+    assert find_kept_form(company.platform, "another") is None
+
+
+def test_the_newest_form_is_kept(company: Company) -> None:
+    first = keep_form(company.platform, KeptForm("/access", {}))
+    second = keep_form(company.platform, KeptForm("/keys", {}))
+
+    assert find_kept_form(company.platform, first) is None
+    assert find_kept_form(company.platform, second) is not None
+
+
+def test_what_is_too_long_is_not_kept_and_it_is_said(company: Company, client: Client) -> None:
+    answer = client.post("/access/second-factor/required", {"text": "x" * 300_000})
+
+    page = client.get(way_on(answer))
+
+    assert page.status_code == 410
+    assert "send it again" in page.content.decode()
+
+
+def test_a_password_that_was_given_six_minutes_ago_is_asked_for_again(
+    company: Company, client: Client
+) -> None:
+    confirmed(client, company.people[Role.OWNER])
+    fresh = client.get("/access/provider/openid").status_code
+    session = client.session
+    for record in (records := session["account_authentication_methods"]):
+        record["at"] -= 360
+    session["account_authentication_methods"] = records
+    session.save()
+
+    assert fresh == 200
+    assert way_on(client.get("/access/provider/openid")) == "/access/provider/openid"
+
+
+def put_in_force(company: Company, **fields: object) -> int:
+    actor = company.platform
+    document = write_policy(get_policy(actor=actor).policy) | fields
+    return set_policy(actor=actor, document=document, reason="x", now=timezone.now()).version
+
+
+def reviewed(client: Client, company: Company, **fields: object) -> Any:
+    """A version as its review saves it."""
+    held = get_policy(actor=company.platform)
+    draft = Draft(read_policy(write_policy(held.policy) | fields), held.version)
+    form = {"document": draft.document, "replaces": draft.replaces, "origin": draft.origin}
+    return client.post("/policies/review", form | {"step": "save", "reason": "Leaner"})
+
+
+KEPT = {"wording": "tenant-1", "retention_days": 30, "training": False}
+
+
+def test_a_policy_that_shrinks_what_is_kept_is_confirmed(company: Company, client: Client) -> None:
+    version = put_in_force(company, telemetry=KEPT)
+
+    answer = reviewed(client, company, telemetry=KEPT | {"retention_days": 7})
+    held = get_policy(actor=company.platform).version
+    carried_on(client, company, answer)
+
+    assert held == version
+    telemetry = get_policy(actor=company.platform).policy.telemetry
+    assert telemetry is not None
+    assert telemetry.retention_days == 7
+
+
+def test_a_policy_that_destroys_nothing_is_saved_at_once(company: Company, client: Client) -> None:
+    answer = reviewed(client, company, max_key_lifetime_days=90)
+
+    assert answer["Location"] == "/policies"
+    assert get_policy(actor=company.platform).policy.max_key_lifetime_days == 90
+
+
+def test_undoing_what_let_content_be_kept_is_confirmed(company: Company, client: Client) -> None:
+    version = put_in_force(company, telemetry=KEPT)
+
+    answer = client.post(f"/policies/versions/{version}/undo")
+    held = get_policy(actor=company.platform).version
+    carried_on(client, company, answer)
+
+    assert held == version
+    assert get_policy(actor=company.platform).policy.telemetry is None
+
+
+def test_undoing_what_destroys_nothing_is_done_at_once(company: Company, client: Client) -> None:
+    version = put_in_force(company, max_key_lifetime_days=90)
+
+    client.post(f"/policies/versions/{version}/undo")
+
+    assert get_policy(actor=company.platform).version == version + 1
+
+
+def test_lifting_a_teams_second_factor_is_confirmed(company: Company, client: Client) -> None:
+    path = f"/policies/layers/user/{company.developer.user_id}/review"
+    asked = {"document": '{"requires_second_factor": true}', "reason": "x"}
+    client.post(path, asked)
+
+    answer = client.post(path, {"document": "{}", "reason": "x"})
+
+    assert way_on(answer).startswith("/account/go-on/")
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.ADMINISTRATOR])
+def test_whoever_invites_somebody_powerful_confirms_it(
+    company: Company, client: Client, role: Role
+) -> None:
+    email = f"new@{company.slug}.example"
+
+    answer = client.post("/members/invite", {"email": email, "role": role.value})
+    before = invited(company)
+    carried_on(client, company, answer)
+
+    assert (before, invited(company)) == ([], [email])
+
+
+def test_a_developer_is_invited_at_once(company: Company, client: Client) -> None:
+    email = f"new@{company.slug}.example"
+
+    client.post("/members/invite", {"email": email, "role": Role.DEVELOPER.value})
+
+    assert invited(company) == [email]
+
+
+def test_an_owners_invitation_is_confirmed_when_it_is_sent_again(
+    company: Company, client: Client
+) -> None:
+    confirmed(client, company.people[Role.OWNER])
+    form = {"email": f"new@{company.slug}.example", "role": Role.OWNER.value}
+    client.post("/members/invite", form)
+    session = client.session
+    session["account_authentication_methods"] = []
+    session.save()
+    page = page_of_invitations(actor=company.platform, limit=1, cursor=None, now=timezone.now())
+
+    answer = client.post(f"/members/invitations/{page.rows[0].id}/send")
+
+    assert way_on(answer).startswith("/account/go-on/")
+
+
+def test_an_administrator_who_may_not_touch_owners_is_not_asked_who_he_is(
+    company: Company, sign_in: SignIn
+) -> None:
+    client = sign_in(company.people[Role.ADMINISTRATOR])
+    owner = company.people[Role.OWNER].user_id
+
+    for step in ("role", "remove"):
+        answer = client.post(f"/members/{owner}/{step}", {"role": Role.DEVELOPER.value})
+        assert answer.status_code == 403
+    assert find_member(actor=company.platform, user_id=owner).role is Role.OWNER
+
+
+def invited(company: Company) -> list[str]:
+    page = page_of_invitations(actor=company.platform, limit=9, cursor=None, now=timezone.now())
+    return [row.email for row in page.rows]
+
+
+def test_two_tabs_make_a_key_each_and_each_of_them_once(company: Company, client: Client) -> None:
+    tokens = []
+    for _ in range(2):
+        page = client.get("/keys/new").content.decode()
+        found = re.search(r'name="form_token" value="([^"]+)"', page)
+        assert found is not None
+        tokens.append(found[1])
+    form = {"kind": "live", "owner": company.developer.email, "lifetime": "90"}
+    form |= {"modes": "inference"}
+
+    made = [client.post("/keys/new", form | {"name": t, "form_token": t}) for t in tokens * 2]
+
+    assert [answer.status_code for answer in made] == [200, 200, 302, 302]
+
+
+def test_a_forms_token_is_its_readers_and_its_forms(
+    company: Company, client: Client, sign_in: SignIn
+) -> None:
+    page = client.get("/keys/new").content.decode()
+    found = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert found is not None
+    other = sign_in(company.people[Role.ADMINISTRATOR])
+
+    answer = other.post("/keys/new", {"form_token": found[1]})
+
+    assert answer["Location"] == "/keys"
