@@ -17,7 +17,7 @@ class Said(TypedDict, total=False):
     p50: str
     p99: str
     cached: str
-    accepted: str  # missing for who may not see quality
+    accepted: str  # missing for who may not see quality; – : by too few people
     at: str
 
 
@@ -31,7 +31,7 @@ def said(minute: Minute, actor: Actor) -> Said:
         at=date_format(timezone.localtime(minute.until), "H:i:s"),
     )
     if sees_accepted(actor):
-        values["accepted"] = count(minute.accepted)
+        values["accepted"] = _NONE if minute.accepted is None else count(minute.accepted)
     return values
 
 

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import Aggregate, Count, FloatField, Q, Sum
+from django.db.models import Aggregate, Count, FloatField, Max, Q, Subquery, Sum
 
 from caret.contracts.usage import Finish, OutcomeEvent
 from caret.foundation.postgres.tenancy import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.models import Outcome, UsageRecord
+from tenants.models import Outcome, Tenant, UsageRecord
 from tenants.usage.queries import visible_to
 
 MINUTE: Final = timedelta(minutes=1)
@@ -28,7 +28,9 @@ class Minute:
     first_token_p99_ms: float | None
     told_prompt_tokens: int  # of requests whose engine told how many of them were cached
     cached_tokens: int  # of those
-    accepted: int  # suggestions, as editors report them, whenever they were made
+    # Suggestions, as editors report them, whenever they were made. None: by too few people to be
+    # told; it is quality, so it is not told below the tenant's minimum.
+    accepted: int | None
 
 
 class _Percentiles(Aggregate):
@@ -52,9 +54,13 @@ def last_minute(*, actor: Actor, now: datetime) -> Minute:
             cached=Sum("cached_tokens", default=0),
         )
         outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_TAKEN)
-        accepted = visible_to(actor, outcomes).aggregate(num=Count("request_id", distinct=True))[
-            "num"
-        ]
+        taken = visible_to(actor, outcomes).aggregate(
+            num=Count("request_id", distinct=True),
+            users=Count("user_id", distinct=True),
+            min_users=Max(_min_users(actor)),
+        )
+    is_own = not actor.may(Permission.READ_USAGE)
+    is_told = is_own or not 0 < taken["users"] < taken["min_users"]
     p50_ms, p99_ms = found["percentiles"] or (None, None)
     return Minute(
         until=now,
@@ -63,5 +69,10 @@ def last_minute(*, actor: Actor, now: datetime) -> Minute:
         first_token_p99_ms=p99_ms,
         told_prompt_tokens=found["told"],
         cached_tokens=found["cached"],
-        accepted=accepted,
+        accepted=taken["num"] if is_told else None,
     )
+
+
+def _min_users(actor: Actor) -> Subquery:
+    """Asked for with the rest, as the page may make few queries."""
+    return Subquery(Tenant.objects.filter(id=actor.tenant_id).values("min_group_users"))

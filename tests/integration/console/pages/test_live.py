@@ -20,7 +20,7 @@ from tenants.members.actor import Actor
 from tenants.models import User
 from tests.cast import ACME, GLOBEX, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.usage_rows import use
+from tests.integration.console.pages.usage_rows import colleagues, use
 
 OWN = b"http://testserver"
 
@@ -96,7 +96,33 @@ def test_who_sees_all_is_told_of_all(company: Company, sign_in: SignIn) -> None:
 
     said = asyncio.run(told())
 
-    assert (said["requests"], said["accepted"], said["p99"]) == ("3", "1", "40 ms")
+    assert (said["requests"], said["p99"]) == ("3", "40 ms")
+
+
+@pytest.mark.parametrize(("num", "told"), [(4, "–"), (5, "5")])
+def test_what_few_people_have_accepted_is_not_told(
+    company: Company, sign_in: SignIn, num: int, told: str
+) -> None:
+    for person in colleagues(company, num):
+        use(company, person, accepted=1)
+    session = session_of(sign_in(company.administrator))
+
+    async def listen() -> dict[str, str]:
+        async with socket(session) as opened:
+            return await first(opened)
+
+    assert asyncio.run(listen())["accepted"] == told
+
+
+def test_what_one_has_accepted_is_told_to_oneself(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer, accepted=1)
+    session = session_of(sign_in(company.developer))
+
+    async def told() -> dict[str, str]:
+        async with socket(session) as opened:
+            return await first(opened)
+
+    assert asyncio.run(told())["accepted"] == "1"
 
 
 def test_a_developer_is_told_of_his_own(company: Company, sign_in: SignIn) -> None:

@@ -24,7 +24,7 @@ def use(
         values = {"at": at, "user_id": person.user_id, "first_token_ms": 40.0, **fields}
         request_id = add_completion(company, **values)  # type: ignore[arg-type]  # a record's own
         event = "accepted" if number < accepted else "rejected"
-        add_outcome(company, request_id, event, occurred_at=at)
+        add_outcome(company, request_id, event, occurred_at=at, user_id=person.user_id)
 
 
 def colleagues(company: Company, num: int) -> list[Person]:
