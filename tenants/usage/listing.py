@@ -1,6 +1,11 @@
-"""Lists of requests: what they were and how they went, never who made them and never their text."""
+"""Lists of requests: what they were and how they went, never who made them and never their text.
 
-from dataclasses import dataclass
+They are what a tenant is billed for, so who may see its usage may see all of them. But a list that
+filters have narrowed to a few people is their diary: that it was read is in the audit trail.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -12,8 +17,10 @@ from django.db.models import F, Q, QuerySet
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from caret.foundation.postgres.tenancy import tenant
+from tenants.audit.operations import Facts, record_read
 from tenants.members.actor import Actor
 from tenants.metrics.only import EVERYTHING, Only, part_of
+from tenants.metrics.reports import min_group_users
 from tenants.models import UsageRecord
 from tenants.paging import MAX_PAGE, Page, Place, page_of, read_cursor
 from tenants.usage.queries import visible_to
@@ -65,6 +72,12 @@ class Wanted:
         longest = MAX_LISTED if self.order is Order.NEWEST else MAX_SORTED
         return max(self.begins_at, self.ends_at - longest)
 
+    @property
+    def filters(self) -> dict[str, str]:
+        """As the audit trail has them; empty: none."""
+        said = {**asdict(self.only), "mode": self.mode, "ended": self.ended}
+        return {name: str(value) for name, value in said.items() if value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class RequestLine:
@@ -85,17 +98,48 @@ class RequestLine:
     total_ms: float
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    page: Page[RequestLine]
+    is_of_few: bool  # the filters' doing, and recorded
+
+
 def page_of_requests(
-    *, actor: Actor, wanted: Wanted, limit: int, cursor: str | None
-) -> Page[RequestLine]:
+    *, actor: Actor, wanted: Wanted, limit: int, cursor: str | None, now: datetime
+) -> Listed:
     """Newest first, page by page; in another order the first page is all there is. Raises
-    Forbidden, Invalid. One query."""
+    Forbidden, Invalid. One query; with filters two, and the audit entry of a page of a few people's
+    requests."""
     assert 1 <= limit <= MAX_PAGE
     after = read_cursor(cursor)
     with tenant(actor.tenant_id):
         rows = list(_sorted(_found(actor, wanted), wanted.order, after)[: limit + 1])
+        is_of_few = bool(wanted.filters) and _are_few(actor, rows[:limit])
+        if is_of_few:
+            record_read(
+                actor=actor,
+                action="request.listed",
+                target="requests",
+                now=now,
+                asked=_limits(wanted),
+            )
+    return Listed(_page(rows, wanted.order, limit), is_of_few)
+
+
+def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
+    """Fewer people than the tenant's minimum, who are not oneself alone."""
+    people = {str(row.user_id) for row in rows if row.user_id is not None}
+    return bool(people - {actor.user_id}) and len(people) < min_group_users(actor)
+
+
+def _limits(wanted: Wanted) -> Facts:
+    times = {"since": wanted.since.isoformat(), "until": wanted.ends_at.isoformat()}
+    return {**wanted.filters, **times}
+
+
+def _page(rows: Iterable[UsageRecord], order: Order, limit: int) -> Page[RequestLine]:
     lines = [_line(row) for row in rows]
-    if wanted.order is not Order.NEWEST:
+    if order is not Order.NEWEST:
         return Page(lines[:limit], None)
     return page_of(lines, limit=limit, place=lambda line: Place(line.occurred_at, line.request_id))
 

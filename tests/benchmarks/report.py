@@ -160,7 +160,9 @@ def _slowest(tenant: str) -> Callable[[], object]:
     from tenants.usage.listing import Order, Wanted, page_of_requests
 
     wanted = Wanted(START, END, order=Order.SLOW)
-    return lambda: page_of_requests(actor=_actor(tenant), wanted=wanted, limit=50, cursor=None)
+    return lambda: page_of_requests(
+        actor=_actor(tenant), wanted=wanted, limit=50, cursor=None, now=NOW
+    )
 
 
 def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:

@@ -26,12 +26,12 @@ from tenants.errors import Invalid
 from tenants.metrics.choices import read_choices
 from tenants.metrics.reports import Kind
 from tenants.paging import Page
-from tenants.usage.listing import Ended, Order, RequestLine, Wanted, page_of_requests
+from tenants.usage.listing import Ended, Listed, Order, RequestLine, Wanted, page_of_requests
 
 _PAGE: Final = "console/usage/requests.html"
 _PART: Final = "console/usage/_requests.html"
 _SHOWN: Final = 50
-_NOTHING: Final[Page[RequestLine]] = Page([], None)
+_NOTHING: Final = Listed(Page([], None), is_of_few=False)
 _ENDED: Final[dict[Ended, str | Promise]] = {
     Ended.COMPLETED: _("Completed"),
     Ended.TAKEN_BACK: _("Taken back or superseded"),
@@ -80,17 +80,23 @@ class Line:
 @require_http_methods(["GET"])
 @for_members
 def requests(request: HttpRequest, member: Member) -> HttpResponse:
-    question = read_question(request, now=timezone.now())
+    now = timezone.now()
+    question = read_question(request, now=now)
     form = ListForm(request.GET)
     said = form.cleaned_data if form.is_valid() else {}
     wanted = _wanted(question, said)
     try:
-        page = page_of_requests(
-            actor=member.actor, wanted=wanted, limit=_SHOWN, cursor=request.GET.get("cursor")
+        listed = page_of_requests(
+            actor=member.actor,
+            wanted=wanted,
+            limit=_SHOWN,
+            cursor=request.GET.get("cursor"),
+            now=now,
         )
         is_wrong = question.is_wrong or not form.is_valid()
     except Invalid:  # of the cursor: nobody types one
-        page, is_wrong = _NOTHING, True
+        listed, is_wrong = _NOTHING, True
+    page = listed.page
     if request.GET.get("format") == "csv":
         return _file(page.rows)
     choices, teams = read_choices(actor=member.actor, kind=Kind.USAGE, asked=question.asked)
@@ -98,6 +104,7 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
         "question": question,
         "wanted": wanted,
         "is_later": wanted.since > wanted.begins_at,
+        "is_of_few": listed.is_of_few,
         "is_cut": wanted.order is not Order.NEWEST and len(page.rows) == _SHOWN,
         "filters": [*_own_filters(said), *question.filters(choices, teams)],
         "tabs": tabs(member.actor, question, "usage-requests"),

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import uuid
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -128,6 +129,38 @@ def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> 
 )
 def test_filters_let_through_what_they_say(alice: Client, query: dict[str, str], num: int) -> None:
     assert len(links_to_requests(shown(alice, "/usage/requests", **query))) == num
+
+
+def listed_in_trail(company: Company) -> list[Any]:
+    with tenant(company.tenant_id):
+        found = AuditEntry.objects.filter(action="request.listed").order_by("sequence")
+        return [entry.after for entry in found]
+
+
+def test_requests_of_few_people_are_not_looked_at_unseen(used: Company, alice: Client) -> None:
+    page = shown(alice, "/usage/requests", language="cobol")
+    shown(alice, "/usage/requests", language="cobol", format="csv")
+
+    assert "of few people: that you have looked" in page
+    of_page, of_file = listed_in_trail(used)
+    assert of_page["language"] == of_file["language"] == "cobol"
+
+
+@pytest.mark.parametrize("query", [{}, {"language": "python"}, {"language": "rust"}])
+def test_lists_of_all_of_many_and_of_none_are_no_look(
+    used: Company, alice: Client, query: dict[str, str]
+) -> None:
+    page = shown(alice, "/usage/requests", **query)
+
+    assert "of few people" not in page
+    assert listed_in_trail(used) == []
+
+
+def test_ones_own_requests_are_no_look(used: Company, sign_in: SignIn) -> None:
+    page = shown(sign_in(used.developer), "/usage/requests", language="cobol")
+
+    assert "of few people" not in page
+    assert listed_in_trail(used) == []
 
 
 def test_the_slowest_stands_first_when_asked_for(alice: Client) -> None:
