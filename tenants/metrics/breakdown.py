@@ -65,13 +65,15 @@ def break_down(
     return Breakdown(every, groups)
 
 
-def rows_of(groups: Mapping[str, Group], *, min_users: int, whole: Suppression | None) -> list[Row]:
-    """In the keys' order; `whole`: why none of them may be told."""
+def rows_of(groups: Mapping[str, Group], hidden: Mapping[str, Suppression]) -> list[Row]:
+    """In the keys' order."""
+    return [row_of(key, groups[key], hidden.get(key)) for key in sorted(groups)]
+
+
+def too_small(groups: Mapping[str, Group], min_users: int) -> dict[str, Suppression]:
+    """Of groups that together are all there is."""
     users_of = {key: groups[key].users for key in sorted(groups)}
-    hidden: Mapping[str, Suppression] = suppressed(users_of, min_users=min_users)
-    if whole is not None:
-        hidden = dict.fromkeys(groups, whole)
-    return [row_of(key, groups[key], hidden.get(key)) for key in users_of]
+    return suppressed(users_of, min_users=min_users)
 
 
 def row_of(key: str, group: Group, suppression: Suppression | None) -> Row:

@@ -1,7 +1,8 @@
 """What variants of experiments have come to, side by side.
 
 A person stays in his variant, so a variant is a group of people like others: too small a one is
-suppressed. First tokens are measured from the requests' own records, of the last days.
+suppressed, judged beside the group of those who were in none, which is what is left. First tokens
+are measured from the requests' own records, of the last days.
 """
 
 from collections import defaultdict
@@ -17,7 +18,9 @@ from caret.contracts.usage import Finish
 from caret.foundation.postgres.tenancy import tenant
 from tenants.members.actor import Actor
 from tenants.metrics.breakdown import break_down, rows_of
+from tenants.metrics.hidden import hidden_in
 from tenants.metrics.intervals import Estimate, difference, mean_of, share_of
+from tenants.metrics.only import part_of
 from tenants.metrics.reports import (
     Asked,
     GroupBy,
@@ -30,11 +33,12 @@ from tenants.metrics.reports import (
 )
 from tenants.metrics.roll_up import complete_until
 from tenants.models import UsageRecord
-from tenants.usage.speed import MAX_EXACT
+from tenants.usage.speed import measured_since
 
 CONTROL: Final = "control"
 # Fewer tell nothing, whatever their interval: about one in ten more or less.
 MIN_SHOWN: Final = 400
+_IN_NONE: Final = ""
 _NAMES: Final = (
     *("requests", "shown", "accepted", "partly_accepted", "looked_at_30", "retained_30"),
 )
@@ -79,29 +83,34 @@ class Experiments:
 
 
 def read_experiments(*, actor: Actor, asked: Asked) -> Experiments:
-    """By name. Raises Forbidden, Invalid. Four queries."""
+    """By name. Raises Forbidden, Invalid. Four queries; two or three more of a part."""
     is_own = is_of_oneself(actor, Kind.QUALITY)
     check(asked)
-    since = max(asked.begins_at, asked.ends_at - MAX_EXACT)
+    since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
     with tenant(actor.tenant_id):
-        rows = rolled(actor, asked, is_own=is_own).exclude(variant="")
+        rows = rolled(actor, asked, is_own=is_own)
         found = break_down(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
-        means = _first_tokens(actor, asked, since, is_own=is_own)
         min_users = 1 if is_own else min_group_users(actor)
+        hidden = hidden_in(actor, Kind.QUALITY, asked, found, min_users=min_users)
+        means = _first_tokens(actor, asked, since, is_own=is_own, min_users=min_users)
         until = complete_until(actor.tenant_id)
-    shown = rows_of(found.by.get(GroupBy.VARIANT, {}), min_users=min_users, whole=None)
+    groups, why = found.by.get(GroupBy.VARIANT, {}), hidden.groups.get(GroupBy.VARIANT, {})
     by_experiment: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in shown:
-        by_experiment[row.key.rpartition("/")[0]].append(row)
+    for row in rows_of(groups, why):
+        # Who was in none is the rest of all, so that group is judged with the others.
+        if row.key != _IN_NONE:
+            by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [_experiment(name, each, means) for name, each in sorted(by_experiment.items())]
     return Experiments(experiments, since, until, min_users)
 
 
 def _first_tokens(
-    actor: Actor, asked: Asked, since: datetime, *, is_own: bool
+    actor: Actor, asked: Asked, since: datetime, *, is_own: bool, min_users: int
 ) -> dict[str, Estimate | None]:
+    """Of variants that fewer people than `min_users` had in that time, nothing."""
     records = UsageRecord.objects.filter(
         _FINISHED,
+        part_of(actor, asked.only, is_raw=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
         occurred_at__lt=asked.ends_at,
@@ -110,10 +119,15 @@ def _first_tokens(
     )
     if is_own:
         records = records.filter(user_id=actor.user_id)
-    found = records.values("variant").annotate(
-        mean=Avg("first_token_ms"),
-        deviation=StdDev("first_token_ms", sample=True),
-        num=Count("request_id"),
+    found = (
+        records.values("variant")
+        .annotate(
+            mean=Avg("first_token_ms"),
+            deviation=StdDev("first_token_ms", sample=True),
+            num=Count("request_id"),
+            people=Count("user_id", distinct=True),
+        )
+        .exclude(people__gt=0, people__lt=min_users)
     )
     return {
         str(row["variant"]): mean_of(row["mean"], row["deviation"], row["num"]) for row in found

@@ -8,16 +8,15 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.members.actor import Actor
 from tenants.metrics.breakdown import break_down, row_of, rows_of
 from tenants.metrics.choices import Choices, choices_of, names_of_teams
+from tenants.metrics.hidden import hidden_in
 from tenants.metrics.reports import (
     Asked,
     GroupBy,
     Kind,
     Row,
     check,
-    hidden_total,
     is_of_oneself,
     min_group_users,
-    people_beside,
     rolled,
 )
 from tenants.metrics.roll_up import complete_until
@@ -37,24 +36,19 @@ class Figures:
 def read_figures(
     *, actor: Actor, kind: Kind, asked: Asked, by: Sequence[GroupBy], names: Sequence[str]
 ) -> Figures:
-    """`names`: of the counts that are wanted. Raises Forbidden, Invalid. Six queries at most."""
+    """`names`: of the counts that are wanted. Raises Forbidden, Invalid. Eight queries at most."""
     is_own = is_of_oneself(actor, kind)
     check(asked)
     with tenant(actor.tenant_id):
         found = break_down(rolled(actor, asked, is_own=is_own), asked, by, names=names)
         min_users = 1 if is_own else min_group_users(actor)
-        beside = people_beside(actor, asked) if min_users > 1 else frozenset[str]()
+        hidden = hidden_in(actor, kind, asked, found, min_users=min_users)
         until = complete_until(actor.tenant_id)
         choices, teams = choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
-    is_part = not asked.only.is_everything
-    whole = hidden_total(kind, found.every.users, beside, min_users, is_part=is_part)
-    hidden = whole if is_part else None
     return Figures(
         is_own=is_own,
-        total=row_of("", found.every, whole),
-        by={
-            each: rows_of(found.by.get(each, {}), min_users=min_users, whole=hidden) for each in by
-        },
+        total=row_of("", found.every, hidden.whole),
+        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in by},
         complete_until=until,
         min_users=min_users,
         choices=choices,

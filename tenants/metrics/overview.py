@@ -1,7 +1,7 @@
 """All that the console's first page shows of a period, in as few queries as it takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,8 +13,9 @@ from tenants.billing.money import Currency
 from tenants.billing.periods import month_of, utc_day
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
-from tenants.metrics.breakdown import Breakdown, Group, break_down, row_of, rows_of
+from tenants.metrics.breakdown import Breakdown, break_down, row_of, rows_of
 from tenants.metrics.choices import choices_of, names_of_teams
+from tenants.metrics.hidden import HiddenOverview, hidden_in_overview
 from tenants.metrics.only import COLUMNS, part_of
 from tenants.metrics.reports import (
     Asked,
@@ -22,9 +23,7 @@ from tenants.metrics.reports import (
     Kind,
     Row,
     check,
-    hidden_total,
     is_of_oneself,
-    people_beside,
     rolled,
 )
 from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
@@ -54,7 +53,9 @@ class Overview:
     is_own: bool
     total: Row
     before: Row  # of the period before, as long
-    quality: Row | None  # the total once more, where its quality may be told; None: nobody asks
+    # The totals once more, where their quality may be told; None: not for the asker.
+    quality: Row | None
+    quality_before: Row | None
     by: Mapping[GroupBy, list[Row]]
     speeds: Speeds | None  # None: suppressed
     spend: Spend | None  # None: not for the asker, or there is no plan
@@ -72,7 +73,8 @@ class _About:
 
 
 def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
-    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
+    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about, or three of a
+    team."""
     is_own = is_of_oneself(actor, Kind.USAGE)
     check(asked)
     with tenant(actor.tenant_id):
@@ -80,20 +82,22 @@ def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
         min_users = 1 if is_own else about.min_users
         rows, earlier = (rolled(actor, each, is_own=is_own) for each in (asked, asked.before))
         found = break_down(rows, asked, BY, names=_NAMES)
-        before = break_down(earlier, asked, (), names=_NAMES)
-        beside = people_beside(actor, asked) if min_users > 1 else frozenset[str]()
-        # One person's numbers are his own, and nobody's else.
-        whole = _hidden(Kind.USAGE, found.every, beside, asked, min_users)
-        speeds = None if whole else _speeds(actor, asked, is_own=is_own)
-        choices, teams = _choices(actor, asked, found, is_own=is_own), names_of_teams(actor)
-    was = _hidden(Kind.USAGE, before.every, beside, asked, min_users)
-    told = _hidden(Kind.QUALITY, found.every, beside, asked, min_users)
+        before = break_down(earlier, asked, (), names=_NAMES).every
+        hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
+        speeds = (
+            None
+            if hidden.speeds
+            else _speeds(actor, asked, hidden, is_own=is_own, min_users=min_users)
+        )
+        choices, teams = _choices(actor, asked, found, hidden, is_own=is_own), names_of_teams(actor)
+    sees_quality = _sees_quality(actor)
     return Overview(
         is_own=is_own,
-        total=row_of("", found.every, whole),
-        before=row_of("", before.every, was),
-        quality=row_of("", found.every, told) if _sees_quality(actor) else None,
-        by={each: rows_of(found.by[each], min_users=min_users, whole=whole) for each in BY},
+        total=row_of("", found.every, hidden.usage),
+        before=row_of("", before, hidden.usage_before),
+        quality=row_of("", found.every, hidden.quality) if sees_quality else None,
+        quality_before=row_of("", before, hidden.quality_before) if sees_quality else None,
+        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in BY},
         speeds=speeds,
         spend=about.spend,
         complete_until=about.complete_until,
@@ -103,16 +107,13 @@ def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
     )
 
 
-def _hidden(kind: Kind, every: Group, beside: frozenset[str], asked: Asked, min_users: int) -> Any:
-    is_part = not asked.only.is_everything
-    return hidden_total(kind, every.users, beside, min_users, is_part=is_part)
-
-
 def _sees_quality(actor: Actor) -> bool:
     return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
 
 
-def _speeds(actor: Actor, asked: Asked, *, is_own: bool) -> Speeds:
+def _speeds(
+    actor: Actor, asked: Asked, hidden: HiddenOverview, *, is_own: bool, min_users: int
+) -> Speeds:
     if asked.only.is_everything and not is_own:
         return add_speeds(
             actor.tenant_id,
@@ -120,8 +121,13 @@ def _speeds(actor: Actor, asked: Asked, *, is_own: bool) -> Speeds:
             ends_at=asked.ends_at,
             by_hour=asked.hours_until is not None,
         )
-    records = visible_to(actor, UsageRecord.objects.filter(part_of(actor, asked.only, is_raw=True)))
-    return read_speeds(records, begins_at=asked.begins_at, ends_at=asked.ends_at)
+    found = read_speeds(
+        visible_to(actor, UsageRecord.objects.filter(part_of(actor, asked.only, is_raw=True))),
+        begins_at=asked.begins_at,
+        ends_at=asked.ends_at,
+        min_users=min_users,
+    )
+    return replace(found, before={}) if hidden.speeds_before else found
 
 
 def _about(actor: Actor, now: datetime) -> _About:
@@ -151,7 +157,9 @@ def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
     return Subquery(rows.values(column)[:1])
 
 
-def _choices(actor: Actor, asked: Asked, found: Breakdown, *, is_own: bool) -> dict[str, list[str]]:
+def _choices(
+    actor: Actor, asked: Asked, found: Breakdown, hidden: HiddenOverview, *, is_own: bool
+) -> Mapping[str, list[str]]:
     if asked.only.is_everything:
         return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
-    return choices_of(actor, asked, is_own=is_own)
+    return hidden.choices or choices_of(actor, asked, is_own=is_own)

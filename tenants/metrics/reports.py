@@ -24,11 +24,11 @@ from tenants.metrics.counts import NAMES, Counts, total
 from tenants.metrics.only import EVERYTHING, Only, part_of
 from tenants.metrics.roll_up import complete_until
 from tenants.metrics.suppress import Suppression, suppressed
+from tenants.metrics.told import NO_TEAM, narrowed
 from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 
 MAX_DAYS: Final = 366
-NO_TEAM: Final = ""
 
 
 class GroupBy(StrEnum):
@@ -122,12 +122,13 @@ def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
         groups, every = _groups_and_total(actor, days, asked)
         labels = _labels(actor, asked.group_by)
         min_users = 1 if is_own else min_group_users(actor)
-        rest = people_beside(actor, asked) if min_users > 1 else frozenset()
+        if asked.only.is_everything:
+            whole = hidden_total(kind, every.users, min_users)
+            hidden = _hidden(groups, every, asked.group_by, min_users)
+        else:
+            whole, hidden = _hidden_of_part(actor, asked, min_users)
         until = complete_until(actor.tenant_id)
-    is_part = not asked.only.is_everything
-    whole = hidden_total(kind, every.users, rest, min_users, is_part=is_part)
-    hidden = _hidden(groups, every, asked.group_by, min_users)
-    if whole is not None and is_part:
+    if whole is not None and not asked.only.is_everything:
         hidden = dict.fromkeys(groups, whole)  # together they are what is not to be told
     return Report(
         asked=asked,
@@ -158,26 +159,21 @@ def check(asked: Asked) -> None:
 
 def rolled(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """The roll-ups of what is asked about, as rows of one column set."""
-    rows = _of_period(actor, asked).filter(part_of(actor, asked.only))
+    of_all = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    rows = of_all.filter(part_of(actor, asked.only))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
 
 
-def people_beside(actor: Actor, asked: Asked) -> frozenset[str]:
-    """Who has done what is not asked about, in the same time: the difference between a total and
-    its part tells of them. One query; none where all is asked about."""
-    if asked.only.is_everything:
-        return frozenset()
-    beside = _of_period(actor, asked).exclude(part_of(actor, asked.only))
-    return people(map(str, beside.values_list("user_id", flat=True).distinct()))
-
-
-def _of_period(actor: Actor, asked: Asked) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+def rolled_of_all(
+    actor: Actor, *, begins_at: datetime, asked: Asked
+) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+    """In the part that is asked about and beside it, until its end."""
     rows: QuerySet[UsageDay] | QuerySet[UsageHour]
     rows = UsageDay.objects.all() if asked.hours_until is None else UsageHour.objects.all()
     return rows.filter(
-        tenant_id=actor.tenant_id, starts_at__gte=asked.begins_at, starts_at__lt=asked.ends_at
+        tenant_id=actor.tenant_id, starts_at__gte=begins_at, starts_at__lt=asked.ends_at
     )
 
 
@@ -188,7 +184,7 @@ def _groups_and_total(
         return {}, _whole(days)
     if asked.group_by is GroupBy.TEAM:
         of_user = _by_user(days)
-        return _teams(actor, of_user), _of_users(of_user, of_user)
+        return _teams(actor, of_user, asked.only), _of_users(of_user, of_user)
     groups = _groups(days, asked)
     return groups, _sum(groups)
 
@@ -230,7 +226,10 @@ def _of_users(of_user: Mapping[UUID, Counts], users: Iterable[UUID]) -> _Group:
     return _Group(total([Counts(), *(of_user[user] for user in chosen)]), people(map(str, chosen)))
 
 
-def _teams(actor: Actor, of_user: Mapping[UUID, Counts]) -> dict[str, _Group]:
+def _teams(actor: Actor, of_user: Mapping[UUID, Counts], only: Only) -> dict[str, _Group]:
+    """Of a team, itself only: who of it is in another one, too, would be a part of its own."""
+    if only.team_id is not None:
+        return {str(only.team_id): _of_users(of_user, of_user)} if of_user else {}
     members: defaultdict[str, set[Any]] = defaultdict(set)
     for team_id, user_id in TeamMembership.objects.filter(tenant_id=actor.tenant_id).values_list(
         "team_id", "user_id"
@@ -257,14 +256,29 @@ def _hidden(
     return suppressed(users_of, min_users=min_users, everybody=overlap)
 
 
-def hidden_total(
-    kind: Kind, users: frozenset[str], beside: frozenset[str], min_users: int, *, is_part: bool
-) -> Suppression | None:
-    """Usage is the tenant's bill: it sees the whole of it, however few its people are. `is_part`:
-    of a part of it, which is a group like others; `beside`: who has done the rest."""
-    if 0 < len(users) < min_users and (is_part or kind is Kind.QUALITY):
-        return Suppression.SMALL
-    return Suppression.COMPLEMENTARY if 0 < len(beside) < min_users else None
+def hidden_total(kind: Kind, users: frozenset[str], min_users: int) -> Suppression | None:
+    """Of all. Usage is the tenant's bill: it sees the whole of it, however few its people are."""
+    is_hidden = kind is Kind.QUALITY and 0 < len(users) < min_users
+    return Suppression.SMALL if is_hidden else None
+
+
+def _hidden_of_part(
+    actor: Actor, asked: Asked, min_users: int
+) -> tuple[Suppression | None, dict[str, Suppression]]:
+    """The part as a whole, and its groups. One query, two where teams are asked about; none for
+    one's own."""
+    if min_users == 1:
+        return None, {}
+    group_by = asked.group_by
+    part = narrowed(actor, asked.only, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    rows = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    if group_by is GroupBy.DAY:
+        times = {time_key(asked, at): parts for at, parts in part.who_at(rows).items()}
+        return part.why_hidden(part.together(times.values())), part.hidden_times(times)
+    if group_by is None:
+        return part.why_hidden(part.who(rows)), {}
+    parts = part.who(rows, group_by.value)
+    return part.why_hidden(parts), part.hidden_groups(parts, group_by.value)
 
 
 def _row(

@@ -11,17 +11,20 @@
    - two of which and the total tell of a few: those who are in both, or in neither.
 
 What it cannot prevent: the difference between two reports of different periods; three groups, or
-more, that overlap so that adding and subtracting them leaves a few.
+more, that overlap so that adding and subtracting them leaves a few. Where several things are asked
+about at once, `parts` looks at groups in all directions.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import combinations
-from typing import Final, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
 
 DEFAULT_MIN_USERS: Final = 5
 _Key = TypeVar("_Key")
 _People = frozenset[str]
+_NOTHING: Final[Mapping[Any, "Suppression"]] = MappingProxyType({})
 
 
 class Suppression(StrEnum):
@@ -30,15 +33,20 @@ class Suppression(StrEnum):
 
 
 def suppressed(
-    users_of: Mapping[_Key, _People], *, min_users: int, everybody: _People | None = None
+    users_of: Mapping[_Key, _People],
+    *,
+    min_users: int,
+    everybody: _People | None = None,
+    hidden: Mapping[_Key, Suppression] = _NOTHING,
 ) -> dict[_Key, Suppression]:
     """`users_of`: the people of each group. `everybody`: those of the total, where one may be in
-    several groups with all that he did; None: what he did is in one of them."""
-    found = {
+    several groups with all that he did; None: what he did is in one of them. `hidden`: what is not
+    to be told for other reasons, nor by subtraction."""
+    found = dict(hidden) | {
         key: Suppression.SMALL for key, users in users_of.items() if 0 < len(users) < min_users
     }
     if everybody is not None:
-        found |= _nearly_another(users_of, everybody, min_users)
+        found = _nearly_another(users_of, everybody, min_users) | found
     # Ties in the groups' own order: a report is the same each time it is made.
     shown = sorted(
         (key for key in users_of if key not in found), key=lambda key: len(users_of[key])

@@ -6,7 +6,7 @@ language, editor or person.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -79,13 +79,23 @@ class _Percentiles(Aggregate):
     output_field = ArrayField(FloatField())
 
 
+def measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
+    return max(begins_at, ends_at - MAX_EXACT)
+
+
 def read_speeds(
-    records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime
+    records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime, min_users: int = 1
 ) -> Speeds:
-    """Inside the tenant's scope. One query over the primary key."""
-    since = max(begins_at, ends_at - MAX_EXACT)
+    """Inside the tenant's scope. One query over the primary key. Kinds of request of fewer people
+    than `min_users`, and of more than none, are left out."""
+    since = measured_since(begins_at=begins_at, ends_at=ends_at)
     found: dict[bool, dict[Mode, Speed]] = {True: {}, False: {}}
-    for row in _measured(records, since, ends_at):
+    measured = _measured(records, since, ends_at)
+    # Counting people takes longer than all else here, so it is done only where it matters.
+    if min_users > 1:
+        people = Count("user_id", distinct=True)
+        measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)
+    for row in measured:
         mode = Mode(row["mode"])
         found[row["is_now"]][mode] = _speed(mode, row)
     return Speeds(since, found[True], found[False], is_exact=True)
@@ -133,7 +143,7 @@ def _sum(mode: Mode, rows: list[_Rolled]) -> Speed:
 
 def _measured(
     records: QuerySet[UsageRecord], since: datetime, ends_at: datetime
-) -> Iterable[Mapping[str, Any]]:
+) -> QuerySet[UsageRecord, Any]:
     is_now = ExpressionWrapper(Q(occurred_at__gte=since), output_field=BooleanField())
     return (
         records.filter(occurred_at__gte=since - (ends_at - since), occurred_at__lt=ends_at)

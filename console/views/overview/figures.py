@@ -130,11 +130,11 @@ def _cached(question: Question, found: Overview) -> Figure:
 
 
 def _accepted(question: Question, found: Overview) -> Figure:
-    quality = found.quality
-    now = None if quality is None else _of(acceptance, quality.counts)
+    assert found.quality is not None
+    assert found.quality_before is not None
     return _share(
         gettext("Acceptance"),
-        (now, None if now is None else _of(acceptance, found.before.counts)),
+        (_of(acceptance, found.quality.counts), _of(acceptance, found.quality_before.counts)),
         better="more",
         definition=gettext("Suggestions accepted, as a whole or in parts, of those shown."),
         source=Source.CLIENT,

@@ -12,9 +12,10 @@ from tenants.errors import Forbidden, Invalid
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role
 from tenants.metrics.operations import set_min_group_users
-from tenants.metrics.reports import NO_TEAM, Asked, GroupBy, Kind, Report, report
+from tenants.metrics.reports import Asked, GroupBy, Kind, Report, report
 from tenants.metrics.roll_up import roll_up
 from tenants.metrics.suppress import Suppression
+from tenants.metrics.told import NO_TEAM
 from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome

@@ -1,0 +1,286 @@
+"""Attacks on small groups by filters: each wants two numbers whose difference is one person's."""
+
+import uuid
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.policy import Mode
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
+from tenants.metrics.experiments import read_experiments
+from tenants.metrics.only import Only
+from tenants.metrics.overview import Overview, overview
+from tenants.metrics.reports import Asked, GroupBy, Kind, Report, report
+from tenants.metrics.roll_up import roll_up
+from tenants.models import Membership, Team, TeamMembership, User
+from tests.cast import ACME, Company, make_company
+from tests.integration.tenants.records import NOON, add_completion, add_outcome
+
+DAY = (date(2026, 11, 20), date(2026, 11, 21))
+YESTERDAY = NOON - timedelta(days=1)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def some_people(count: int) -> list[uuid.UUID]:
+    return [uuid.uuid4() for _ in range(count)]
+
+
+def worked(company: Company, users: list[uuid.UUID], **fields: Any) -> None:
+    for user_id in users:
+        add_outcome(company, add_completion(company, user_id=user_id, **fields), "accepted")
+
+
+def count(company: Company) -> None:
+    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+
+
+def make_member(company: Company) -> uuid.UUID:
+    user = User.objects.create(email=f"{uuid.uuid4()}@x.example", name="", created_at=NOON)
+    with tenant(company.tenant_id):
+        Membership.objects.create(
+            tenant_id=company.tenant_id, user=user, role=Role.DEVELOPER, created_at=NOON
+        )
+    return uuid.UUID(str(user.id))
+
+
+def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
+    with tenant(company.tenant_id):
+        team = Team.objects.create(
+            tenant_id=company.tenant_id, name=str(uuid.uuid4()), created_at=NOON
+        )
+        for user_id in members:
+            TeamMembership.objects.create(
+                tenant_id=company.tenant_id, team_id=team.id, user_id=user_id, created_at=NOON
+            )
+    return team.id
+
+
+def ask(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
+    asked = Asked(*DAY, group_by, Only(**only))
+    return report(actor=company.administrator.actor, kind=Kind.QUALITY, asked=asked)
+
+
+def is_told(company: Company, **only: Any) -> bool:
+    return ask(company, **only).total.counts is not None
+
+
+def told(found: Report) -> set[str]:
+    return {row.key for row in found.rows if row.counts is not None}
+
+
+def look(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
+    asked = Asked(*days, only=Only(**only))
+    return overview(actor=company.administrator.actor, asked=asked, now=NOON)
+
+
+def test_two_teams_that_differ_by_one_are_not_both_told_of_an_editor(company: Company) -> None:
+    people = [make_member(company) for _ in range(20)]
+    red, blue = make_team(company, people[:6]), make_team(company, people[:7])
+    worked(company, people)
+    worked(company, people, editor="vim")
+    count(company)
+
+    assert not is_told(company, team_id=red)
+    assert not (
+        is_told(company, team_id=red, editor="zed") and is_told(company, team_id=blue, editor="zed")
+    )
+
+
+def test_all_of_a_team_but_one_persons_editor_is_not_told(company: Company) -> None:
+    people = [make_member(company) for _ in range(20)]
+    red = make_team(company, people[:10])
+    worked(company, people)
+    worked(company, [people[0], *people[10:]], editor="vim")
+    count(company)
+
+    assert is_told(company, team_id=red)
+    assert is_told(company, editor="zed")
+    assert not is_told(company, team_id=red, editor="zed")
+
+
+def test_a_language_that_a_report_hides_is_not_told_as_a_filter(company: Company) -> None:
+    """All less python less rust would be go, which two people write."""
+    people = some_people(12)
+    worked(company, people)
+    worked(company, people[:7], language="rust")
+    worked(company, people[:2], language="go")
+    count(company)
+
+    assert told(ask(company, GroupBy.LANGUAGE)) == {"python"}
+    assert not is_told(company, language="rust")
+    assert is_told(company, language="python")
+
+
+def test_groups_of_a_part_are_not_told_that_others_of_all_would_tell_of(company: Company) -> None:
+    """All of vim less its python would be the one who writes go in it."""
+    people = some_people(12)
+    worked(company, people)
+    worked(company, people, editor="vim")
+    worked(company, people, language="go")
+    worked(company, people[:1], language="go", editor="vim")
+    count(company)
+
+    assert is_told(company, language="python")
+    assert told(ask(company, GroupBy.EDITOR, language="python")) == set()
+
+
+def test_days_of_a_part_are_not_told_that_days_of_all_would_tell_of(company: Company) -> None:
+    people = some_people(12)
+    for at in (YESTERDAY, NOON):
+        worked(company, people, at=at)
+        worked(company, people, language="go", at=at)
+    one_day = NOON - timedelta(days=2)
+    worked(company, people, at=one_day)
+    worked(company, people[:1], language="go", at=one_day)
+    count(company)
+
+    asked = Asked(date(2026, 11, 18), DAY[1], GroupBy.DAY, Only(language="python"))
+    found = report(actor=company.administrator.actor, kind=Kind.USAGE, asked=asked)
+
+    assert found.total.counts is not None
+    assert "2026-11-18" not in told(found)
+    assert len(told(found)) < 2  # nor what it would be told by
+
+
+def test_a_team_within_a_team_is_no_group(company: Company) -> None:
+    people = [make_member(company) for _ in range(20)]
+    red, _blue = make_team(company, people[:10]), make_team(company, people[5:])
+    worked(company, people)
+    count(company)
+
+    assert told(ask(company, GroupBy.TEAM, team_id=red)) == {str(red)}
+
+
+def test_the_overview_hides_what_reports_hide(company: Company) -> None:
+    people = some_people(12)
+    worked(company, people)
+    worked(company, people, editor="vim")
+    worked(company, people, language="go")
+    worked(company, people[:1], language="go", editor="vim")
+    count(company)
+
+    found = look(company, language="python")
+
+    assert found.total.counts is not None
+    assert all(row.counts is None for row in found.by[GroupBy.EDITOR])
+    assert look(company, language="go", editor="vim").total.counts is None
+    assert set(found.choices["editor"]) == {"vim", "zed"}
+
+
+def test_quality_of_the_period_before_is_not_told_of_one_person(company: Company) -> None:
+    people = some_people(6)
+    worked(company, people)
+    worked(company, people[:1], at=YESTERDAY)
+    count(company)
+
+    found = look(company)
+
+    assert found.quality is not None
+    assert found.quality.counts is not None
+    assert found.quality_before is not None
+    assert found.quality_before.counts is None
+    assert found.before.counts is not None  # of usage, it is on the bill
+
+
+def test_the_period_before_of_a_part_is_judged_by_its_own_people(company: Company) -> None:
+    """Now nobody is beside the part; yesterday somebody was."""
+    people = some_people(6)
+    worked(company, people)
+    worked(company, people, at=YESTERDAY)
+    worked(company, people[:1], at=YESTERDAY, language="go")
+    count(company)
+
+    found = look(company, language="python")
+
+    assert found.total.counts is not None
+    assert found.before.counts is None
+    assert found.quality_before is not None
+    assert found.quality_before.counts is None
+
+
+def test_speeds_of_a_part_are_not_told_of_a_kind_of_few(company: Company) -> None:
+    people = some_people(6)
+    worked(company, people, first_token_ms=40.0)
+    worked(company, people[:1], first_token_ms=900.0, mode=Mode.CHAT)
+    count(company)
+
+    found = look(company, language="python")
+
+    assert found.speeds is not None
+    assert set(found.speeds.now) == {Mode.INLINE}
+
+
+def test_speeds_of_a_part_are_not_told_of_few_in_the_last_days(company: Company) -> None:
+    """A longer time's speeds are those of its last week."""
+    people = some_people(6)
+    worked(company, people, at=NOON - timedelta(days=12), first_token_ms=40.0)
+    worked(company, people[:1], first_token_ms=40.0)
+    count(company)
+
+    found = look(company, days=(date(2026, 11, 1), DAY[1]), language="python")
+
+    assert found.total.counts is not None
+    assert found.speeds is None
+
+
+def test_those_in_no_experiment_are_not_told_by_its_variants(company: Company) -> None:
+    """All less the variants would be the one who is in none."""
+    worked(company, some_people(6), variant="window/control")
+    worked(company, some_people(7), variant="window/wide")
+    worked(company, some_people(1))
+    count(company)
+
+    (found,) = read_experiments(actor=company.administrator.actor, asked=Asked(*DAY)).experiments
+
+    shown = {each.name for each in found.variants if each.row.counts is not None}
+    assert shown == {"wide"}
+
+
+def test_a_part_of_an_experiment_is_judged_as_others_are(company: Company) -> None:
+    people = some_people(14)
+    worked(company, people[:7], variant="window/control")
+    worked(company, people[7:], variant="window/wide")
+    worked(company, people[:1], variant="window/control", language="go")
+    worked(company, people[7:], variant="window/wide", language="go")
+    count(company)
+
+    (found,) = read_experiments(
+        actor=company.administrator.actor, asked=Asked(*DAY, only=Only(language="python"))
+    ).experiments
+
+    assert all(each.row.counts is None for each in found.variants)
+
+
+def test_first_tokens_of_an_experiment_are_of_the_part_that_is_asked_about(
+    company: Company,
+) -> None:
+    people = some_people(12)
+    for half, variant in ((people[:6], "window/control"), (people[6:], "window/wide")):
+        worked(company, half, variant=variant, first_token_ms=40.0)
+        worked(company, half, variant=variant, first_token_ms=900.0, language="go")
+    count(company)
+
+    (found,) = read_experiments(
+        actor=company.administrator.actor, asked=Asked(*DAY, only=Only(language="python"))
+    ).experiments
+
+    measured = [each.measured.first_token_ms for each in found.variants]
+    assert [each.value for each in measured if each is not None] == [40.0, 40.0]
+
+
+def test_ones_own_parts_are_ones_own(company: Company) -> None:
+    worked(company, [uuid.UUID(company.developer.user_id)])
+    worked(company, some_people(3), language="go")
+    count(company)
+
+    asked = Asked(*DAY, GroupBy.EDITOR, Only(language="python"))
+    found = report(actor=company.developer.actor, kind=Kind.QUALITY, asked=asked)
+
+    assert told(found) == {"zed"}
