@@ -19,6 +19,7 @@ from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.retention.classes import tabs
+from console.views.verdict import Verdict, facts_of
 from tenants.data_subjects.verification import verify_bundle
 from tenants.members.permissions import Permission
 from tenants.retention.classes import TERMS
@@ -52,14 +53,6 @@ class Certified:
     created_at: Any
     title: str  # of what went
     method: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    is_good: bool
-    kind: str  # "": what it is could not be told
-    why: str  # "": it is good
-    facts: list[tuple[str, str]]
 
 
 @require_GET
@@ -132,8 +125,8 @@ def _of_certificate(content: bytes) -> Verdict:
     try:
         document = verify_certificate(content, signing_keys().public_keys())
     except BadSignature as error:
-        return Verdict(False, kind, str(error), [])
-    return Verdict(True, kind, "", _facts(document))
+        return Verdict(kind, [], str(error))
+    return Verdict(kind, facts_of(document))
 
 
 def _of_bundle(content: bytes) -> Verdict:
@@ -141,16 +134,8 @@ def _of_bundle(content: bytes) -> Verdict:
     try:
         manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
     except BadSignature as error:
-        return Verdict(False, kind, str(error), [])
-    return Verdict(True, kind, "", _facts(manifest))
-
-
-def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """As they were signed: names and values are the document's own."""
-    return [
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in sorted(document.items())
-    ]
+        return Verdict(kind, [], str(error))
+    return Verdict(kind, facts_of(manifest))
 
 
 def _certified(found: CertificateView) -> Certified:

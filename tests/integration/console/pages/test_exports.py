@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from tenants.exports.builds.queries import BuildView, list_builds
@@ -13,7 +14,7 @@ from tenants.exports.verification import verify_export
 from tenants.members.permissions import Role
 from tenants.signing_keys import signing_keys
 from tests.cast import ACME, GLOBEX, Company, make_company
-from tests.fakes.exports import build_all, end_all
+from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -197,3 +198,57 @@ def test_the_list_takes_few_queries(company: Company, audrey: Client) -> None:
 
 def test_a_cursor_that_is_none_is_said(audrey: Client) -> None:
     assert audrey.get("/exports", {"cursor": "zzz"}).status_code == 400
+
+
+def signed(company: Company, definition: str) -> tuple[SimpleUploadedFile, SimpleUploadedFile]:
+    """A file that was built, and its proof, as a browser sends them."""
+    auditor = company.people[Role.AUDITOR].actor
+    pack = definition == "evidence_pack"
+    build_id = ask_for(company, definition, "zip" if pack else "csv", actor=auditor)
+    build_all(company)
+    build = made(company, build_id)
+    proof = SimpleUploadedFile("proof.json", (build.proof or "").encode())
+    return SimpleUploadedFile(build.name, file_of(company, build_id)), proof
+
+
+def verified(client: Client, **files: SimpleUploadedFile) -> str:
+    return client.post("/exports/verify", files).content.decode()
+
+
+def test_an_export_and_its_proof_are_verified(company: Company, audrey: Client) -> None:
+    file, proof = signed(company, "members")
+
+    page = verified(audrey, file=file, proof=proof)
+
+    assert "Export: it is as this installation signed it." in page
+    assert str(company.tenant_id) in page
+
+
+def test_what_was_changed_is_said(company: Company, audrey: Client) -> None:
+    _, proof = signed(company, "members")
+
+    page = verified(audrey, file=SimpleUploadedFile("members.csv", b"nobody"), proof=proof)
+
+    assert "not as it was signed" in page
+    assert "the data: it has 6 bytes" in page
+
+
+@pytest.mark.parametrize("has_proof", [True, False])
+def test_a_pack_is_verified_with_all_that_is_in_it(
+    company: Company, audrey: Client, has_proof: bool
+) -> None:
+    file, proof = signed(company, "evidence_pack")
+
+    page = verified(audrey, file=file, **({"proof": proof} if has_proof else {}))
+
+    assert "it is as this installation signed it." in page
+
+
+def test_a_file_without_its_proof_is_asked_for_it(audrey: Client) -> None:
+    page = verified(audrey, file=SimpleUploadedFile("members.csv", b"id"))
+
+    assert wrong(page) == ["proof"]
+
+
+def test_who_may_not_export_verifies_nothing(company: Company, sign_in: SignIn) -> None:
+    assert sign_in(company.developer).get("/exports/verify").status_code == 403

@@ -1,0 +1,85 @@
+"""Whether an export is as it was signed: what `manage.py verify_export` says offline."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from caret.foundation.signing import PublicKeys
+from console.member import Member, for_members
+from console.shell.allowed import allowed
+from console.shell.parts import show
+from console.views.verdict import Verdict, facts_of
+from tenants.exports.definitions import PACK, PACK_MEDIA
+from tenants.exports.pack_verification import verify_pack
+from tenants.exports.verification import Broken, Document, verify_export
+from tenants.members.permissions import Permission
+from tenants.signing_keys import signing_keys
+
+if TYPE_CHECKING:
+    from django.core.files.uploadedfile import UploadedFile
+
+_MAX_FILE_BYTES: Final = 64 << 20
+
+
+class ExportForm(forms.Form):
+    file = forms.FileField(
+        label=_("Export"), help_text=_("The file, as it was downloaded, or an evidence pack.")
+    )
+    proof = forms.FileField(
+        label=_("Proof"),
+        required=False,
+        help_text=_("The .proof.json of the same export. An evidence pack needs none."),
+    )
+
+    def clean_file(self) -> UploadedFile[bytes]:
+        file: UploadedFile[bytes] = self.cleaned_data["file"]
+        if (file.size or 0) > _MAX_FILE_BYTES:
+            raise forms.ValidationError(gettext("This file is too large: verify it offline."))
+        return file
+
+    def clean_proof(self) -> UploadedFile[bytes] | None:
+        proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
+        file = self.cleaned_data.get("file")
+        if proof is None and file is not None and not str(file.name).endswith(f".{PACK_MEDIA}"):
+            raise forms.ValidationError(gettext("Choose its proof, too."))
+        return proof
+
+
+@require_http_methods(["GET", "POST"])
+@for_members
+@allowed(Permission.EXPORT)
+def verify(request: HttpRequest, member: Member) -> HttpResponse:
+    """By the public keys alone; nothing is kept of the files."""
+    is_sent = request.method == "POST"
+    form = ExportForm(request.POST, request.FILES) if is_sent else ExportForm()
+    verdict = _verdict(form) if is_sent and form.is_valid() else None
+    context = {"form": form, "verdict": verdict}
+    status = 400 if form.errors else 200
+    return show(request, member, "console/exports/verify.html", context, status=status)
+
+
+def _verdict(form: ExportForm) -> Verdict:
+    file: IO[bytes] = form.cleaned_data["file"]
+    proof = form.cleaned_data["proof"]
+    kind = gettext("Export") if proof else gettext("Evidence pack")
+    try:
+        signed = _verified(file, proof.read() if proof else None, signing_keys().public_keys())
+    except Broken as error:
+        return Verdict(kind, [], str(error))
+    return Verdict(kind, facts_of(signed))
+
+
+def _verified(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:
+    """A pack proves itself, and each file in it. Raises Broken."""
+    if proof is None:
+        return verify_pack(file, keys)
+    document = verify_export(file, proof, keys)
+    if document["definition"] == PACK:
+        verify_pack(file, keys)
+    return document
