@@ -85,21 +85,22 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "sinks/<uuid:sink_id>/replay": examples.below(examples.sink, "replay"),
     "sinks/<uuid:sink_id>/test": examples.below(examples.sink, "test"),
 }
-FILES: Final = frozenset(
-    {
-        ".well-known/caret-signing-keys.json",
-        "account/recovery-codes/file",
-        "assets/<digest>/<name>",
-        "billing/invoices/<int:number>/json",
-        "billing/invoices/<int:number>/pdf",
-        "exports/file/<token>",
-        "exports/<uuid:export_id>/proof",
-        "healthz",
-        "operators/assets/<digest>/<path:name>",
-        "retention/certificates/<uuid:certificate_id>/file",
-        "sign-in/saml/<uuid:tenant_id>/metadata",
-    }
-)
+# With an example, where they are somebody's.
+FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
+    ".well-known/caret-signing-keys.json": None,
+    "account/recovery-codes/file": None,
+    "assets/<digest>/<name>": None,
+    "billing/invoices/<int:number>/json": None,
+    "billing/invoices/<int:number>/pdf": None,
+    "exports/file/<token>": None,
+    "exports/<uuid:export_id>/proof": examples.below(examples.export, "proof"),
+    "healthz": None,
+    "operators/assets/<digest>/<path:name>": None,
+    "retention/certificates/<uuid:certificate_id>/file": examples.below(
+        examples.certificate, "file"
+    ),
+    "sign-in/saml/<uuid:tenant_id>/metadata": None,
+}
 # On the way somewhere else.
 REDIRECTS: Final = frozenset(
     {
@@ -187,7 +188,7 @@ _NAMED: Final = (
         max_queries=15,  # that he looked is written down, and his session goes on
     ),
 )
-NO_PAGES: Final = ACTIONS.keys() | FILES | REDIRECTS
+NO_PAGES: Final = ACTIONS.keys() | FILES.keys() | REDIRECTS
 
 
 def all_pages() -> list[Page]:

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, expect
 
 from caret.capacity.figures import Figures
 from caret.capacity.plan import at_hit_rate
+from tests.browser.axe import serious
 from tests.browser.chromium import GUARDED
 from tests.browser.sessions import operators_session
 from tests.browser.tabs import DESK, PHONE, Look, Tabs, tabs_of
-from tests.browser.test_pages import serious
 from tests.integration.operators.gateways import Gateway, own_gateway
 from tests.stack.console import console
 from tests.stack.services import Services

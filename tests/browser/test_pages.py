@@ -6,16 +6,14 @@ from itertools import pairwise
 from typing import Final, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Request, expect
 from playwright.sync_api import Page as Tab
 
+from tests.browser.axe import serious
 from tests.browser.pages import Page, all_pages
 from tests.browser.scene import Scene
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
-_AXE: Final = Axe()
-_SERIOUS: Final = ("serious", "critical")
 _MAX_STOPS: Final = 30  # of the tabulator key
 # The focused element, and whether it looks unlike it does without the focus, or shows where one
 # writes. Null at the end, or where the key leads no further: an editor keeps it, and says so.
@@ -120,14 +118,3 @@ def test_it_is_there_without_scripts(tabs: Tabs, scene: Scene, page: Page) -> No
     load(tabs, scene, page, tab)
 
     expect(tab.locator("h1")).to_be_visible()
-
-
-def serious(tab: Tab) -> list[str]:
-    """Each rule that is broken, with where."""
-    violations = _AXE.run(tab).response["violations"]
-    return [
-        f"{violation['id']}: {node['html'][:200]}"
-        for violation in violations
-        if violation["impact"] in _SERIOUS
-        for node in violation["nodes"]
-    ]

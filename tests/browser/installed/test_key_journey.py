@@ -1,10 +1,10 @@
 """A key's life: made in the console, used at the gateway, revoked in the console, refused there."""
 
-import httpx
 import pytest
 from playwright.sync_api import Page
 
 from tenants.members.permissions import Role
+from tests.browser.installed.gateway import KNOWN_S, complete, refusal
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
 from tests.cast import Company, make_company
@@ -12,8 +12,6 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-_KNOWN_S = 10.0
-_PROMPT = {"prompt": "import ", "max_tokens": 4}
 
 
 @pytest.fixture
@@ -25,14 +23,14 @@ def test_a_key_is_made_used_revoked_and_refused(tabs: Tabs, stack: Stack, compan
     page = tabs.open(session_of(company.administrator))
 
     key = make_key(page, company.developer.email)
-    wait_until(lambda: complete(stack, key).status_code != 401, timeout_s=_KNOWN_S)
+    wait_until(lambda: complete(stack, key).status_code != 401, timeout_s=KNOWN_S)
     used = complete(stack, key)
     revoke(page, "Dan's laptop")
-    wait_until(lambda: complete(stack, key).status_code == 401, timeout_s=_KNOWN_S)
+    wait_until(lambda: complete(stack, key).status_code == 401, timeout_s=KNOWN_S)
 
     assert used.status_code == 200
     assert used.json()["usage"]["completion_tokens"] > 0
-    assert complete(stack, key).json()["error"]["code"] == "revoked_key"
+    assert refusal(complete(stack, key)) == "revoked_key"
 
 
 def make_key(page: Page, owner: str) -> str:
@@ -51,10 +49,3 @@ def revoke(page: Page, name: str) -> None:
     page.get_by_label("Reason").fill("lost")
     page.get_by_role("button", name="Revoke key").click()
     page.get_by_text(f"{name} is revoked").wait_for()
-
-
-def complete(stack: Stack, key: str) -> httpx.Response:
-    with httpx.Client(base_url=stack.gateway_url, timeout=60) as client:
-        return client.post(
-            "/v1/completions", headers={"Authorization": f"Bearer {key}"}, json=_PROMPT
-        )

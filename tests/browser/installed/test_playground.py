@@ -10,6 +10,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.queries import KeyState, list_keys
 from tenants.members.permissions import Role
 from tenants.models import Outcome, UsageRecord
+from tests.browser.installed.playground import BEGUN, GHOST, start, suggested
 from tests.browser.sessions import session_of
 from tests.browser.tabs import DESK, PHONE, Look, Tabs
 from tests.cast import Company, make_company
@@ -17,9 +18,6 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
 _INGESTED_S = 30.0
-_FIRST_MS = 30_000  # of an engine that has just started
-_BEGUN = "self.items[name] = "
-_READY, _GHOST, _LINES = "#play-state[data-state=ready]", ".cm-content .ghost", "#play-lines tr"
 
 
 @pytest.fixture
@@ -30,22 +28,8 @@ def company() -> Company:
 def started(tabs: Tabs, company: Company, look: Look = DESK) -> Page:
     page = tabs.open(session_of(company.developer), look)
     page.goto("/playground")
-    page.get_by_role("button", name="Start").click()
-    page.wait_for_selector(_READY)
-    # Where the gateway does not know the key yet the page tries again, and the browser complains.
-    tabs.complaints[:] = [each for each in tabs.complaints if "WebSocket connection" not in each]
+    start(tabs, page)
     return page
-
-
-def suggested(page: Page) -> str:
-    """What is suggested behind what is typed in the sample's empty method."""
-    page.get_by_label("Ask", exact=True).select_option("key")
-    page.locator(".cm-content").focus()
-    page.keyboard.type(_BEGUN)
-    page.keyboard.press("Alt+Backslash")
-    page.wait_for_selector(_GHOST, timeout=_FIRST_MS)
-    expect(page.locator(_LINES)).to_have_count(1)  # it has ended
-    return page.locator(_GHOST).first.inner_text()
 
 
 def outcomes(company: Company) -> list[str]:
@@ -59,8 +43,8 @@ def test_what_is_suggested_is_taken_by_tab_and_counted(tabs: Tabs, company: Comp
     text = suggested(page)
     page.keyboard.press("Tab")
 
-    expect(page.locator(".cm-content")).to_contain_text(_BEGUN + text)
-    expect(page.locator(_GHOST)).to_have_count(0)
+    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.locator(GHOST)).to_have_count(0)
     wait_until(lambda: outcomes(company) == ["shown", "accepted"], timeout_s=_INGESTED_S)
     with tenant(company.tenant_id):
         record = UsageRecord.objects.get()
@@ -74,11 +58,11 @@ def test_escape_takes_nothing_and_leads_out_of_the_editor(tabs: Tabs, company: C
 
     text = suggested(page)
     page.keyboard.press("Escape")
-    expect(page.locator(_GHOST)).to_have_count(0)
+    expect(page.locator(GHOST)).to_have_count(0)
     page.keyboard.press("Tab")
 
     expect(page.locator(".cm-content")).not_to_be_focused()
-    expect(page.locator(".cm-content")).not_to_contain_text(_BEGUN + text)
+    expect(page.locator(".cm-content")).not_to_contain_text(BEGUN + text)
     wait_until(lambda: outcomes(company) == ["shown", "rejected"], timeout_s=_INGESTED_S)
 
 
@@ -88,7 +72,7 @@ def test_whoever_has_no_tab_key_takes_it_by_a_button(tabs: Tabs, company: Compan
     text = suggested(page)
     page.get_by_role("button", name="Take it").click()
 
-    expect(page.locator(".cm-content")).to_contain_text(_BEGUN + text)
+    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
     expect(page.get_by_role("button", name="Take it")).to_be_hidden()
 
 
