@@ -16,16 +16,22 @@ class Turning:
 
     older_url: str  # "": this is the last one
     newest_url: str  # "": this is the first one
+    file_url: str  # of all of it, as the filter has it; "": there is none
 
 
-def turning(request: HttpRequest, page: Page[Any]) -> Turning:
-    """The view reads `cursor` from the query."""
+def turning(request: HttpRequest, page: Page[Any], *, has_file: bool = False) -> Turning:
+    """The view reads `cursor` from the query, and asks `wants_file` where it has one."""
     rest = {name: value for name, value in request.GET.items() if name != "cursor" and value}
     newest = f"{request.path}?{urlencode(rest)}" if rest else request.path
     older = ""
     if page.next_cursor is not None:
         older = f"{request.path}?{urlencode({**rest, 'cursor': page.next_cursor})}"
-    return Turning(older, newest if request.GET.get("cursor") else "")
+    file = f"{request.path}?{urlencode({**rest, 'as': 'csv'})}" if has_file and page.rows else ""
+    return Turning(older, newest if request.GET.get("cursor") else "", file)
+
+
+def wants_file(request: HttpRequest) -> bool:
+    return request.GET.get("as") == "csv"
 
 
 def address_of(name: str, **query: str) -> str:

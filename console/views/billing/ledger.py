@@ -1,5 +1,6 @@
 """The ledger: each transaction with both of its sides."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django import forms
@@ -11,8 +12,9 @@ from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
+from console.shell.csv_file import all_rows, csv_answer
 from console.shell.days import DaysForm
-from console.shell.lists import turning
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.billing.booked import row_of
 from console.views.billing.sections import tabs
@@ -20,7 +22,7 @@ from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
-from tenants.paging import Page
+from tenants.paging import MAX_PAGE, Page
 
 _PAGE: Final = "console/billing/ledger.html"
 _PART: Final = "console/billing/_ledger.html"
@@ -59,20 +61,40 @@ def ledger(request: HttpRequest, member: Member) -> HttpResponse:
     is_filtered = any(request.GET.get(name) for name in Filter.base_fields)
     context = {"form": form, "is_filtered": is_filtered, "tabs": tabs("billing-ledger")}
     try:
-        page = _found(request, member, form)
+        if wants_file(request):
+            return _file(all_rows(lambda cursor: _found(member, form, cursor, MAX_PAGE)))
+        page = _found(member, form, request.GET.get("cursor") or None, _LIMIT)
     except Invalid as error:
         context["error"] = error.message
         return show(request, member, _PAGE, context, part=_PART, status=400)
     context |= {
         "rows": [row_of(each, _ACCOUNTS) for each in page.rows],
-        "turning": turning(request, page),
+        "turning": turning(request, page, has_file=True),
     }
     return show(request, member, _PAGE, context, part=_PART)
 
 
-def _found(request: HttpRequest, member: Member, form: Filter) -> Page[TransactionView]:
+def _found(member: Member, form: Filter, cursor: str | None, limit: int) -> Page[TransactionView]:
     """Raises Invalid."""
     if not form.is_valid():
         raise Invalid("filter", gettext("This cannot be asked for."))
-    cursor = request.GET.get("cursor") or None
-    return page_of_ledger(actor=member.actor, limit=_LIMIT, cursor=cursor, asked=form.asked())
+    return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.asked())
+
+
+def _file(found: Iterable[TransactionView]) -> HttpResponse:
+    """A row for each side; debits are above 0."""
+    header = (
+        *("day", "month", "transaction", "title", "account", "for", "quantity", "price_micros"),
+        *("amount_micros", "currency", "booked_at"),
+    )
+    rows = [
+        (
+            *(booked.transaction.day, booked.transaction.month, booked.transaction.id),
+            *(booked.title, side.entry.account, side.what, side.entry.quantity),
+            *(side.entry.price_micros, side.entry.amount_micros),
+            *(booked.transaction.currency, booked.transaction.created_at),
+        )
+        for booked in (row_of(each, _ACCOUNTS) for each in found)
+        for side in booked.sides
+    ]
+    return csv_answer("ledger", header, rows)

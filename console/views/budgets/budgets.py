@@ -1,5 +1,6 @@
 """The list of budgets, with what is spent of each."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -9,12 +10,14 @@ from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.lists import turning
+from console.shell.csv_file import all_rows, csv_answer
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.budgets.shown import bar_of
-from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.budgets.queries import BudgetView, page_of_budgets
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
+from tenants.paging import MAX_PAGE, Page
 
 _PAGE: Final = "console/budgets/budgets.html"
 _LIMIT: Final = 50
@@ -24,14 +27,30 @@ _LIMIT: Final = 50
 @for_members
 @allowed(Permission.READ_BILLING)
 def budgets(request: HttpRequest, member: Member) -> HttpResponse:
-    cursor = request.GET.get("cursor") or None
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[BudgetView]:
+        return page_of_budgets(actor=member.actor, limit=limit, cursor=cursor, now=timezone.now())
+
+    if wants_file(request):
+        return _file(all_rows(page_after))
     try:
-        page = page_of_budgets(actor=member.actor, limit=_LIMIT, cursor=cursor, now=timezone.now())
+        page = page_after(request.GET.get("cursor") or None, _LIMIT)
     except Invalid:  # a cursor that is none
         return redirect("console:budgets")
     context: dict[str, Any] = {
         "rows": [(bar_of(each), each) for each in page.rows],
-        "turning": turning(request, page),
+        "turning": turning(request, page, has_file=True),
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),
     }
     return show(request, member, _PAGE, context)
+
+
+def _file(found: Iterable[BudgetView]) -> HttpResponse:
+    header = ("whose", "scope", "spent_micros", "limit_micros", "currency", "stops", "created_at")
+    rows = [
+        (
+            *(bar_of(each).whose, each.scope, each.spent_micros),
+            *(each.limit_micros, each.currency, each.is_hard, each.created_at),
+        )
+        for each in found
+    ]
+    return csv_answer("budgets", header, rows)

@@ -14,10 +14,10 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, read_question
-from console.insight.csv_file import csv_file
 from console.insight.numbers import COUNTS, SHARES, count, share
 from console.insight.times import times, values
 from console.member import Member, for_members
+from console.shell.csv_file import csv_answer
 from console.shell.parts import show
 from console.views.overview.figures import cached
 from tenants.members.permissions import Permission
@@ -66,7 +66,7 @@ def cache(request: HttpRequest, member: Member) -> HttpResponse:
     )
     rows = found.by[GroupBy.LANGUAGE]
     if request.GET.get("format") == "csv":
-        return csv_file("cache-by-language", ("language", *_NAMES), map(_cells, rows))
+        return csv_answer("cache-by-language", ("language", *_NAMES), map(_cells, rows))
     namespace = read_namespace(actor=member.actor)
     context = {
         "question": question,

@@ -1,8 +1,10 @@
 """What policies have refused or withheld lately: counts and reasons, never content."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +14,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.shell.csv_file import csv_answer
+from console.shell.lists import wants_file
 from console.shell.parts import show
+from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.views.exclusion.pages import tabs
 from console.views.policies.words import MODES
 from tenants.members.permissions import Permission
@@ -29,6 +34,24 @@ REASONS: Final = {
     "scope_missing": _("The key lacks the scope"),
     "public_code": _("Withheld: public code"),
     "secret": _("Withheld: looks like a secret"),
+}
+
+
+class Order(StrEnum):
+    REASON = "reason"
+    MODE = "mode"
+    WHO = "who"
+    NUM = "num"
+    LAST = "last"
+
+
+_MOST: Final = Sorting(Order.NUM, is_descending=True)
+_TITLES: Final = {
+    Order.REASON: _("Reason"),
+    Order.MODE: _("Asked for"),
+    Order.WHO: _("Who"),
+    Order.NUM: _("How often"),
+    Order.LAST: _("Last"),
 }
 
 
@@ -56,10 +79,16 @@ def denials(request: HttpRequest, member: Member) -> HttpResponse:
     is_valid = form.is_valid()
     days = int((form.cleaned_data["days"] if is_valid else "") or _SPANS[0])
     found = count_denials(actor=member.actor, num_days=days, now=timezone.now())
+    sorting = read_sorting(request, _MOST)
+    rows = _sorted(_rows(member, found), sorting)
+    if wants_file(request):
+        return _file(rows)
     context = {
         "tabs": tabs(request, member),
         "form": form,
-        "rows": _rows(member, found[:MAX_SHOWN]),
+        "rows": rows[:MAX_SHOWN],
+        "headings": headings(request, sorting, _TITLES),
+        "file_url": with_query(request, **{"as": "csv"}),
         "num": sum(each.num for each in found),
         "num_hidden": max(0, len(found) - MAX_SHOWN),
         "are_all": member.actor.may(Permission.READ_USAGE),
@@ -94,3 +123,19 @@ def _rows(member: Member, found: list[Denials]) -> list[Row]:
         )
         for each in found
     ]
+
+
+def _sorted(rows: list[Row], sorting: Sorting[Order]) -> list[Row]:
+    keys: dict[Order, Callable[[Row], Any]] = {
+        Order.REASON: lambda row: row.reason,
+        Order.MODE: lambda row: row.mode,
+        Order.WHO: lambda row: row.who,
+        Order.NUM: lambda row: row.num,
+        Order.LAST: lambda row: row.last_at,
+    }
+    return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
+
+
+def _file(rows: list[Row]) -> HttpResponse:
+    cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
+    return csv_answer("refused", ("reason", "asked_for", "who", "num", "last_at"), cells)

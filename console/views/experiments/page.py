@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.insight.asked import Question, read_question
-from console.insight.csv_file import csv_file
 from console.insight.numbers import count, number
 from console.member import Member, for_members
+from console.shell.csv_file import csv_answer
 from console.shell.parts import show
 from tenants.metrics.experiments import (
     MIN_SHOWN,
@@ -189,7 +189,7 @@ def _file(found: Experiments) -> HttpResponse:
         for each in found.experiments
         for variant in each.variants
     ]
-    return csv_file("experiments", head, rows)
+    return csv_answer("experiments", head, rows)
 
 
 def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int | bool | None]:

@@ -1,6 +1,7 @@
 """Inviting by mail, who was invited, sending a mail again, taking an invitation back."""
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -16,7 +17,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.lists import turning
+from console.shell.csv_file import all_rows, csv_answer
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
@@ -32,6 +34,7 @@ from tenants.invitations.queries import (
     page_of_invitations,
 )
 from tenants.members.permissions import Permission, Role
+from tenants.paging import MAX_PAGE, Page
 
 _PAGE_ROWS: Final = 25
 _POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # whoever makes one confirms it
@@ -70,16 +73,19 @@ class Line:
 @for_members
 @allowed(Permission.READ_MEMBERS)
 def invitations(request: HttpRequest, member: Member) -> HttpResponse:
-    cursor = request.GET.get("cursor") or None
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[InvitationView]:
+        now = timezone.now()
+        return page_of_invitations(actor=member.actor, limit=limit, cursor=cursor, now=now)
+
+    if wants_file(request):
+        return _file(all_rows(page_after))
     try:
-        page = page_of_invitations(
-            actor=member.actor, limit=_PAGE_ROWS, cursor=cursor, now=timezone.now()
-        )
+        page = page_after(request.GET.get("cursor") or None, _PAGE_ROWS)
     except Invalid as error:
         raise Http404 from error
     context = {
         "lines": [_line(member, row) for row in page.rows],
-        "turning": turning(request, page),
+        "turning": turning(request, page, has_file=True),
         "tabs": tabs("members-invitations"),
         "can_invite": member.actor.may(Permission.WRITE_MEMBERS),
     }
@@ -168,3 +174,15 @@ def _shown(
     request: HttpRequest, member: Member, form: InviteForm, status: int = 200
 ) -> HttpResponse:
     return show(request, member, "console/members/invite.html", {"form": form}, status=status)
+
+
+def _file(found: Iterable[InvitationView]) -> HttpResponse:
+    header = ("email", "role", "state", "invited_by", "created_at", "mailed_at", "expires_at")
+    rows = [
+        (
+            *(each.email, each.role, each.state, each.invited_by_email),
+            *(each.created_at, each.mailed_at, each.expires_at),
+        )
+        for each in found
+    ]
+    return csv_answer("invitations", header, rows)

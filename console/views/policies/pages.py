@@ -1,5 +1,6 @@
 """The policy in force, its editor, and its versions."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -8,6 +9,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
+from console.shell.csv_file import all_rows, csv_answer
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
 from console.views.policies.changes import changes_between, values_of
@@ -17,7 +20,8 @@ from console.views.policies.forms import PolicyForm, groups_of, initial_of, poli
 from console.views.policies.review import shown as show_review
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
-from tenants.policies.queries import find_version, get_policy, page_of_versions
+from tenants.paging import MAX_PAGE, Page
+from tenants.policies.queries import PolicyInForce, find_version, get_policy, page_of_versions
 from tenants.telemetry.wordings import TENANT_WORDING, wording
 
 _VERSIONS: Final = 25
@@ -74,12 +78,17 @@ def edit(request: HttpRequest, member: Member) -> HttpResponse:
 @require_GET
 @for_members
 def history(request: HttpRequest, member: Member) -> HttpResponse:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[PolicyInForce]:
+        return page_of_versions(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _file(all_rows(page_after))
     cursor = request.GET.get("cursor")
-    page = page_of_versions(actor=member.actor, limit=_VERSIONS, cursor=cursor)
+    page = page_after(cursor, _VERSIONS)
     context = {
         "tabs": tabs(request, member),
         "rows": page.rows,
-        "cursor": page.next_cursor,
+        "turning": turning(request, page, has_file=True),
         "is_first": cursor is None,
     }
     return show(
@@ -123,3 +132,11 @@ def _edited(
         "tenant_wording": wording(TENANT_WORDING),
     }
     return show(request, member, "console/policies/edit.html", context, status=status)
+
+
+def _file(found: Iterable[PolicyInForce]) -> HttpResponse:
+    rows = [
+        (each.version, each.created_at, each.author_email or each.author_key, each.reason)
+        for each in found
+    ]
+    return csv_answer("policy-versions", ("version", "created_at", "author", "reason"), rows)

@@ -10,14 +10,19 @@ from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.lists import turning
+from console.shell.csv_file import all_rows
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
-from tenants.data_subjects.queries import list_erasures
+from console.views.privacy.files import erasures_file, members_file, receipts_file, withdrawals_file
+from tenants.data_subjects.queries import ErasureView, list_erasures
 from tenants.members.permissions import Permission
-from tenants.members.queries import page_of_members
+from tenants.members.queries import MemberRow, page_of_members
+from tenants.paging import MAX_PAGE, Page
 from tenants.telemetry.consent import NO_CONSENT
 from tenants.telemetry.queries import (
+    ContentErasure,
+    Receipt,
     consents_of,
     get_consent_overview,
     list_content_erasures,
@@ -67,45 +72,64 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
 @allowed(Permission.READ_CONSENT)
 def members(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
-    page = page_of_members(actor=actor, limit=_ROWS, cursor=request.GET.get("cursor"))
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[MemberRow]:
+        return page_of_members(actor=actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return members_file(actor, list(all_rows(page_after)))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     consents = consents_of(actor=actor, user_ids=[row.user_id for row in page.rows])
     rows = [(row, consents.get(row.user_id, NO_CONSENT)) for row in page.rows]
-    return _listed(request, member, "members", {"rows": rows, "turning": turning(request, page)})
+    return _listed(request, member, "members", rows, page)
 
 
 @require_GET
 @for_members
 @allowed(Permission.READ_CONSENT)
 def receipts(request: HttpRequest, member: Member) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page = list_receipts(actor=member.actor, limit=_ROWS, cursor=cursor)
-    context = {"rows": page.rows, "turning": turning(request, page)}
-    return _listed(request, member, "receipts", context)
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[Receipt]:
+        return list_receipts(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return receipts_file(all_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
+    return _listed(request, member, "receipts", page.rows, page)
 
 
 @require_GET
 @for_members
 def withdrawals(request: HttpRequest, member: Member) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page = list_content_erasures(actor=member.actor, limit=_ROWS, cursor=cursor)
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ContentErasure]:
+        return list_content_erasures(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return withdrawals_file(all_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(REASONS.get(row.reason, row.reason), row) for row in page.rows]
-    return _listed(
-        request, member, "withdrawals", {"rows": rows, "turning": turning(request, page)}
-    )
+    return _listed(request, member, "withdrawals", rows, page)
 
 
 @require_GET
 @for_members
 @allowed(Permission.READ_CONSENT)
 def erasures(request: HttpRequest, member: Member) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page = list_erasures(actor=member.actor, limit=_ROWS, cursor=cursor)
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ErasureView]:
+        return list_erasures(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return erasures_file(all_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(row, sum(row.rows.values())) for row in page.rows]
-    return _listed(request, member, "erasures", {"rows": rows, "turning": turning(request, page)})
+    return _listed(request, member, "erasures", rows, page)
 
 
 def _listed(
-    request: HttpRequest, member: Member, name: str, context: dict[str, Any]
+    request: HttpRequest, member: Member, name: str, rows: list[Any], page: Page[Any]
 ) -> HttpResponse:
-    page = f"console/privacy/{name}.html"
-    return show(request, member, page, {"tabs": tabs(request, member), **context})
+    context = {
+        "tabs": tabs(request, member),
+        "rows": rows,
+        "turning": turning(request, page, has_file=True),
+    }
+    return show(request, member, f"console/privacy/{name}.html", context)

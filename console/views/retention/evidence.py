@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -16,15 +17,18 @@ from django.views.decorators.http import require_GET, require_http_methods
 from caret.foundation.signing import BadSignature
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.lists import turning
+from console.shell.csv_file import all_rows, csv_answer
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.retention.classes import tabs
 from console.views.verdict import Verdict, facts_of
 from tenants.data_subjects.verification import verify_bundle
 from tenants.members.permissions import Permission
+from tenants.paging import MAX_PAGE, Page
 from tenants.retention.classes import TERMS
 from tenants.retention.queries import (
     CertificateView,
+    RunView,
     find_certificate,
     list_certificates,
     list_runs,
@@ -58,11 +62,16 @@ class Certified:
 @require_GET
 @for_members
 def runs(request: HttpRequest, member: Member) -> HttpResponse:
-    page = list_runs(actor=member.actor, limit=_ROWS, cursor=request.GET.get("cursor"))
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[RunView]:
+        return list_runs(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _runs_file(all_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
         "rows": [(TERMS[row.data_class].title, row) for row in page.rows],
-        "turning": turning(request, page),
+        "turning": turning(request, page, has_file=True),
     }
     return show(request, member, "console/retention/runs.html", context)
 
@@ -70,11 +79,16 @@ def runs(request: HttpRequest, member: Member) -> HttpResponse:
 @require_GET
 @for_members
 def certificates(request: HttpRequest, member: Member) -> HttpResponse:
-    page = list_certificates(actor=member.actor, limit=_ROWS, cursor=request.GET.get("cursor"))
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[CertificateView]:
+        return list_certificates(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _certificates_file(all_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
         "rows": [_certified(row) for row in page.rows],
-        "turning": turning(request, page),
+        "turning": turning(request, page, has_file=True),
     }
     return show(request, member, "console/retention/certificates.html", context)
 
@@ -136,6 +150,27 @@ def _of_bundle(content: bytes) -> Verdict:
     except BadSignature as error:
         return Verdict(kind, [], str(error))
     return Verdict(kind, facts_of(manifest))
+
+
+def _runs_file(found: Iterable[RunView]) -> HttpResponse:
+    header = (
+        *("class", "began_at", "finished_at", "days"),
+        *("before", "created", "deleted", "after", "on_hold"),
+    )
+    rows = [
+        (
+            *(row.data_class, row.began_at, row.finished_at, row.days),
+            *(row.opening, row.created, row.deleted, row.closing, row.held),
+        )
+        for row in found
+    ]
+    return csv_answer("purges", header, rows)
+
+
+def _certificates_file(found: Iterable[CertificateView]) -> HttpResponse:
+    shown = map(_certified, found)
+    rows = [(row.number, row.title, row.method, row.created_at, str(row.id)) for row in shown]
+    return csv_answer("certificates", ("number", "what", "method", "created_at", "id"), rows)
 
 
 def _certified(found: CertificateView) -> Certified:

@@ -15,7 +15,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.lists import turning
+from console.shell.csv_file import all_rows, csv_answer
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
@@ -26,6 +27,7 @@ from tenants.data_subjects.queries import find_person
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.permissions import Permission
 from tenants.members.queries import emails_of
+from tenants.paging import MAX_PAGE, Page
 from tenants.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
 from tenants.retention.queries import HoldView, find_hold, list_holds
 
@@ -61,12 +63,17 @@ class HoldForm(ReasonForm):
 @require_GET
 @for_members
 def holds(request: HttpRequest, member: Member) -> HttpResponse:
-    page = list_holds(actor=member.actor, limit=_ROWS, cursor=request.GET.get("cursor"))
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[HoldView]:
+        return list_holds(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _file(member, list(all_rows(page_after)))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     emails = _emails(member, page.rows)
     context = {
         "tabs": tabs(request),
         "rows": [(row, _whose(row, emails)) for row in page.rows],
-        "turning": turning(request, page),
+        "turning": turning(request, page, has_file=True),
         "may_edit": member.actor.may(Permission.WRITE_HOLDS),
     }
     return show(request, member, "console/retention/holds.html", context)
@@ -164,3 +171,16 @@ def _whose(row: HoldView, emails: dict[str, str]) -> str:
     if row.user_id is None:
         return gettext("Everybody's")
     return emails.get(str(row.user_id), str(row.user_id))
+
+
+def _file(member: Member, found: list[HoldView]) -> HttpResponse:
+    emails = _emails(member, found)
+    header = ("matter", "reason", "whose", "since", "until", "placed_at", "released_at")
+    rows = [
+        (
+            *(row.name, row.reason, _whose(row, emails)),
+            *(row.since, row.until, row.created_at, row.released_at),
+        )
+        for row in found
+    ]
+    return csv_answer("holds", header, rows)

@@ -15,10 +15,10 @@ from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, by, read_question
-from console.insight.csv_file import csv_file
 from console.insight.numbers import COUNTS, SHARES, count
 from console.insight.times import times, values
 from console.member import Member, for_members
+from console.shell.csv_file import csv_answer
 from console.shell.parts import show
 from console.views.overview.figures import SOURCES
 from console.views.usage.table import COLUMNS, Line, cells
@@ -180,7 +180,7 @@ def _file(kind: Kind, group_by: GroupBy, found: Report) -> HttpResponse:
         for row in [*found.rows, found.total]
     ]
     rows[-1][0] = "total"
-    return csv_file(f"{kind.value}-by-{group_by.value}", head, rows)
+    return csv_answer(f"{kind.value}-by-{group_by.value}", head, rows)
 
 
 def _numbers(row: Row, kind: Kind) -> list[float | None]:

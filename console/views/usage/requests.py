@@ -16,9 +16,9 @@ from caret.contracts.policy import Mode
 from caret.contracts.targets import FIRST_TOKEN_MS
 from caret.contracts.usage import Finish
 from console.insight.asked import Choice, Filter, Question, read_question
-from console.insight.csv_file import csv_file
 from console.insight.numbers import count, milliseconds, share
 from console.member import Member, for_members
+from console.shell.csv_file import csv_answer
 from console.shell.parts import show
 from console.views.overview.figures import MODES
 from console.views.usage.tabs import tabs
@@ -181,4 +181,6 @@ _FIELDS: Final = tuple(RequestLine.__dataclass_fields__)
 
 
 def _file(rows: list[RequestLine]) -> HttpResponse:
-    return csv_file("requests", _FIELDS, [[getattr(row, name) for name in _FIELDS] for row in rows])
+    return csv_answer(
+        "requests", _FIELDS, [[getattr(row, name) for name in _FIELDS] for row in rows]
+    )

@@ -1,0 +1,154 @@
+"""Lists as files: each has what its page shows, all of it, and nothing of the neighbour's."""
+
+import csv
+import io
+from typing import Final
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.data_subjects.operations import Demand, demand_erasure
+from tenants.members.permissions import Role
+from tenants.models import TelemetryErasure
+from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.operations import set_policy
+from tenants.retention.classes import DataClass
+from tenants.retention.purge import purge
+from tests.cast import ACME, Company, make_company, make_completion
+from tests.fakes.billing import ensure_invoice, make_budget
+from tests.fakes.retention import make_certificate, make_hold
+from tests.integration.console.conftest import SignIn
+from tests.people import make_colleague, make_invitation
+from tests.stack.services import Services
+
+# Path -> the columns' names.
+LISTS: Final = {
+    "/budgets": "whose,scope,spent_micros,limit_micros,currency,stops,created_at",
+    "/exclusion/denials": "reason,asked_for,who,num,last_at",
+    "/members/invitations": "email,role,state,invited_by,created_at,mailed_at,expires_at",
+    "/policies/versions": "version,created_at,author,reason",
+    "/privacy/erasures": "user,reason,rows,demanded_at,erased_at",
+    "/privacy/members": "email,name,telemetry,training,member_since",
+    "/privacy/receipts": "user,kind,answer,wording,wording_sha256,said_by,created_at",
+    "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,gone_at",
+    "/retention/certificates": "number,what,method,created_at,id",
+    "/retention/holds": "matter,reason,whose,since,until,placed_at,released_at",
+    "/retention/runs": "class,began_at,finished_at,days,before,created,deleted,after,on_hold",
+}
+
+
+@pytest.fixture(scope="module")
+def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
+    """With something of everything."""
+    with django_db_blocker.unblock():
+        made = make_company("initech", ACME)
+        fill(made)
+    return made
+
+
+def fill(company: Company) -> None:
+    now = timezone.now()
+    ensure_invoice(company)
+    make_budget(company)
+    make_certificate(company)
+    make_hold(company)
+    make_invitation(company)
+    make_completion(company, company.developer, finish="error", error_code="path_excluded")
+    purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
+    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    document = write_policy(DEFAULT_POLICY) | {"telemetry": telemetry}
+    set_policy(actor=company.platform, document=document, reason="-1", now=now)
+    leaver = Demand(make_colleague(company).user_id, "asked for")
+    demand_erasure(actor=company.administrator.actor, demand=leaver, now=now)
+    with tenant(company.tenant_id):
+        TelemetryErasure.objects.create(
+            tenant_id=company.tenant_id,
+            user_id=company.developer.user_id,
+            reason="withdrawn",
+            num_objects=1,
+            num_items=2,
+            num_bytes=3,
+            keys=[],
+            requested_at=now,
+        )
+
+
+@pytest.fixture
+def owner(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.people[Role.OWNER])
+
+
+def rows_of(client: Client, path: str, **asked: str) -> list[list[str]]:
+    answer = client.get(path, {**asked, "as": "csv"})
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.reader(io.StringIO(answer.content.decode())))
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_file_has_the_rows_of_its_page(owner: Client, path: str) -> None:
+    page = owner.get(path).content.decode()
+
+    header, *rows = rows_of(owner, path)
+
+    assert f'href="{path}?as=csv"' in page
+    assert ",".join(header) == LISTS[path]
+    assert len(rows) == page.count('scope="row"') > 0
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_the_neighbours_file_has_nothing_of_ours(
+    company: Company, sign_in: SignIn, path: str
+) -> None:
+    theirs = make_company("hooli", {Role.OWNER: "gavin"})
+
+    text = str(rows_of(sign_in(theirs.people[Role.OWNER]), path))
+
+    assert company.slug not in text
+    assert company.developer.user_id not in text
+
+
+def test_a_file_goes_on_beyond_the_page(company: Company, owner: Client) -> None:
+    for _ in range(26):
+        make_invitation(company)
+
+    page = owner.get("/members/invitations").content.decode()
+    _, *rows = rows_of(owner, "/members/invitations")
+
+    assert page.count('scope="row"') == 25
+    assert len(rows) >= 27
+
+
+def test_the_ledgers_file_has_both_sides_and_keeps_to_the_filter(owner: Client) -> None:
+    header, *rows = rows_of(owner, "/billing/ledger")
+    amounts = [int(row[header.index("amount_micros")]) for row in rows]
+    _, *taxed = rows_of(owner, "/billing/ledger", account="credits")
+
+    assert rows
+    assert sum(amounts) == 0
+    assert len(taxed) < len(rows)
+
+
+def test_nothing_in_a_file_is_computed(owner: Client) -> None:
+    header, *rows = rows_of(owner, "/policies/versions")
+
+    assert "'-1" in [row[header.index("reason")] for row in rows]
+
+
+def test_what_was_refused_is_sorted_as_asked(company: Company, owner: Client) -> None:
+    for mode in ("chat", "chat", "docstring"):
+        make_completion(
+            company, company.developer, finish="error", error_code="feature_disabled", mode=mode
+        )
+
+    def shown(**asked: str) -> list[list[str]]:
+        return rows_of(owner, "/exclusion/denials", **asked)[1:]
+
+    numbers = [int(row[3]) for row in shown(sort="num")]
+    assert numbers == sorted(numbers)
+    assert [int(row[3]) for row in shown()] == numbers[::-1]
+    assert [row[1] for row in shown(sort="mode")] == sorted(row[1] for row in shown())
+    page = owner.get("/exclusion/denials", {"sort": "-last"}).content.decode()
+    assert 'aria-sort="descending"' in page
