@@ -9,6 +9,7 @@ from channels.exceptions import StopConsumer
 
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.completion.edit import Edit
+from inference.completion.request import Principal
 from inference.consumers.base import (
     DataPlaneConsumer,
     Message,
@@ -38,12 +39,7 @@ class StreamConsumer(DataPlaneConsumer):
     async def websocket_connect(self, _message: Message) -> None:
         try:
             key_text = self._check_handshake()
-            principal = authenticate(
-                self._plane.authority,
-                key_text,
-                now_ms=self._plane.clock.now_ms(),
-                address=client_address(self.scope),
-            )
+            principal = self._principal(key_text)
         except CompletionError as error:
             await self._deny(error)
             return
@@ -58,6 +54,7 @@ class StreamConsumer(DataPlaneConsumer):
             keep=self._plane.recorder.journal.append,
             warm=self._plane.warmer.opens,
             edited=partial(self._edited, key_text),
+            present=partial(self._principal, key_text),
             clock=self._plane.clock,
         )
         address, editor = client_address(self.scope), editor_named(self.scope)
@@ -86,15 +83,19 @@ class StreamConsumer(DataPlaneConsumer):
         if self._plane.telemetry is None:
             return
         try:
-            principal = authenticate(
-                self._plane.authority,
-                key_text,
-                now_ms=self._plane.clock.now_ms(),
-                address=client_address(self.scope),
-            )
+            principal = self._principal(key_text)
         except CompletionError:
             return
         self._plane.telemetry.edited(principal, edit)
+
+    def _principal(self, key_text: str) -> Principal:
+        """By what holds at this moment. Raises Unauthenticated."""
+        return authenticate(
+            self._plane.authority,
+            key_text,
+            now_ms=self._plane.clock.now_ms(),
+            address=client_address(self.scope),
+        )
 
     def _check_handshake(self) -> str:
         """The presented key, "" when there is none. Raises BadRequest, Forbidden."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish, OutcomeRecord, TypedRecord, UsageRecord
+from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, TypedRecord, UsageRecord
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId, new_request_id
 from inference.completion.account import Account
@@ -21,6 +21,7 @@ from inference.completion.edit import Edit
 from inference.completion.request import Principal
 from inference.errors import Busy, CompletionError
 from inference.gateway.frames import (
+    NAMELESS,
     BadFrame,
     CancelFrame,
     ClientFrame,
@@ -31,6 +32,7 @@ from inference.gateway.frames import (
     FileFrame,
     OpenFrame,
     OutcomeFrame,
+    PolicyFrame,
     ServerFrame,
     TypedFrame,
     decode_frame,
@@ -38,6 +40,7 @@ from inference.gateway.frames import (
 from inference.gateway.meta import meta_of
 from inference.gateway.newest import is_superseding
 from inference.gateway.outcomes import Suggestion, Told, count
+from inference.gateway.policy_answer import policy_answer
 from inference.gateway.protocol import Event, State, advance
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from inference.gateway.typed import TypingPace
@@ -45,6 +48,9 @@ from inference.gateway.typed import TypingPace
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
+# Of what was accepted it is told half an hour later what is left; by then a typist has asked a
+# thousand times.
+MAX_ACCEPTED: Final = 128
 
 Send = Callable[[ServerFrame], Awaitable[None]]
 
@@ -57,6 +63,7 @@ class Backend:
     keep: Callable[[UsageRecord], None]  # the journal
     warm: Callable[[TenantId, Arrival], None]  # a file that was opened, in the background
     edited: Callable[[Edit], None]  # to be kept, or not: consent is looked at there
+    present: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
     clock: Clock
 
 
@@ -85,6 +92,7 @@ class Purpose:
         )
 
 
+_ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
 _NO_PURPOSE: Final = Purpose(path="", is_chat=False, is_prefetch=False)
 
 
@@ -133,6 +141,7 @@ class Connection:
         self._send = send
         self._under_way: dict[str, Exchange] = {}
         self._ended: OrderedDict[str, Exchange] = OrderedDict()
+        self._accepted: OrderedDict[str, Exchange] = OrderedDict()
         self._pace = TypingPace(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
@@ -146,16 +155,7 @@ class Connection:
             await self._refuse(error.id, error)
             return
         try:
-            if isinstance(frame, CompleteFrame):
-                await self._complete(frame)
-            elif isinstance(frame, CancelFrame):
-                self._cancel(frame)
-            elif isinstance(frame, OpenFrame):
-                self._open(frame)
-            elif isinstance(frame, TypedFrame):
-                self._typed(frame)
-            else:
-                self._outcome(frame)
+            await self._act(frame)
         except CompletionError as error:
             await self._refuse(_id_of(frame), error)
 
@@ -166,11 +166,27 @@ class Connection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _act(self, frame: ClientFrame) -> None:
+        """Raises CompletionError."""
+        match frame:
+            case CompleteFrame():
+                await self._complete(frame)
+            case CancelFrame():
+                self._cancel(frame)
+            case OpenFrame():
+                self._open(frame)
+            case OutcomeFrame():
+                self._outcome(frame)
+            case TypedFrame():
+                self._typed(frame)
+            case PolicyFrame():
+                await self._send(policy_answer(self._backend.present(), frame.repository))
+
     async def _refuse(self, identifier: str, error: CompletionError) -> None:
         await self._send(_error_frame(identifier, error))
 
     async def _complete(self, frame: CompleteFrame) -> None:
-        known = self._under_way.get(frame.id) or self._ended.get(frame.id)
+        known = self._known(frame.id)
         if known is not None:
             advance(known.state, Event.COMPLETE)  # raises: the id is taken
         superseded = self._superseded_by(frame)
@@ -187,6 +203,10 @@ class Connection:
         exchange.task = asyncio.create_task(self._run(exchange, arrival))
         # Let it enter `record` before the next frame can cancel it: all that was asked counts.
         await asyncio.sleep(0)
+
+    def _known(self, identifier: str) -> Exchange | None:
+        places = (self._under_way, self._ended, self._accepted)
+        return next((place[identifier] for place in places if identifier in place), None)
 
     def _superseded_by(self, frame: CompleteFrame) -> list[Exchange]:
         """Newest wins: a request for the same file makes the ones before worthless."""
@@ -239,11 +259,15 @@ class Connection:
             exchange.cancel(Finish.CANCELLED)
 
     def _outcome(self, frame: OutcomeFrame) -> None:
-        exchange = self._ended.get(frame.id) or self._under_way.get(frame.id)
+        exchange = self._known(frame.id)
         advance(exchange.state if exchange else State.UNKNOWN, Event.OUTCOME)
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
         told = Told(frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share)
         counted = count(exchange.suggestion, told)
+        if frame.event in _ACCEPTED and frame.id in self._ended:
+            self._accepted[frame.id] = self._ended.pop(frame.id)
+            if len(self._accepted) > MAX_ACCEPTED:
+                self._accepted.popitem(last=False)
         self._backend.keep(
             OutcomeRecord(
                 outcome_id=new_request_id(),
@@ -279,7 +303,7 @@ class Connection:
 
 
 def _id_of(frame: ClientFrame) -> str:
-    return "" if isinstance(frame, OpenFrame | TypedFrame) else frame.id
+    return "" if isinstance(frame, NAMELESS) else frame.id
 
 
 def _purpose(frame: CompleteFrame) -> Purpose:

@@ -77,7 +77,13 @@ class TypedFrame(msgspec.Struct, frozen=True, tag="typed"):
     chars: dict[str, int]  # by language
 
 
-ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame | OpenFrame | TypedFrame
+class PolicyFrame(msgspec.Struct, frozen=True, tag="policy"):
+    """What may be asked for a repository: answered by a PolicyAnswer."""
+
+    repository: str = ""
+
+
+ClientFrame = CompleteFrame | CancelFrame | OutcomeFrame | OpenFrame | TypedFrame | PolicyFrame
 
 
 class DeltaFrame(msgspec.Struct, frozen=True, tag="delta"):
@@ -134,7 +140,15 @@ class ErrorFrame(msgspec.Struct, frozen=True, tag="error", omit_defaults=True):
     retry_after_s: float | None = None  # left out where waiting would not help
 
 
-ServerFrame = DeltaFrame | DoneFrame | ErrorFrame
+class PolicyAnswer(msgspec.Struct, frozen=True, tag="policy"):
+    """As the policy is now: a client that knows it spares requests that would be refused."""
+
+    repository: str
+    excluded: list[str]  # globs of paths, of this repository and of all
+    modes: list[str]  # that its key may ask for
+
+
+ServerFrame = DeltaFrame | DoneFrame | ErrorFrame | PolicyAnswer
 
 
 class _AnyFrame(msgspec.Struct):
@@ -144,7 +158,8 @@ class _AnyFrame(msgspec.Struct):
     id: str = ""
 
 
-_TYPES: Final = ("complete", "cancel", "outcome", "open", "typed")
+_TYPES: Final = ("complete", "cancel", "outcome", "open", "typed", "policy")
+NAMELESS: Final = (OpenFrame, TypedFrame, PolicyFrame)  # they have no id
 _decode = msgspec.json.Decoder(ClientFrame).decode
 _decode_any = msgspec.json.Decoder(_AnyFrame).decode
 _encode = msgspec.json.Encoder().encode
@@ -169,7 +184,7 @@ def decode_frame(text: str) -> ClientFrame:
         raise _explain(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
         raise BadFrame("bad_json", "The frame is not a JSON object.") from None
-    if not isinstance(frame, OpenFrame | TypedFrame) and not 0 < len(frame.id) <= MAX_ID_CHARS:
+    if not isinstance(frame, NAMELESS) and not 0 < len(frame.id) <= MAX_ID_CHARS:
         raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 

@@ -12,7 +12,7 @@ from inference.completion.arrival import Arrival
 from inference.completion.client import Client, ClientGone
 from inference.completion.edit import Edit
 from inference.gateway.connection import Backend, Caller, Connection
-from inference.gateway.frames import DeltaFrame, DoneFrame, ServerFrame
+from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame, PolicyAnswer, ServerFrame
 from inference.gateway.stream import stream
 from inference.pools.engine import Engine
 from tests.fakes.clock import FakeClock
@@ -35,11 +35,14 @@ class Editor:
         self.has_left = False
         self.opened: list[Arrival] = []
         self.edits: list[Edit] = []
+        self.principal = PRINCIPAL
+        self.present: Callable[[], Any] = lambda: self.principal
         backend = Backend(
             serve=self._serve,
             keep=self.journal.append,
             warm=lambda _tenant_id, arrival: self.opened.append(arrival),
             edited=self.edits.append,
+            present=lambda: self.present(),
             clock=FakeClock(),
         )
         self.connection = Connection(backend, Caller(PRINCIPAL, "key", None), self._take)
@@ -53,8 +56,9 @@ class Editor:
     async def opens(self, **fields: Any) -> None:
         await self.connection.on_frame(json.dumps({"type": "open", **fields}))
 
-    def of(self, id: str) -> list[ServerFrame]:
-        return [frame for frame in self.frames if frame.id == id]
+    def of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
+        named = (frame for frame in self.frames if not isinstance(frame, PolicyAnswer))
+        return [frame for frame in named if frame.id == id]
 
     def text(self, id: str) -> str:
         return "".join(frame.text for frame in self.of(id) if isinstance(frame, DeltaFrame))

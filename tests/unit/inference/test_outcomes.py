@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.usage import OutcomeEvent
-from inference.gateway.connection import MAX_REMEMBERED
+from inference.gateway.connection import MAX_ACCEPTED, MAX_REMEMBERED
 from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.tenants import ACME, ADA
@@ -97,6 +97,38 @@ async def test_only_so_many_ended_completions_are_remembered() -> None:
 
     assert editor.ends("0") == ["stop", "unknown_id"]
     assert len(editor.journal.records) == 1
+
+
+async def test_what_was_accepted_is_remembered_longer() -> None:
+    async with open_editor() as editor:
+        for number in range(MAX_REMEMBERED + 2):
+            await editor.says("complete", str(number))
+            await editor.waits_for_end(str(number))
+            if number == 0:
+                await editor.says("outcome", "0", event="accepted")
+
+        kept = {"after_ms": 1_800_000, "edit_share": 0.5}
+        await editor.says("outcome", "0", event="persisted", **kept)
+        await editor.says("outcome", "1", event="persisted", **kept)
+        await editor.says("complete", "0")
+
+    assert [outcome.span_s for outcome in editor.journal.outcomes] == [None, 1_800]
+    assert editor.ends("1") == ["stop", "unknown_id"]
+    assert editor.ends("0") == ["stop", "duplicate_id"]
+
+
+async def test_of_what_was_accepted_not_all_is_remembered() -> None:
+    async with open_editor() as editor:
+        for number in range(MAX_ACCEPTED + 1):
+            await editor.says("complete", str(number))
+            await editor.waits_for_end(str(number))
+            await editor.says("outcome", str(number), event="accepted")
+
+        await editor.says("outcome", "0", event="shown")
+        await editor.says("outcome", "1", event="shown")
+
+    assert editor.ends("0") == ["stop", "unknown_id"]
+    assert editor.ends("1") == ["stop"]
 
 
 async def test_what_is_not_said_is_all_that_was_suggested() -> None:
