@@ -25,7 +25,10 @@ def setup(tmp_path: Path) -> Any:
     locks.mkdir(parents=True)
     for name in ("cpu", "dev", "gpu"):
         (locks / f"{name}.txt").write_text("torch==1 \\\n    --hash=sha256:aa\nuv==2\n")
-    (tmp_path / "pyproject.toml").touch()
+    language_server = tmp_path / "platform" / "ide"
+    language_server.mkdir()
+    for folder in (tmp_path, language_server):
+        (folder / "pyproject.toml").touch()
     venv = tmp_path / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(sys.executable)
@@ -37,6 +40,7 @@ def setup(tmp_path: Path) -> Any:
         "PYTHON": venv / "bin" / "python",
         "STAMP": venv / "caret-setup.json",
         "LOCKS": locks,
+        "LANGUAGE_SERVER": language_server,
         "LOGS": logs,
         "LOG": logs / "setup.log",
     }.items():
@@ -72,6 +76,21 @@ def test_a_changed_lock_is_installed_again(setup: Any) -> None:
     (setup.LOCKS / "cpu.txt").write_text("torch==2\n")
 
     assert not setup.is_installed("cpu")
+
+
+def test_a_changed_language_server_is_installed_again(setup: Any) -> None:
+    setup.write_stamp("dev")
+
+    (setup.LANGUAGE_SERVER / "pyproject.toml").write_text("[project]\n")
+
+    assert not setup.is_installed("dev")
+
+
+@pytest.mark.parametrize(("lock", "is_there"), [("cpu", False), ("dev", True), ("gpu", True)])
+def test_the_language_server_is_for_those_who_develop_it(
+    setup: Any, lock: str, is_there: bool
+) -> None:
+    assert (str(setup.LANGUAGE_SERVER) in setup.editables(lock)) is is_there
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"lock": "other"}'])

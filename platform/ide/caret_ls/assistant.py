@@ -1,0 +1,208 @@
+"""What the editor's user is suggested: skip > recall > pause > ask > offer.
+
+Of each file one request is under way at most. A newer keystroke joins it where it agrees with it,
+else takes it back. Nothing of this raises: where there is nothing to offer, there is a reason.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from caret_ls.asking import Asking
+from caret_ls.buffer import Position
+from caret_ls.cache import Cache
+from caret_ls.clock import Clock
+from caret_ls.files import Files, OpenFile
+from caret_ls.flight import Landing
+from caret_ls.outcomes import Outcomes
+from caret_ls.pace import Pace
+from caret_ls.place import Place
+from caret_ls.policies import Policies
+from caret_ls.settings import Settings
+from caret_ls.skip import Reason, Rules, reason_to_skip
+from caret_ls.status import StatusBoard
+from caret_ls.suggestion import Remainder
+
+# How long a suggestion has to stand before what would follow it is asked for: who goes on typing at
+# once is not about to take it.
+PREFETCH_AFTER_S: Final = 0.4
+_MAX_TRIES: Final = 2  # what was joined may say something else in the end
+_REASONS: Final = {
+    "shed": Reason.OVERLOADED,
+    "budget": Reason.OVER_BUDGET,
+    "budget_spent": Reason.OVER_BUDGET,
+    "path_excluded": Reason.EXCLUDED,
+    "feature_disabled": Reason.MODE_OFF,
+    "offline": Reason.OFFLINE,
+    "superseded": Reason.NEWER_KEYSTROKE,
+    "cancelled": Reason.NEWER_KEYSTROKE,
+    "rate_limited": Reason.OVERLOADED,
+    "too_many_requests": Reason.OVERLOADED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    id: str
+    text: str
+    position: Position
+    replaces: int  # characters behind the position that the text brings itself
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What is known here, by whom it is kept."""
+
+    files: Files
+    cache: Cache
+    pace: Pace
+    outcomes: Outcomes
+    policies: Policies
+    board: StatusBoard
+    clock: Clock
+
+
+class Assistant:
+    def __init__(self, knowledge: Knowledge, asking: Asking, settings: Settings) -> None:
+        self._knows = knowledge
+        self._asking = asking
+        self.settings = settings
+        self.last_reason: Reason | None = None  # None: there was something to offer
+        self._turns: dict[str, asyncio.Task[Remainder | Reason]] = {}  # the newest of each file
+        self._prefetches: dict[str, asyncio.Task[None]] = {}
+
+    async def suggest(self, uri: str, position: Position, *, is_invoked: bool) -> Offer | None:
+        """Being cancelled takes the request back on the wire, unless a newer one joins it."""
+        file = self._knows.files.get(uri)
+        if file is None:
+            self.last_reason = Reason.FILE_GONE
+            return None
+        place, revision = file.place_at(position, is_invoked=is_invoked), file.revision
+        found = await self._newest(file, place)
+        if file.revision != revision:
+            found = Reason.NEWER_KEYSTROKE
+        if isinstance(found, Reason):
+            self.last_reason = found
+            return None
+        self.last_reason = None
+        return self._offer(file, place, position, found)
+
+    def drop(self, uri: str) -> None:
+        """The file is gone: what is asked for it, and would be, is not wanted any more."""
+        for tasks in (self._turns, self._prefetches):
+            task = tasks.pop(uri, None)
+            if task is not None:
+                task.cancel()
+        self._asking.drop(uri)
+
+    async def _newest(self, file: OpenFile, place: Place) -> Remainder | Reason:
+        """The turn of the file's newest keystroke; it ends the one before."""
+        for tasks in (self._turns, self._prefetches):
+            older = tasks.pop(file.uri, None)
+            if older is not None:
+                older.cancel()
+        turn = asyncio.create_task(self._find(file, place))
+        self._turns[file.uri] = turn
+        try:
+            await asyncio.wait({turn})
+        finally:
+            turn.cancel()
+            if self._turns.get(file.uri) is turn:
+                del self._turns[file.uri]
+        return Reason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
+
+    async def _find(self, file: OpenFile, place: Place) -> Remainder | Reason:
+        reason = reason_to_skip(
+            place, self._rules(file), nature=file.nature, has_selection=file.has_selection
+        )
+        if reason is not None:
+            self._asking.drop(file.uri)
+            return reason
+        known = self._recall(place)
+        return known if known is not None else await self._ask(file, place)
+
+    def _recall(self, place: Place) -> Remainder | Reason | None:
+        """None: nothing is known about the place."""
+        known = self._knows.cache.find(place)
+        if known is None:
+            return None
+        return known if known.text else Reason.NOTHING_TO_SUGGEST
+
+    async def _ask(self, file: OpenFile, place: Place) -> Remainder | Reason:
+        for _ in range(_MAX_TRIES):
+            flight = self._asking.flight_for(place)
+            if flight is None:
+                reason = self._reason_to_wait()
+                if reason is not None:
+                    return reason
+                await asyncio.sleep(self._pause_s(place))
+                flight = self._asking.begin(file, place, is_prefetch=False)
+            reason = _reason_of(await flight.landed())
+            if reason is not None:
+                return reason
+            known = self._recall(place)
+            if known is not None:
+                return known
+        return Reason.NEWER_KEYSTROKE
+
+    def _reason_to_wait(self) -> Reason | None:
+        if self._knows.board.is_signed_out:
+            return Reason.SIGNED_OUT
+        if not self._knows.board.is_connected:
+            return Reason.OFFLINE
+        return Reason.OVERLOADED if self._asking.is_held else None
+
+    def _pause_s(self, place: Place) -> float:
+        return self._knows.pace.wait_s(
+            self._knows.clock.monotonic_s(),
+            is_invoked=place.is_invoked,
+            is_fresh_line=not place.line_before.strip(),
+        )
+
+    def _rules(self, file: OpenFile) -> Rules:
+        now_s = self._knows.clock.monotonic_s()
+        policy = self._knows.policies.of(file.repository_name, now_s)
+        return Rules(
+            is_paused=self._knows.board.is_paused,
+            languages_off=frozenset(self.settings.languages_off),
+            excluded=(*policy.excluded, *self.settings.excluded),
+            in_comments=self.settings.in_comments,
+            in_strings=self.settings.in_strings,
+            is_allowed=policy.is_allowed,
+        )
+
+    def _offer(self, file: OpenFile, place: Place, position: Position, found: Remainder) -> Offer:
+        self._knows.outcomes.show(
+            file.uri,
+            found.suggestion.id,
+            at=file.buffer.offset(position),
+            text=found.text,
+            now_s=self._knows.clock.monotonic_s(),
+        )
+        if self.settings.prefetch:
+            soon = self._prefetch(file, place, found)
+            self._prefetches[file.uri] = asyncio.create_task(soon)
+        return Offer(found.suggestion.id, found.text, position, found.replaces)
+
+    async def _prefetch(self, file: OpenFile, place: Place, found: Remainder) -> None:
+        """What would follow the suggestion, if it were taken."""
+        await asyncio.sleep(PREFETCH_AFTER_S)
+        following = Place(
+            uri=place.uri,
+            path=place.path,
+            language=place.language,
+            prefix=place.prefix + found.text,
+            suffix=place.suffix[found.replaces :],
+        )
+        is_idle = self._reason_to_wait() is None and self._asking.flight_for(following) is None
+        if is_idle and self._knows.cache.find(following) is None:
+            self._asking.begin(file, following, is_prefetch=True)
+
+
+def _reason_of(landing: Landing | None) -> Reason | None:
+    """None: it came to its end, with or without a text."""
+    if landing is None:
+        return Reason.NEWER_KEYSTROKE
+    if landing.finish in ("stop", "length", "filtered"):
+        return None
+    return _REASONS.get(landing.finish, Reason.REFUSED)

@@ -1,0 +1,142 @@
+"""The text of an open file, as lines, and positions in it as LSP counts them: UTF-16 code units.
+
+Lines end with "\n", "\r\n" or "\r", each file as mixed as it likes; their ends belong to them. An
+edit touches the lines that it changes and no others, so that a file of megabytes costs no more.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+# Beyond the basic plane: two code units each.
+_WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Both from 0; what lies outside means the nearest place inside, as LSP has it."""
+
+    line: int
+    units: int  # UTF-16 code units from the line's beginning
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a change did, in characters from the beginning of the file as it was before."""
+
+    at: int
+    deleted: int
+    inserted: str
+
+
+class Buffer:
+    def __init__(self, text: str) -> None:
+        self._lines = split_lines(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._lines)
+
+    @property
+    def num_lines(self) -> int:
+        """An empty line after the last line's end counts, as it does in editors."""
+        is_ended = not self._lines or self._lines[-1].endswith(("\n", "\r"))
+        return len(self._lines) + is_ended
+
+    def line(self, number: int) -> str:
+        """Without its end; "" for one that is not there."""
+        return self._lines[number].rstrip("\r\n") if 0 <= number < len(self._lines) else ""
+
+    def offset(self, position: Position) -> int:
+        """In characters."""
+        line, column = self._place(position)
+        return sum(map(len, self._lines[:line])) + column
+
+    def before(self, position: Position, *, max_chars: int) -> str:
+        """What stands before it: all of it, or the last lines that fit."""
+        line, column = self._place(position)
+        head = self._lines[line][:column] if line < len(self._lines) else ""
+        kept = [head[-max_chars:]]
+        room = max_chars - len(head)
+        for each in reversed(self._lines[:line]):
+            room -= len(each)
+            if room < 0:
+                break
+            kept.append(each)
+        return "".join(reversed(kept))
+
+    def after(self, position: Position, *, max_chars: int) -> str:
+        """What stands after it: all of it, or the first lines that fit."""
+        line, column = self._place(position)
+        tail = self._lines[line][column:] if line < len(self._lines) else ""
+        kept = [tail[:max_chars]]
+        room = max_chars - len(tail)
+        for each in self._lines[line + 1 :]:
+            room -= len(each)
+            if room < 0:
+                break
+            kept.append(each)
+        return "".join(kept)
+
+    def replace(self, start: Position, end: Position, text: str) -> Edit:
+        """Takes `text` in where the range was."""
+        (first, from_column), (last, to_column) = sorted((self._place(start), self._place(end)))
+        at = sum(map(len, self._lines[:first])) + from_column
+        touched = self._lines[first : last + 1]
+        head = touched[0][:from_column] if touched else ""
+        tail = touched[last - first][to_column:] if last - first < len(touched) else ""
+        deleted = sum(map(len, touched)) - len(head) - len(tail)
+        # A "\r" and a "\n" that have met are one line's end.
+        stop = last + 1
+        middle = head + text + tail
+        if middle.endswith("\r") and self._lines[stop : stop + 1]:
+            middle, stop = middle + self._lines[stop], stop + 1
+        if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
+            first -= 1
+            middle = self._lines[first] + middle
+        if middle and not middle.endswith(("\r", "\n")) and self._lines[stop : stop + 1]:
+            middle, stop = middle + self._lines[stop], stop + 1
+        self._lines[first:stop] = split_lines(middle)
+        return Edit(at, deleted, text)
+
+    def replace_all(self, text: str) -> Edit:
+        edit = Edit(0, sum(map(len, self._lines)), text)
+        self._lines = split_lines(text)
+        return edit
+
+    def _place(self, position: Position) -> tuple[int, int]:
+        """Line and column in characters; the line may be the empty one behind the last."""
+        if position.line < 0:
+            return 0, 0
+        if position.line >= len(self._lines):
+            return self._end()
+        text = self._lines[position.line].rstrip("\r\n")
+        return position.line, chars_of(text, max(position.units, 0))
+
+    def _end(self) -> tuple[int, int]:
+        if self._lines and not self._lines[-1].endswith(("\n", "\r")):
+            return len(self._lines) - 1, len(self._lines[-1])
+        return len(self._lines), 0
+
+
+def split_lines(text: str) -> list[str]:
+    """With their ends. `str.splitlines` would break at form feeds and the like, too."""
+    return _LINE.findall(text)
+
+
+def chars_of(text: str, units: int) -> int:
+    """As many characters as `units` code units; in the middle of a pair: before it."""
+    if text.isascii() or not _WIDE.search(text, 0, units):
+        return min(units, len(text))
+    seen = 0
+    for index, character in enumerate(text):
+        seen += 2 if character > "\uffff" else 1
+        if seen > units:
+            return index
+    return len(text)
+
+
+def units_of(text: str) -> int:
+    """UTF-16 code units of `text`."""
+    return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text))

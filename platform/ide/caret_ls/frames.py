@@ -1,0 +1,107 @@
+"""Frames of the stream protocol `caret.v1` (platform/docs/protocol.md), from the editor's side."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from caret_ls.outcomes import Outcome
+from caret_ls.place import Place
+
+SUBPROTOCOL: Final = "caret.v1"
+MAX_NAME_CHARS: Final = 512
+Frame = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    text: str
+    edited_at: float  # Unix seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a place is asked about with: other files, the latest first, and the repository."""
+
+    files: tuple[File, ...] = ()
+    repository: str = ""
+    framework: str = ""
+    imports: tuple[str, ...] = ()
+
+    def as_fields(self) -> Frame:
+        return {
+            "files": [
+                {"path": file.path, "text": file.text, "edited_at": file.edited_at}
+                for file in self.files
+            ],
+            "repository": {
+                "name": self.repository[:MAX_NAME_CHARS],
+                "framework": self.framework,
+                "imports": list(self.imports),
+            },
+        }
+
+
+def complete(id: str, place: Place, around: Surroundings, *, trigger: str) -> Frame:
+    return {
+        "type": "complete",
+        "id": id,
+        "mode": "inline",
+        "path": place.path[:MAX_NAME_CHARS],
+        "language": place.language,
+        "prefix": place.prefix,
+        "suffix": place.suffix,
+        "trigger": trigger,
+        **around.as_fields(),
+    }
+
+
+def opened(path: str, language: str, text: str, around: Surroundings) -> Frame:
+    return {
+        "type": "open",
+        "path": path[:MAX_NAME_CHARS],
+        "language": language,
+        "text": text,
+        **around.as_fields(),
+    }
+
+
+def cancel(id: str) -> Frame:
+    return {"type": "cancel", "id": id}
+
+
+def policy(repository: str) -> Frame:
+    return {"type": "policy", "repository": repository[:MAX_NAME_CHARS]}
+
+
+def typed(chars: dict[str, int]) -> Frame:
+    return {"type": "typed", "chars": chars}
+
+
+def outcome(told: Outcome, *, shares_text: bool) -> Frame:
+    """Numbers; what the suggestion has become only where its user lets that leave."""
+    frame: Frame = {
+        "type": "outcome",
+        "id": told.id,
+        "event": told.event.value,
+        "after_ms": told.after_ms,
+    }
+    optional = {"chars": told.chars, "lines": told.lines, "edit_share": told.edit_share}
+    frame |= {name: value for name, value in optional.items() if value is not None}
+    if shares_text and told.text is not None:
+        frame["text"] = told.text
+    return frame
+
+
+def encode(frame: Frame) -> str:
+    """A lone surrogate, which JSON can name and UTF-8 cannot carry, stays an escape."""
+    return json.dumps(frame, separators=(",", ":"))
+
+
+def decode(text: str) -> Frame:
+    """{} for what is no object, as some proxy may have put it in."""
+    try:
+        frame = json.loads(text)
+    except ValueError:
+        return {}
+    return frame if isinstance(frame, dict) else {}

@@ -1,0 +1,66 @@
+"""What a file imports, and by that the framework that it is written for. Pure."""
+
+import re
+from typing import Final
+
+_MAX_IMPORTS: Final = 40
+_HEAD_CHARS: Final = 8_000  # where imports are
+_QUOTED: Final = r"""["'<]([^"'<>\n]+)["'>]"""
+_IMPORT: Final[dict[str, re.Pattern[str]]] = {
+    "python": re.compile(r"^\s*(?:from\s+([\w.]+)\s+import|import\s+([\w.]+))", re.MULTILINE),
+    "go": re.compile(r'^\s*(?:import\s+)?(?:[\w.]+\s+)?"([^"\n]+)"', re.MULTILINE),
+    "rust": re.compile(r"^\s*(?:pub\s+)?use\s+([\w:]+)", re.MULTILINE),
+    "ruby": re.compile(rf"^\s*require(?:_relative)?\s*\(?{_QUOTED}", re.MULTILINE),
+    "php": re.compile(r"^\s*use\s+([\w\\]+)", re.MULTILINE),
+    **dict.fromkeys(
+        ("java", "kotlin", "scala", "groovy"),
+        re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+)", re.MULTILINE),
+    ),
+    "csharp": re.compile(r"^\s*using\s+(?:static\s+)?([\w.]+)\s*;", re.MULTILINE),
+    **dict.fromkeys(("c", "cpp"), re.compile(rf"^\s*#\s*include\s*{_QUOTED}", re.MULTILINE)),
+    **dict.fromkeys(
+        ("javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte"),
+        re.compile(rf"^\s*(?:import|export)\b[^\n;]*?{_QUOTED}|require\({_QUOTED}\)", re.MULTILINE),
+    ),
+}
+# The first that a file imports names it.
+_FRAMEWORKS: Final = {
+    "django": "django",
+    "rest_framework": "django",
+    "flask": "flask",
+    "fastapi": "fastapi",
+    "torch": "pytorch",
+    "react": "react",
+    "next": "next",
+    "vue": "vue",
+    "svelte": "svelte",
+    "@angular": "angular",
+    "express": "express",
+    "rails": "rails",
+    "org.springframework": "spring",
+    "Microsoft.AspNetCore": "aspnet",
+    "Illuminate": "laravel",
+    "Symfony": "symfony",
+    "github.com/gin-gonic": "gin",
+    "actix_web": "actix",
+    "axum": "axum",
+}
+
+
+def imports_of(language: str, text: str) -> tuple[str, ...]:
+    """Names of modules, in their order."""
+    pattern = _IMPORT.get(language.lower())
+    if pattern is None:
+        return ()
+    found = pattern.finditer(text, 0, _HEAD_CHARS)
+    names = dict.fromkeys(next(filter(None, match.groups()), "") for match in found)
+    return tuple(name for name in names if name)[:_MAX_IMPORTS]
+
+
+def framework_of(imports: tuple[str, ...]) -> str:
+    """Empty where none is known."""
+    for name in imports:
+        for sign, framework in _FRAMEWORKS.items():
+            if name == sign or name.startswith((f"{sign}.", f"{sign}/", f"{sign}:", f"{sign}\\")):
+                return framework
+    return ""

@@ -1,0 +1,58 @@
+"""Where the API key is: the editor's own keeping, the environment, the system's keyring, a file.
+
+A key is never written to a log, and a file that others may read is not taken for a keeping of keys.
+"""
+
+import logging
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+_VARIABLE: Final = "CARET_API_KEY"
+_FILE_VARIABLE: Final = "CARET_API_KEY_FILE"
+SERVICE: Final = "caret"  # in the keyring; its user is the gateway's address
+FILE_NAME: Final = "key"  # in the folder of the settings
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_log = logging.getLogger(__name__)
+
+AskKeyring = Callable[[str], str | None]  # by the gateway's address
+
+
+def find_key(
+    environment: Mapping[str, str], folder: Path, *, gateway_url: str, ask_keyring: AskKeyring
+) -> str | None:
+    """None: there is none, or none that is kept as a secret."""
+    named = environment.get(_FILE_VARIABLE)
+    return (
+        environment.get(_VARIABLE, "").strip()
+        or (_in_file(Path(named)) if named else None)
+        or ask_keyring(gateway_url)
+        or _in_file(folder / FILE_NAME)
+    )
+
+
+def ask_keyring(gateway_url: str) -> str | None:
+    """The system's, where the package `keyring` is installed and works."""
+    try:
+        import keyring
+    except ImportError:
+        return None
+    try:
+        password: str | None = keyring.get_password(SERVICE, gateway_url)
+    except Exception as error:  # noqa: BLE001  # its back ends raise what they like
+        _log.info("key.no_keyring error=%s", type(error).__name__)
+        return None
+    return password
+
+
+def _in_file(file: Path) -> str | None:
+    try:
+        mode = file.stat().st_mode
+        if sys.platform != "win32" and mode & _OTHERS:
+            _log.warning("key.file_open_to_others mode=%o", stat.S_IMODE(mode))
+            return None
+        return file.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None

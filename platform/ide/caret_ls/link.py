@@ -1,0 +1,213 @@
+"""The one WebSocket to the gateway: opened again whenever it ends, and never in anybody's way.
+
+What is asked while there is none fails at once. What is told meanwhile is lost: it is about
+completions that the next connection does not know.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+from caret_ls import frames
+from caret_ls.backoff import Backoff
+from caret_ls.frames import Frame
+
+_OPEN_TIMEOUT_S: Final = 10.0
+_WELL_AFTER_S: Final = 5.0  # a connection that lived that long was none that fails at once
+_SIGNED_OUT_S: Final = 300.0  # between tries with a key that is refused
+_CLOSE_KEY_ENDED: Final = 4401
+_CLOCKS_APART_S: Final = 20.0
+_TICK_S: Final = 5.0
+MAX_BACKLOG: Final = 64  # frames that wait to be sent
+
+
+class LinkState(StrEnum):
+    CONNECTED = "connected"
+    OFFLINE = "offline"
+    SIGNED_OUT = "signed_out"
+
+
+class Ended(Exception):
+    """A request that gets no answer any more; `code` is the gateway's, or `offline`."""
+
+    def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.retry_after_s = retry_after_s  # None: it does not say
+
+
+class Listener(Protocol):
+    def on_state(self, state: LinkState) -> None: ...
+
+    def on_frame(self, frame: Frame) -> None:
+        """One that answers no completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    url: str  # http(s)://host:port of the gateway
+    key: str = field(repr=False)
+    editor: str = ""  # as it names itself; a header tells it
+
+
+class Link:
+    def __init__(self, listener: Listener, backoff: Backoff) -> None:
+        self._listener = listener
+        self._backoff = backoff
+        self._address: Address | None = None
+        self._moved = asyncio.Event()  # another address, or awake again: connect anew
+        self._outgoing: asyncio.Queue[Frame] | None = None
+        self._answers: dict[str, asyncio.Queue[Frame | Ended]] = {}
+
+    def move(self, address: Address | None) -> None:
+        """None: there is no key, so there is nowhere to go."""
+        if address != self._address:
+            self._address = address
+            self._moved.set()
+
+    def tell(self, frame: Frame) -> bool:
+        """Sends it when there is a connection with room; whether there was."""
+        if self._outgoing is None or self._outgoing.full():
+            return False
+        self._outgoing.put_nowait(frame)
+        return True
+
+    @asynccontextmanager
+    async def asking(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
+        """The frames that answer a `complete`, up to its `done`. Leaving earlier takes it back, on
+        the wire. Raises Ended, here or while it is read."""
+        answers: asyncio.Queue[Frame | Ended] = asyncio.Queue()
+        self._answers[frame["id"]] = answers
+        is_over = False
+
+        async def read() -> AsyncIterator[Frame]:
+            nonlocal is_over
+            while not is_over:
+                answer = await answers.get()
+                is_over = isinstance(answer, Ended) or answer["type"] != "delta"
+                if isinstance(answer, Ended):
+                    raise answer
+                yield answer
+
+        try:
+            if not self.tell(frame):
+                is_over = True
+                raise Ended("offline")
+            yield read()
+        finally:
+            del self._answers[frame["id"]]
+            if not is_over:
+                self.tell(frames.cancel(frame["id"]))
+
+    async def run(self) -> None:
+        """For ever: connects, and connects again."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch_sleep())
+            while True:
+                self._moved.clear()
+                if self._address is None:
+                    self._listener.on_state(LinkState.SIGNED_OUT)
+                    await self._moved.wait()
+                    continue
+                wait_s = await self._live(self._address)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._moved.wait()
+
+    async def _live(self, address: Address) -> float:
+        """One connection, as long as it lasts. How long to wait then, in seconds."""
+        began_s = time.monotonic()
+        try:
+            async with _open(address) as socket:
+                await self._serve(socket)
+            state = LinkState.OFFLINE
+            if socket.close_code == _CLOSE_KEY_ENDED:
+                state = LinkState.SIGNED_OUT
+        except InvalidStatus as error:
+            refused = error.response.status_code in (401, 403)
+            state = LinkState.SIGNED_OUT if refused else LinkState.OFFLINE
+        except (OSError, InvalidHandshake, InvalidURI, ConnectionClosed, ValueError):
+            state = LinkState.OFFLINE
+        self._listener.on_state(state)
+        if time.monotonic() - began_s > _WELL_AFTER_S:
+            self._backoff.reset()
+        return _SIGNED_OUT_S if state is LinkState.SIGNED_OUT else self._backoff.next_s()
+
+    async def _serve(self, socket: ClientConnection) -> None:
+        """Until it ends, or there is somewhere else to go."""
+        self._outgoing = asyncio.Queue(MAX_BACKLOG)
+        self._listener.on_state(LinkState.CONNECTED)
+        duties = [
+            asyncio.create_task(duty)
+            for duty in (self._read(socket), self._write(socket, self._outgoing), self._leave())
+        ]
+        try:
+            await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._outgoing = None
+            for duty in duties:
+                duty.cancel()
+            await asyncio.gather(*duties, return_exceptions=True)
+            for answers in self._answers.values():
+                answers.put_nowait(Ended("offline"))
+
+    async def _read(self, socket: ClientConnection) -> None:
+        async for text in socket:
+            frame = frames.decode(text if isinstance(text, str) else "")
+            answers = self._answers.get(frame.get("id", ""))
+            if frame.get("type") == "error" and answers is not None:
+                code, retry_after_s = str(frame.get("code")), frame.get("retry_after_s")
+                answers.put_nowait(Ended(code, retry_after_s=retry_after_s))
+            elif frame.get("type") in ("delta", "done"):
+                if answers is not None:
+                    answers.put_nowait(frame)
+            else:
+                self._listener.on_frame(frame)
+
+    async def _write(self, socket: ClientConnection, outgoing: asyncio.Queue[Frame]) -> None:
+        while True:
+            await socket.send(frames.encode(await outgoing.get()))
+
+    async def _leave(self) -> None:
+        await self._moved.wait()
+
+    async def _watch_sleep(self) -> None:
+        """The wall clock runs on while a laptop sleeps, the other one stands. What is connected
+        then is so no more, and would find out by a time-out."""
+        apart_s = time.time() - time.monotonic()
+        while True:
+            await asyncio.sleep(_TICK_S)
+            now_apart_s = time.time() - time.monotonic()
+            if abs(now_apart_s - apart_s) > _CLOCKS_APART_S:
+                self._backoff.reset()
+                self._moved.set()
+            apart_s = now_apart_s
+
+
+def _open(address: Address) -> connect:
+    url = address.url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
+    headers = {"Authorization": f"Bearer {address.key}"}
+    if address.editor:
+        headers["X-Caret-Editor"] = address.editor
+    options: dict[str, Any] = {}
+    if url.startswith("wss:"):
+        options["ssl"] = ssl.create_default_context()
+    return connect(
+        url,
+        subprotocols=[Subprotocol(frames.SUBPROTOCOL)],
+        additional_headers=headers,
+        compression=None,
+        max_size=None,
+        open_timeout=_OPEN_TIMEOUT_S,
+        close_timeout=1,
+        **options,
+    )

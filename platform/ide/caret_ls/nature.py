@@ -1,0 +1,66 @@
+"""Files that nobody completes and that are no context: secret ones, and what programs wrote.
+
+By name and by a look at the first characters. The gateway looks once more, and closer.
+"""
+
+import re
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Final
+
+
+class Nature(StrEnum):
+    WRITTEN = "written"  # by people
+    SECRET = "secret"  # noqa: S105  # no password: a kind's name
+    GENERATED = "generated"
+
+
+_SECRET_NAME: Final = re.compile(
+    r"""^\.env(\..*)?$ | \.env$ | ^\.?(netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)$
+    | ^id_(rsa|dsa|ecdsa|ed25519) | \.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|age)$
+    | ^(credentials|secrets?)(\.(json|ya?ml|toml|ini|env|txt))?$ | \.tfstate(\.backup)?$
+    | ^service[-_]account.*\.json$ | ^terraform\.tfvars$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NO_SECRET: Final = re.compile(r"^\.?env\.(example|sample|template|dist)$", re.IGNORECASE)
+_SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
+_SECRET_HEAD: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")
+_GENERATED_NAME: Final = re.compile(
+    r"""\.lock$ | ^(package-lock|npm-shrinkwrap)\.json$ | ^pnpm-lock\.yaml$ | ^go\.sum$
+    | [.-]min\.(js|css|mjs)$ | \.(map|snap|svg|ipynb)$ | _pb2(_grpc)?\.pyi?$ | \.pb\.(go|cc|h)$
+    | \.(g|freezed|generated|designer)\.\w+$ | _generated\.\w+$ | ^zz_generated""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_GENERATED_FOLDERS: Final = frozenset(
+    {"node_modules", "bower_components", "site-packages", "__generated__", ".venv", ".git"}
+)
+_GENERATED_HEAD: Final = re.compile(
+    r"@generated\b|\bdo not (edit|modify)\b|\b(auto-?|automatically |machine.)generated\b",
+    re.IGNORECASE,
+)
+_HEAD_CHARS: Final = 2_000
+_MAX_LINE_CHARS: Final = 5_000  # of the head: no person writes such lines
+
+
+def nature_of(path: str, head: str) -> Nature:
+    """`head`: the text's first characters, some thousands."""
+    *folders, name = PurePosixPath(path.replace("\\", "/")).parts or ("",)
+    if _is_secret(name, folders, head):
+        return Nature.SECRET
+    is_generated = (
+        bool(_GENERATED_NAME.search(name))
+        or not _GENERATED_FOLDERS.isdisjoint(folders)
+        or bool(_GENERATED_HEAD.search(head, 0, _HEAD_CHARS))
+        or any(len(line) > _MAX_LINE_CHARS for line in head.splitlines())
+    )
+    return Nature.GENERATED if is_generated else Nature.WRITTEN
+
+
+def _is_secret(name: str, folders: list[str], head: str) -> bool:
+    if _NO_SECRET.search(name):
+        return False
+    return (
+        bool(_SECRET_NAME.search(name))
+        or not _SECRET_FOLDERS.isdisjoint(folders)
+        or bool(_SECRET_HEAD.search(head, 0, _HEAD_CHARS))
+    )

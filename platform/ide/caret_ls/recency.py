@@ -1,0 +1,73 @@
+"""Which other files go along with a request: those last edited, then those last opened. Pure.
+
+Of a long one goes what was changed last, with the lines around it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from caret_ls.frames import File
+
+MAX_FILES: Final = 8
+MAX_CHARS: Final = 160_000  # of all; the engine reads some thousand tokens of them
+MAX_FILE_CHARS: Final = 40_000  # beyond it only what was changed last
+_AROUND_CHARS: Final = 8_000  # before and after a change
+
+
+@dataclass(slots=True)
+class _Known:
+    path: str
+    edited_at: float = 0.0  # Unix seconds; 0: it was only looked at
+    changed_at: int | None = None  # where, in characters; None: nowhere
+
+
+class Recency:
+    """By file. What was closed is forgotten: its text is not ours to read."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Known] = OrderedDict()  # the latest last
+
+    def open(self, uri: str, path: str) -> None:
+        self._known[uri] = _Known(path)
+
+    def look(self, uri: str) -> None:
+        if uri in self._known:
+            self._known.move_to_end(uri)
+
+    def edit(self, uri: str, *, at: int, now_s: float) -> None:
+        known = self._known.get(uri)
+        if known is not None:
+            known.edited_at, known.changed_at = now_s, at
+            self._known.move_to_end(uri)
+
+    def close(self, uri: str) -> None:
+        self._known.pop(uri, None)
+
+    def files(self, own: str, read: Callable[[str], str], barred: Collection[str]) -> list[File]:
+        """The latest first, without `own` and what is barred; `read` gives a file's text."""
+        taken: list[File] = []
+        room = MAX_CHARS
+        latest_first = reversed(self._known.items())
+        for uri, known in sorted(latest_first, key=lambda item: -item[1].edited_at):
+            if uri == own or uri in barred:
+                continue
+            text = _changed_part(read(uri), known.changed_at)
+            if not text.strip() or len(text) > room:
+                continue
+            room -= len(text)
+            taken.append(File(known.path, text, known.edited_at))
+            if len(taken) == MAX_FILES:
+                break
+        return taken
+
+
+def _changed_part(text: str, changed_at: int | None) -> str:
+    if len(text) <= MAX_FILE_CHARS:
+        return text
+    if changed_at is None:
+        return ""
+    start = text.rfind("\n", 0, max(changed_at - _AROUND_CHARS, 0)) + 1
+    end = text.find("\n", changed_at + _AROUND_CHARS)
+    return text[start : end if end >= 0 else None]

@@ -1,0 +1,242 @@
+"""The language server: LSP on standard input and output, over one session.
+
+It answers `textDocument/inlineCompletion` and, besides LSP:
+
+    $/caret/status      to the editor: {"status": "ready"}, see `status.Status`
+    $/caret/selection   from it: {"uri": ..., "hasSelection": true}, where something is selected
+    $/caret/signIn      from it: {"key": "cpk_..."} out of its own keeping; {"key": null} signs out
+    $/caret/whyNot      asked by it: {"reason": "in_comment"}, why nothing came; null: something did
+    caret.accepted      a command of each suggestion, to be run by the editor that took it
+    caret.pause, caret.resume
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+from caret_ls import VERSION
+from caret_ls.assistant import Offer
+from caret_ls.buffer import Position
+from caret_ls.clock import SystemClock
+from caret_ls.key import ask_keyring, find_key
+from caret_ls.link import Address
+from caret_ls.session import Change, Session
+from caret_ls.settings import Settings, config_folder, read
+from caret_ls.status import Status
+
+STATUS: Final = "$/caret/status"
+SELECTION: Final = "$/caret/selection"
+SIGN_IN: Final = "$/caret/signIn"
+WHY_NOT: Final = "$/caret/whyNot"
+ACCEPTED: Final = "caret.accepted"
+PAUSE: Final = "caret.pause"
+RESUME: Final = "caret.resume"
+_SECTION: Final = "caret"
+_log = logging.getLogger(__name__)
+
+
+class Protocol(LanguageServerProtocol):
+    """pygls' own, save that it keeps no second copy of each file, and that positions are in UTF-16,
+    which every editor knows."""
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(
+        self, params: types.InitializeParams
+    ) -> Generator[Any, Any, types.InitializeResult]:
+        if params.capabilities.general is not None:
+            params.capabilities.general.position_encodings = None
+        return (yield from super().lsp_initialize(params))
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(
+        self, params: types.DidOpenTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(
+        self, params: types.DidChangeTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(
+        self, params: types.DidCloseTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+
+class CaretServer(LanguageServer):
+    """An error of ours is logged, and the editor's user left in peace."""
+
+    def __init__(self) -> None:
+        super().__init__("caret-ls", VERSION, protocol_cls=Protocol, max_workers=2)
+        self._session: Session | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._editor = ""
+        self._told_settings: object = None  # as the editor sent them, last
+        self._told_key: str | None = None  # out of the editor's own keeping
+
+    @property
+    def session(self) -> Session:
+        """Raises RuntimeError before `initialize`, when no editor asks for anything."""
+        if self._session is None:
+            raise RuntimeError("not initialized")
+        return self._session
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Its text may hold code; its kind does not."""
+        _log.error("server.failed kind=%s source=%s", type(error).__name__, source.__name__)
+
+    def begin(self, params: types.InitializeParams) -> None:
+        info = params.client_info
+        self._editor = f"{info.name} {info.version or ''}".strip() if info else ""
+        self._told_settings = params.initialization_options
+        if isinstance(self._told_settings, dict):
+            self._told_key = self._told_settings.get("api_key")
+        self._session = Session(Settings(), SystemClock(), self._tell_status)
+
+    def run(self) -> None:
+        self._running = asyncio.create_task(self.session.run())
+        self._running.add_done_callback(_note_end)
+        self.set_up()
+
+    def set_up(self, *, told: object = None) -> None:
+        """Reads all settings anew; `told` are new ones of the editor's."""
+        if told is not None:
+            self._told_settings = told
+        folder = config_folder()
+        settings, problems = read(os.environ, folder / "config.toml", self._told_settings)
+        for name in problems:
+            _log.warning("settings.senseless name=%s", name)
+        self.session.set_up(settings, self._address(settings, folder))
+
+    def sign_in(self, key: str | None) -> None:
+        """None: out."""
+        self._told_key = key
+        self.set_up()
+
+    def pause(self, *, is_paused: bool) -> None:
+        self.session.board.set(is_paused=is_paused)
+
+    def _address(self, settings: Settings, folder: Path) -> Address | None:
+        url = settings.gateway_url
+        key = self._told_key or find_key(
+            os.environ, folder, gateway_url=url, ask_keyring=ask_keyring
+        )
+        return None if key is None else Address(url, key, self._editor)
+
+    def _tell_status(self, status: Status) -> None:
+        self.protocol.notify(STATUS, {"status": status.value})
+
+
+def make_server() -> CaretServer:
+    server = CaretServer()
+    _add_lifecycle(server)
+    _add_files(server)
+    _add_completions(server)
+    _add_commands(server)
+    return server
+
+
+def _add_lifecycle(server: CaretServer) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        server.begin(params)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(_params: types.InitializedParams) -> None:
+        server.run()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    async def configured(params: types.DidChangeConfigurationParams) -> None:
+        told = params.settings
+        server.set_up(told=told.get(_SECTION, told) if isinstance(told, dict) else None)
+
+    @server.feature(SIGN_IN)
+    async def sign_in(params: Any) -> None:
+        server.sign_in(params.key)
+
+
+def _add_files(server: CaretServer) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenTextDocumentParams) -> None:
+        file = params.text_document
+        server.session.open(file.uri, file.language_id, file.text)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        changes = [_change(each) for each in params.content_changes]
+        server.session.change(params.text_document.uri, changes)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        server.session.close(params.text_document.uri)
+
+    @server.feature(SELECTION)
+    def selected(params: Any) -> None:
+        server.session.select(params.uri, has_selection=params.hasSelection)
+
+
+def _add_completions(server: CaretServer) -> None:
+    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION)
+    async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
+        invoked = types.InlineCompletionTriggerKind.Invoked
+        offer = await server.session.assistant.suggest(
+            params.text_document.uri,
+            Position(params.position.line, params.position.character),
+            is_invoked=params.context.trigger_kind == invoked,
+        )
+        return types.InlineCompletionList([_item(offer)] if offer else [])
+
+    @server.feature(WHY_NOT)
+    def why_not(_params: Any) -> dict[str, str | None]:
+        return {"reason": server.session.assistant.last_reason}
+
+
+def _add_commands(server: CaretServer) -> None:
+    @server.command(ACCEPTED)
+    def accepted(id: str) -> None:
+        server.session.accept(id)
+
+    @server.command(PAUSE)
+    def pause() -> None:
+        server.pause(is_paused=True)
+
+    @server.command(RESUME)
+    def resume() -> None:
+        server.pause(is_paused=False)
+
+
+def _change(change: types.TextDocumentContentChangeEvent) -> Change:
+    if isinstance(change, types.TextDocumentContentChangeWholeDocument):
+        return Change(change.text)
+    return Change(change.text, _position(change.range.start), _position(change.range.end))
+
+
+def _position(position: types.Position) -> Position:
+    return Position(position.line, position.character)
+
+
+def _item(offer: Offer) -> types.InlineCompletionItem:
+    start = types.Position(offer.position.line, offer.position.units)
+    # What the editor has closed by itself is in the basic plane: a unit each.
+    end = types.Position(start.line, start.character + offer.replaces)
+    return types.InlineCompletionItem(
+        insert_text=offer.text,
+        range=types.Range(start, end),
+        command=types.Command("Accepted", ACCEPTED, arguments=[offer.id]),
+    )
+
+
+def _note_end(task: asyncio.Task[None]) -> None:
+    """It ends with the server only; anything else is a defect of ours."""
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("session.failed kind=%s", type(task.exception()).__name__)

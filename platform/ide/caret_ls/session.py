@@ -1,0 +1,223 @@
+"""One editor's session: what it opens and changes, what the gateway says, what is due at times.
+
+Everything that lives as long as the editor is put together here.
+"""
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from caret_ls import frames
+from caret_ls.asking import Asking, Learning
+from caret_ls.assistant import Assistant, Knowledge
+from caret_ls.backoff import Backoff
+from caret_ls.buffer import Edit, Position
+from caret_ls.cache import Cache
+from caret_ls.clock import Clock
+from caret_ls.exclusion import is_excluded
+from caret_ls.files import Files, OpenFile
+from caret_ls.frames import Frame, Surroundings
+from caret_ls.link import Address, Link, LinkState
+from caret_ls.nature import Nature
+from caret_ls.outcomes import Event, Outcome, Outcomes
+from caret_ls.pace import Pace
+from caret_ls.policies import Policies
+from caret_ls.recency import Recency
+from caret_ls.repository import Checkout, Repository, checkout_of
+from caret_ls.settings import Settings
+from caret_ls.status import Status, StatusBoard
+from caret_ls.typing_count import TypingCount, is_typed
+
+UPKEEP_EVERY_S: Final = 5.0
+_MAX_WARMED_CHARS: Final = 200_000  # of a longer file hardly a part would reach the prompt
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Of a file, as LSP tells it; without a range it is all of the text."""
+
+    text: str
+    start: Position | None = None
+    end: Position | None = None
+
+
+class Session:
+    """Knows nothing of LSP. To be made on a running loop."""
+
+    def __init__(self, settings: Settings, clock: Clock, tell: Callable[[Status], None]) -> None:
+        self._clock = clock
+        self._typing = TypingCount()
+        self._recency = Recency()
+        self._checkouts: dict[Repository, Checkout | None] = {}
+        self.board = StatusBoard(tell, is_paused=not settings.enabled)
+        self.files = Files()
+        self.cache = Cache()
+        self.link = Link(self, Backoff(random.random))
+        self.outcomes = Outcomes(self._report)
+        self.pace = Pace(min_wait_ms=settings.debounce_ms)
+        self.policies = Policies(lambda repository: self.link.tell(frames.policy(repository)))
+        learning = Learning(self.cache, self.pace, self.policies, self.board, clock)
+        asking = Asking(self.link, learning, around=self._around, new_id=_ids())
+        knowledge = Knowledge(
+            self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, clock
+        )
+        self.assistant = Assistant(knowledge, asking, settings)
+
+    @property
+    def settings(self) -> Settings:
+        return self.assistant.settings
+
+    def set_up(self, settings: Settings, address: Address | None) -> None:
+        """Anew, as often as the user changes them."""
+        self.assistant.settings = settings
+        self.pace.min_wait_ms = settings.debounce_ms
+        self.board.set(is_paused=not settings.enabled, is_signed_out=address is None)
+        self.link.move(address)
+
+    async def run(self) -> None:
+        """For ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.link.run())
+            group.create_task(self._keep_up())
+
+    # --- what the editor does
+
+    def open(self, uri: str, language: str, text: str) -> None:
+        file = self.files.open(uri, language, text)
+        self._recency.open(uri, file.path)
+        self._warm(file)
+
+    def change(self, uri: str, changes: Sequence[Change]) -> None:
+        file = self.files.get(uri)
+        if file is None:
+            return
+        for change in changes:
+            if change.start is None or change.end is None:
+                self._note(file, file.change_all(change.text))
+            else:
+                self._note(file, file.change(change.start, change.end, change.text))
+
+    def close(self, uri: str) -> None:
+        self.assistant.drop(uri)
+        self.outcomes.close(uri, self._clock.monotonic_s())
+        self._recency.close(uri)
+        self.cache.forget(uri)
+        self.files.close(uri)
+
+    def select(self, uri: str, *, has_selection: bool) -> None:
+        file = self.files.get(uri)
+        if file is not None:
+            file.has_selection = has_selection
+
+    def accept(self, id: str) -> None:
+        self.outcomes.accept(id, self._clock.monotonic_s())
+        self.pace.taken()
+
+    # --- what the gateway says
+
+    def on_state(self, state: LinkState) -> None:
+        _log.info("link.%s", state)
+        is_connected = state is LinkState.CONNECTED
+        self.board.set(is_connected=is_connected, is_signed_out=state is LinkState.SIGNED_OUT)
+        if is_connected:
+            self.policies.doubt()
+            for file in self.files:
+                self.policies.of(file.repository_name, self._clock.monotonic_s())
+
+    def on_frame(self, frame: Frame) -> None:
+        if frame.get("type") == "policy":
+            self.policies.take(frame)
+        else:
+            _log.info("link.frame type=%s code=%s", frame.get("type"), frame.get("code"))
+
+    # --- what is due now and then
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(UPKEEP_EVERY_S)
+            now_s = self._clock.monotonic_s()
+            self.outcomes.look(self._text_of, now_s)
+            chars = self._typing.due(now_s)
+            if chars is not None:
+                self.link.tell(frames.typed(chars))
+            self._look_at_checkouts()
+
+    def _look_at_checkouts(self) -> None:
+        """After a switch or a pull other files are what they were not, and what was suggested
+        before is about code that is gone."""
+        for repository in {file.repository for file in self.files if file.repository}:
+            checkout = checkout_of(repository)
+            before = self._checkouts.setdefault(repository, checkout)
+            if checkout == before:
+                continue
+            self._checkouts[repository] = checkout
+            _log.info("repository.%s", _kind_of(before, checkout))
+            for file in self.files:
+                if file.repository == repository:
+                    self.cache.forget(file.uri)
+                    self._warm(file)
+
+    # --- within
+
+    def _note(self, file: OpenFile, edit: Edit) -> None:
+        now_s = self._clock.monotonic_s()
+        self.pace.typed(now_s)
+        self._recency.edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
+        event = self.outcomes.change(file.uri, edit, now_s)
+        if event is Event.REJECTED:
+            self.pace.passed_by()
+        elif event is not None:
+            self.pace.taken()
+        elif is_typed(edit):
+            self._typing.add(file.language)
+
+    def _warm(self, file: OpenFile) -> None:
+        if self._may_leave(file) and len(file.text) <= _MAX_WARMED_CHARS:
+            around = self._around(file)
+            self.link.tell(frames.opened(file.path, file.language, file.text, around))
+
+    def _may_leave(self, file: OpenFile) -> bool:
+        policy = self.policies.of(file.repository_name, self._clock.monotonic_s())
+        excluded = (*policy.excluded, *self.settings.excluded)
+        return file.nature is Nature.WRITTEN and not is_excluded(file.path, excluded)
+
+    def _around(self, own: OpenFile) -> Surroundings:
+        self._recency.look(own.uri)
+        barred = {
+            file.uri
+            for file in self.files
+            if file.repository != own.repository or not self._may_leave(file)
+        }
+        return Surroundings(
+            files=tuple(self._recency.files(own.uri, self._known_text_of, barred)),
+            repository=own.repository_name,
+            framework=own.framework,
+            imports=own.imports,
+        )
+
+    def _text_of(self, uri: str) -> str | None:
+        file = self.files.get(uri)
+        return None if file is None else file.text
+
+    def _known_text_of(self, uri: str) -> str:
+        return self._text_of(uri) or ""
+
+    def _report(self, outcome: Outcome) -> None:
+        self.link.tell(frames.outcome(outcome, shares_text=self.settings.share_edits))
+
+
+def _ids() -> Callable[[], str]:
+    """Of requests: unlike those of a connection before."""
+    prefix, numbers = secrets.token_hex(4), count(1)
+    return lambda: f"{prefix}-{next(numbers)}"
+
+
+def _kind_of(before: Checkout | None, now: Checkout | None) -> str:
+    is_switch = (before and before.branch) != (now and now.branch)
+    return "switched" if is_switch else "pulled"

@@ -1,0 +1,115 @@
+"""What the user has set: the editor's word counts before the environment's, that before the file's.
+
+In the file `~/.config/caret/config.toml` and from the editor the names are those of `Settings`; in
+the environment CARET_GATEWAY_URL and CARET_LS_ with the name in capitals. What makes no sense is
+left out and named by `read`, and the rest holds: an editor is no place to refuse to start in.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+DEFAULT_GATEWAY_URL: Final = "http://127.0.0.1:8401"
+_PREFIX: Final = "CARET_LS_"
+_GATEWAY_URL: Final = "CARET_GATEWAY_URL"
+_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+MAX_DEBOUNCE_MS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    gateway_url: str = DEFAULT_GATEWAY_URL
+    debounce_ms: int = 75  # after the last keystroke, at least
+    in_comments: bool = False  # whether to suggest there unasked
+    in_strings: bool = False
+    languages_off: tuple[str, ...] = ()  # as editors name them
+    excluded: tuple[str, ...] = ()  # globs of paths, besides those of the tenant's policy
+    enabled: bool = True
+    prefetch: bool = True  # ask for what follows while a suggestion is looked at
+    share_edits: bool = False  # let leave what suggestions have become (platform/docs/telemetry.md)
+
+
+def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    home = environment.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "caret"
+
+
+def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Settings, list[str]]:
+    """`editor`: what its client has sent, any JSON. With the names of what makes no sense."""
+    from_editor = editor if isinstance(editor, dict) else {}
+    from_file, problems = _from_file(file)
+    chosen: dict[str, Any] = {}
+    for layer in (from_file, _from_environment(environment), from_editor):
+        for each in fields(Settings):
+            if layer.get(each.name) is None:
+                continue
+            try:
+                chosen[each.name] = _READERS[each.name](layer[each.name])
+            except (ValueError, TypeError):
+                problems.append(each.name)
+    return Settings(**chosen), problems
+
+
+def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8")), []
+    except FileNotFoundError:
+        return {}, []
+    except (OSError, ValueError):  # which its syntax errors are
+        return {}, [str(file)]
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    names = {each.name: _PREFIX + each.name.upper() for each in fields(Settings)}
+    names["gateway_url"] = _GATEWAY_URL
+    return {name: environment[text] for name, text in names.items() if text in environment}
+
+
+def _url(value: object) -> str:
+    text = str(value).rstrip("/")
+    if not text.startswith(("http://", "https://")):
+        raise ValueError
+    return text
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    try:
+        return _TRUTHS[str(value).lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """A list, or in the environment words with commas."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _debounce_ms(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError
+    number = int(value)
+    if not 0 <= number <= MAX_DEBOUNCE_MS:
+        raise ValueError
+    return number
+
+
+_READERS: Final = {
+    "gateway_url": _url,
+    "debounce_ms": _debounce_ms,
+    "in_comments": _truth,
+    "in_strings": _truth,
+    "languages_off": _texts,
+    "excluded": _texts,
+    "enabled": _truth,
+    "prefetch": _truth,
+    "share_edits": _truth,
+}

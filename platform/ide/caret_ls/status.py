@@ -1,0 +1,57 @@
+"""What the editor may show about us: `$/caret/status`. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    READY = "ready"
+    WORKING = "working"
+    PAUSED = "paused"
+    OFFLINE = "offline"
+    SIGNED_OUT = "signed_out"
+    OVER_BUDGET = "over_budget"
+
+
+@dataclass(slots=True)
+class StatusBoard:
+    """What is known, and the one word for it; `tell` hears each new word once."""
+
+    tell: Callable[[Status], None]
+    is_paused: bool = False
+    is_signed_out: bool = False
+    is_connected: bool = False
+    is_over_budget: bool = False
+    num_under_way: int = 0
+    _told: Status | None = None
+
+    def set(self, **known: bool) -> None:
+        for name, value in known.items():
+            setattr(self, name, value)
+        self._look()
+
+    def begin(self) -> None:
+        self.num_under_way += 1
+        self._look()
+
+    def end(self) -> None:
+        self.num_under_way -= 1
+        self._look()
+
+    @property
+    def status(self) -> Status:
+        """What the user can do something about comes first."""
+        ranked = (
+            (self.is_paused, Status.PAUSED),
+            (self.is_signed_out, Status.SIGNED_OUT),
+            (not self.is_connected, Status.OFFLINE),
+            (self.is_over_budget, Status.OVER_BUDGET),
+            (self.num_under_way > 0, Status.WORKING),
+        )
+        return next((status for holds, status in ranked if holds), Status.READY)
+
+    def _look(self) -> None:
+        if self.status is not self._told:
+            self._told = self.status
+            self.tell(self.status)

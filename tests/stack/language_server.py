@@ -1,0 +1,193 @@
+"""`caret-ls` as an editor starts it, and the editor's side of the conversation: raw JSON-RPC."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+PATIENCE_S: Final = 60.0
+INVOKED: Final = 1
+AUTOMATIC: Final = 2
+
+
+@dataclass(slots=True)
+class LanguageServer:
+    process: asyncio.subprocess.Process
+    statuses: list[str] = field(default_factory=list)  # as they were told, in their order
+    _answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
+    _ids: "count[int]" = field(default_factory=lambda: count(1))
+    _told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ask(self, method: str, params: Any) -> Any:
+        """The result. Raises RuntimeError for an error."""
+        identifier, answer = self.begin(method, params)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await answer
+        finally:
+            self._answers.pop(identifier, None)
+
+    def begin(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
+        """Its id, by which it can be taken back, and its answer to come."""
+        identifier = next(self._ids)
+        self._answers[identifier] = asyncio.get_running_loop().create_future()
+        self._send({"id": identifier, "method": method, "params": params})
+        return identifier, self._answers[identifier]
+
+    def tell(self, method: str, params: Any) -> None:
+        self._send({"method": method, "params": params})
+
+    async def reaches(self, status: str) -> None:
+        """Whether it is the last one told."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.statuses[-1:] != [status]:
+                self._told.clear()
+                await self._told.wait()
+
+    async def listen(self) -> None:
+        """Until it ends."""
+        assert self.process.stdout is not None
+        while header := await self.process.stdout.readline():
+            length = int(header.split(b":")[1])
+            while (await self.process.stdout.readline()).strip():
+                pass  # other headers
+            self._take(json.loads(await self.process.stdout.readexactly(length)))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if message.get("method") == "$/caret/status":
+            self.statuses.append(message["params"]["status"])
+            self._told.set()
+        answer = self._answers.get(message.get("id", 0))
+        if "method" in message or answer is None or answer.done():
+            return
+        if "error" in message:
+            answer.set_exception(RuntimeError(message["error"]["message"]))
+        else:
+            answer.set_result(message["result"])
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def environment_of(home: Path, **more: str) -> dict[str, str]:
+    """Of a user with nothing in his home."""
+    inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    folders = {name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+    return inherited | folders | {"HOME": str(home), "PYTHON_KEYRING_BACKEND": _NO_KEYRING} | more
+
+
+_NO_KEYRING: Final = "keyring.backends.null.Keyring"
+
+
+@asynccontextmanager
+async def language_server(
+    environment: dict[str, str], *, folder: Path, options: dict[str, Any] | None = None
+) -> AsyncIterator[LanguageServer]:
+    """Initialized; `folder` is the workspace. It is shut down as editors do."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "caret_ls"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
+        cwd=folder,
+    )
+    server = LanguageServer(process)
+    listening = asyncio.create_task(server.listen())
+    try:
+        params = {
+            "processId": os.getpid(),
+            "clientInfo": {"name": "Neovim", "version": "0.12"},
+            "rootUri": folder.as_uri(),
+            "capabilities": {"general": {"positionEncodings": ["utf-8", "utf-16"]}},
+            "initializationOptions": options or {},
+        }
+        await server.ask("initialize", params)
+        server.tell("initialized", {})
+        yield server
+        await server.ask("shutdown", None)
+        server.tell("exit", None)
+        async with asyncio.timeout(PATIENCE_S):
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+
+
+@dataclass(slots=True)
+class OpenBuffer:
+    """A file in the editor, and the cursor in it. Every change goes to the server."""
+
+    server: LanguageServer
+    uri: str
+    text: str
+    cursor: int  # in characters
+    version: int = 1
+
+    @classmethod
+    def opened(
+        cls, server: LanguageServer, file: Path, text: str, *, language: str = "python"
+    ) -> "OpenBuffer":
+        buffer = cls(server, file.as_uri(), text, len(text))
+        item = {"uri": buffer.uri, "languageId": language, "version": 1, "text": text}
+        server.tell("textDocument/didOpen", {"textDocument": item})
+        return buffer
+
+    def types(self, text: str) -> None:
+        self.replaces(self.cursor, self.cursor, text)
+
+    def replaces(self, start: int, end: int, text: str) -> None:
+        """And puts the cursor behind it."""
+        span = {"start": self.position(start), "end": self.position(end)}
+        self.text = self.text[:start] + text + self.text[end:]
+        self.cursor = start + len(text)
+        self.version += 1
+        self.server.tell(
+            "textDocument/didChange",
+            {
+                "textDocument": {"uri": self.uri, "version": self.version},
+                "contentChanges": [{"range": span, "text": text}],
+            },
+        )
+
+    def position(self, offset: int) -> dict[str, int]:
+        before = self.text[:offset]
+        line = before.rpartition("\n")[2]
+        units = len(line.encode("utf-16-le", "surrogatepass")) // 2
+        return {"line": before.count("\n"), "character": units}
+
+    def wish(self, *, trigger: int = AUTOMATIC) -> dict[str, Any]:
+        """The parameters of a request at the cursor."""
+        return {
+            "textDocument": {"uri": self.uri},
+            "position": self.position(self.cursor),
+            "context": {"triggerKind": trigger},
+        }
+
+    async def asks(self, *, trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
+        """The items that it is offered."""
+        answer = await self.server.ask("textDocument/inlineCompletion", self.wish(trigger=trigger))
+        return list(answer["items"])
+
+    def takes(self, item: dict[str, Any]) -> None:
+        """As an editor accepts: the text goes in, then the command is run."""
+        span = item["range"]
+        replaced = span["end"]["character"] - span["start"]["character"]
+        self.replaces(self.cursor, self.cursor + replaced, item["insertText"])
+        command = item["command"]
+        self.server.begin(
+            "workspace/executeCommand", {key: command[key] for key in ("command", "arguments")}
+        )
+
+    def closes(self) -> None:
+        self.server.tell("textDocument/didClose", {"textDocument": {"uri": self.uri}})

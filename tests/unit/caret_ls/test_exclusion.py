@@ -1,0 +1,30 @@
+"""The globs of a policy, matched as the gateway matches them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts import exclusion as contract
+from caret_ls.exclusion import is_excluded
+from tests.fakes.tenants import make_policy
+
+parts = st.sampled_from(["a", "b.py", ".env", "*", "**", "*.py", "?", "[ab]", "a b", ""])
+globs = st.lists(parts, min_size=1, max_size=5).map("/".join)
+paths = st.lists(st.sampled_from(["a", "b.py", ".env", "c"]), min_size=1, max_size=5).map("/".join)
+
+
+@given(st.lists(globs, max_size=3), paths)
+def test_it_is_what_the_gateway_decides(every: list[str], path: str) -> None:
+    policy = make_policy(content_exclusion={"*": tuple(every)})
+
+    decided = contract.is_excluded(policy, repository="", path=path)
+
+    assert is_excluded(path, every) is decided
+
+
+@pytest.mark.parametrize("path", ["src\\.env", "./.env", "/.env"])
+def test_paths_of_other_systems(path: str) -> None:
+    policy = make_policy(content_exclusion={"*": ("**/.env",)})
+
+    assert is_excluded(path, ["**/.env"])
+    assert contract.is_excluded(policy, repository="", path=path)

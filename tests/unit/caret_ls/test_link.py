@@ -1,0 +1,217 @@
+"""The link, with a gateway made of a real WebSocket server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from caret_ls.backoff import Backoff
+from caret_ls.frames import Frame
+from caret_ls.link import Address, Ended, Link, LinkState
+from tests.fakes.waiting import until
+
+
+class Gateway:
+    """Keeps what it hears. `refusal`: the HTTP status of the next handshakes."""
+
+    def __init__(self) -> None:
+        self.heard: list[Frame] = []
+        self.headers: list[dict[str, str]] = []
+        self.sockets: list[ServerConnection] = []
+        self.refusal: int | None = None
+        self.url = ""
+
+    async def serve(self, socket: ServerConnection) -> None:
+        self.sockets.append(socket)
+        async for text in socket:
+            self.heard.append(json.loads(text))
+
+    def check(self, socket: ServerConnection, request: Request) -> Response | None:
+        self.headers.append(dict(request.headers.raw_items()))
+        return None if self.refusal is None else socket.respond(self.refusal, "no\n")
+
+    async def says(self, **frame: Any) -> None:
+        await self.sockets[-1].send(json.dumps(frame))
+
+
+class Told:
+    def __init__(self) -> None:
+        self.states: list[LinkState] = []
+        self.frames: list[Frame] = []
+
+    def on_state(self, state: LinkState) -> None:
+        self.states.append(state)
+
+    def on_frame(self, frame: Frame) -> None:
+        self.frames.append(frame)
+
+
+@asynccontextmanager
+async def gateway() -> AsyncIterator[Gateway]:
+    made = Gateway()
+    server: Server = await serve(
+        made.serve,
+        "127.0.0.1",
+        0,
+        process_request=made.check,
+        subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
+    )
+    async with server:
+        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield made
+
+
+@asynccontextmanager
+async def linked(made: Gateway) -> AsyncIterator[tuple[Link, Told]]:
+    told = Told()
+    link = Link(told, Backoff(lambda: 0.0))
+    running = asyncio.create_task(link.run())
+    link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
+    try:
+        yield link, told
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def read(link: Link, id: str) -> list[Frame]:
+    async with link.asking({"type": "complete", "id": id}) as answers:
+        return [answer async for answer in answers]
+
+
+async def test_it_says_who_it_is_and_asks() -> None:
+    async with gateway() as made, linked(made) as (link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        asked = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.heard) == 1)
+        await made.says(type="delta", id="1", text="a")
+        await made.says(type="delta", id="other", text="b")
+        await made.says(type="done", id="1", finish="stop")
+        answers = await asked
+
+    assert [answer["type"] for answer in answers] == ["delta", "done"]
+    (headers,) = made.headers
+    assert headers["Authorization"] == "Bearer cpk_live_secret"
+    assert headers["X-Caret-Editor"] == "Neovim 0.12"
+    assert made.heard == [{"type": "complete", "id": "1"}]
+
+
+async def test_leaving_early_takes_it_back() -> None:
+    async with gateway() as made, linked(made) as (link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        asked = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.heard) == 1)
+        asked.cancel()
+        await until(lambda: len(made.heard) == 2)
+
+    assert made.heard[1] == {"type": "cancel", "id": "1"}
+
+
+async def test_an_error_ends_it_with_its_code() -> None:
+    async with gateway() as made, linked(made) as (link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        asked = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.heard) == 1)
+        await made.says(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
+        with pytest.raises(Ended) as caught:
+            await asked
+
+    assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 2.5)
+    assert len(made.heard) == 1, "what has ended is not taken back"
+
+
+async def test_what_answers_nothing_is_told() -> None:
+    async with gateway() as made, linked(made) as (_link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        await made.says(type="policy", repository="", excluded=[], modes=[])
+        await made.sockets[0].send("no json")
+        await until(lambda: len(told.frames) == 2)
+
+    assert [frame.get("type") for frame in told.frames] == ["policy", None]
+
+
+async def test_when_the_gateway_goes_it_ends_and_comes_back() -> None:
+    async with gateway() as made, linked(made) as (link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        asked = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.heard) == 1)
+        await made.sockets[0].close(1001)
+        with pytest.raises(Ended, match="offline"):
+            await asked
+        await until(lambda: told.states[-1] is LinkState.CONNECTED and len(made.sockets) == 2)
+
+    assert told.states[:3] == [LinkState.CONNECTED, LinkState.OFFLINE, LinkState.CONNECTED]
+
+
+async def test_without_a_connection_nothing_can_be_asked() -> None:
+    link = Link(Told(), Backoff(lambda: 0.0))
+
+    with pytest.raises(Ended, match="offline"):
+        await read(link, "1")
+    assert not link.tell({"type": "typed"})
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_is_signed_out(status: int) -> None:
+    async with gateway() as made:
+        made.refusal = status
+        async with linked(made) as (link, told):
+            await until(lambda: told.states == [LinkState.SIGNED_OUT])
+            made.refusal = None
+            link.move(Address(made.url, "cpk_live_other"))
+            await until(lambda: told.states[-1] is LinkState.CONNECTED)
+
+    assert len(made.headers) == 2, "a key that is refused is not tried again and again"
+
+
+async def test_a_revoked_key_is_signed_out() -> None:
+    async with gateway() as made, linked(made) as (_link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        await made.sockets[0].close(4401)
+        await until(lambda: len(told.states) == 2)
+
+    assert told.states[1] is LinkState.SIGNED_OUT
+
+
+async def test_a_gateway_that_fails_is_tried_again() -> None:
+    async with gateway() as made:
+        made.refusal = 503
+        async with linked(made) as (_link, told):
+            await until(lambda: len(made.headers) == 2)
+            made.refusal = None
+            await until(lambda: told.states[-1] is LinkState.CONNECTED)
+
+    assert set(told.states[:-1]) == {LinkState.OFFLINE}
+
+
+async def test_without_a_key_it_is_signed_out_and_goes_nowhere() -> None:
+    async with gateway() as made, linked(made) as (link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        link.move(None)
+        await until(lambda: told.states[-1] is LinkState.SIGNED_OUT)
+
+    assert len(made.sockets) == 1
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[", "https://127.0.0.1:1"])
+async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
+    told = Told()
+    link = Link(told, Backoff(lambda: 0.0))
+    running = asyncio.create_task(link.run())
+    link.move(Address(url, "key"))
+    try:
+        await until(lambda: len(told.states) >= 2)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert set(told.states[1:]) == {LinkState.OFFLINE}
+
+
+def test_a_key_is_not_in_what_is_shown_of_an_address() -> None:
+    assert "secret" not in repr(Address("http://a", "secret"))

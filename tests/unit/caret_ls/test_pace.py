@@ -1,0 +1,96 @@
+import pytest
+
+from caret_ls.pace import MAX_WAIT_MS, MIN_WAIT_MS, Pace
+
+
+def typed(gap_s: float, *, keys: int = 12) -> tuple[Pace, float]:
+    """And when the last key was pressed."""
+    pace = Pace()
+    for number in range(keys):
+        pace.typed(number * gap_s)
+    return pace, (keys - 1) * gap_s
+
+
+def wait_ms(pace: Pace, now_s: float, **more: bool) -> float:
+    place = {"is_invoked": False, "is_fresh_line": False} | more
+    return round(pace.wait_s(now_s, **place) * 1000, 3)
+
+
+def test_a_slow_typist_is_waited_for_as_long_as_is_usual() -> None:
+    pace, now_s = typed(5.0)
+
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+
+
+def test_what_has_passed_since_the_key_counts() -> None:
+    pace, now_s = typed(5.0)
+
+    assert wait_ms(pace, now_s + 0.05) == 25
+    assert wait_ms(pace, now_s + 0.2) == 0
+
+
+def test_a_fast_typist_is_waited_for_until_he_would_have_gone_on() -> None:
+    pace, now_s = typed(0.18)
+
+    assert wait_ms(pace, now_s) == pytest.approx(180)
+
+
+def test_a_pause_to_think_says_nothing_about_typing() -> None:
+    pace, now_s = typed(0.1, keys=6)
+    pace.typed(now_s + 30)
+
+    assert wait_ms(pace, now_s + 30) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("how", ["is_invoked", "is_fresh_line"])
+def test_some_are_not_waited_for(how: str) -> None:
+    pace, now_s = typed(0.18)
+
+    assert wait_ms(pace, now_s, **{how: True}) == 0
+
+
+def test_before_the_first_key_there_is_nothing_to_wait_for() -> None:
+    assert wait_ms(Pace(), 100.0) == 0
+
+
+def test_slow_answers_are_asked_for_less_often() -> None:
+    pace, now_s = typed(5.0)
+    for _ in range(8):
+        pace.answered(300.0)
+
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS + 150
+
+
+def test_usual_answers_change_nothing() -> None:
+    pace, now_s = typed(5.0)
+    for _ in range(8):
+        pace.answered(100.0)
+
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+
+
+def test_suggestions_passed_by_make_it_patient_until_one_is_taken() -> None:
+    pace, now_s = typed(5.0)
+    pace.passed_by()
+    pace.passed_by()
+    patient = wait_ms(pace, now_s)
+    pace.taken()
+
+    assert patient == 1.5 * MIN_WAIT_MS
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+
+
+def test_the_wait_has_an_end() -> None:
+    pace, now_s = typed(0.9)
+    for _ in range(20):
+        pace.answered(10_000.0)
+        pace.passed_by()
+
+    assert wait_ms(pace, now_s) == MAX_WAIT_MS
+
+
+def test_the_user_may_want_to_be_waited_for_longer() -> None:
+    pace, now_s = typed(5.0)
+    pace.min_wait_ms = 1_000
+
+    assert wait_ms(pace, now_s) == 1_000

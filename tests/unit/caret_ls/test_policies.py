@@ -1,0 +1,62 @@
+from caret_ls.policies import MAX_AGE_S, Policies, Policy
+
+ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
+
+
+def asking_policies() -> tuple[Policies, list[str]]:
+    """And what they ask."""
+    asked: list[str] = []
+
+    def ask(repository: str) -> bool:
+        asked.append(repository)
+        return True
+
+    return Policies(ask), asked
+
+
+def test_until_it_is_told_everything_may_be_asked() -> None:
+    policies, asked = asking_policies()
+
+    assert policies.of("shop", 0.0) == Policy()
+    assert policies.of("shop", 1.0) == Policy()
+    assert asked == ["shop"], "once is enough"
+
+
+def test_what_is_told_holds_for_its_repository() -> None:
+    policies = Policies(lambda _: True)
+    policies.take(ANSWER)
+
+    assert policies.of("shop", 0.0) == Policy(("legal/**",), is_allowed=True)
+    assert policies.of("mill", 0.0) == Policy()
+
+
+def test_a_mode_that_is_not_named_is_not_allowed() -> None:
+    policies = Policies(lambda _: True)
+    policies.take(ANSWER | {"modes": ["chat"]})
+
+    assert not policies.of("shop", 0.0).is_allowed
+
+
+def test_it_is_asked_again_after_minutes_and_when_in_doubt() -> None:
+    policies, asked = asking_policies()
+    policies.of("shop", 0.0)
+    policies.take(ANSWER)
+    policies.of("shop", MAX_AGE_S + 1)
+    policies.doubt()
+
+    assert policies.of("shop", MAX_AGE_S + 2).excluded == ("legal/**",)
+    assert len(asked) == 3
+
+
+def test_what_could_not_be_sent_is_asked_again() -> None:
+    asked: list[str] = []
+
+    def ask(repository: str) -> bool:
+        asked.append(repository)
+        return False
+
+    policies = Policies(ask)
+    policies.of("shop", 0.0)
+    policies.of("shop", 1.0)
+
+    assert len(asked) == 2

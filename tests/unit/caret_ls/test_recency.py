@@ -1,0 +1,64 @@
+from collections.abc import Collection
+
+from caret_ls.recency import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, Recency
+
+
+def paths(recency: Recency, texts: dict[str, str] | None = None, *, own: str = "",
+          barred: Collection[str] = ()) -> list[str]:  # fmt: skip
+    read = (lambda uri: texts[uri]) if texts is not None else (lambda uri: f"text of {uri}\n")
+    return [file.path for file in recency.files(own, read, barred)]
+
+
+def opened(*names: str) -> Recency:
+    recency = Recency()
+    for name in names:
+        recency.open(name, name)
+    return recency
+
+
+def test_the_last_edited_come_first_then_the_last_looked_at() -> None:
+    recency = opened("a", "b", "c", "d")
+    recency.edit("b", at=0, now_s=10.0)
+    recency.edit("a", at=0, now_s=20.0)
+    recency.look("c")
+
+    assert paths(recency) == ["a", "b", "c", "d"]
+
+
+def test_its_own_file_and_what_is_barred_stay_behind() -> None:
+    assert paths(opened("a", "b", "c"), own="a", barred={"c"}) == ["b"]
+
+
+def test_a_closed_file_is_forgotten() -> None:
+    recency = opened("a", "b")
+    recency.close("a")
+    recency.edit("a", at=0, now_s=1.0)
+
+    assert paths(recency) == ["b"]
+
+
+def test_there_are_so_many_and_no_more() -> None:
+    names = [str(number) for number in range(50)]
+    long = dict.fromkeys(names, "x" * (MAX_CHARS // 6) + "\n")
+
+    assert len(paths(opened(*names))) == MAX_FILES
+    assert len(paths(opened(*names), long)) == 5
+
+
+def test_of_a_long_file_goes_what_was_changed() -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    assert len(text) > MAX_FILE_CHARS
+    recency = opened("long", "untouched")
+    at = text.index("line 9000\n")
+    recency.edit("long", at=at, now_s=1.0)
+
+    (file,) = recency.files("", lambda _: text, ())
+
+    assert file.path == "long"
+    assert file.text.startswith("line ")
+    assert "line 9000\n" in file.text
+    assert len(file.text) < MAX_FILE_CHARS / 2
+
+
+def test_empty_files_say_nothing() -> None:
+    assert paths(opened("a", "b"), {"a": " \n", "b": "x\n"}) == ["b"]

@@ -1,0 +1,98 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from caret_ls.repository import Checkout, checkout_of, name_of, repository_of
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+    command = ("git", "-C", str(folder), *who, *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "work"
+    made.mkdir()
+    git(made, "init", "-q", "-b", "main")
+    (made / "src").mkdir()
+    (made / "src" / "a.py").write_text("a = 1\n")
+    git(made, "add", "-A")
+    git(made, "commit", "-q", "-m", "first")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@example.org:acme/shop.git", "acme/shop"),
+        ("https://example.org/acme/shop", "acme/shop"),
+        ("https://ada:secret@example.org/acme/shop.git/", "acme/shop"),
+        ("ssh://git@example.org:2222/group/acme/shop.git", "acme/shop"),
+        ("../shop.git", "../shop"),
+        ("", ""),
+    ],
+)
+def test_a_repository_is_named_for_its_origin(url: str, name: str) -> None:
+    assert name_of(url) == name
+
+
+def test_a_file_s_repository_and_its_path_there(folder: Path) -> None:
+    git(folder, "remote", "add", "other", "git@example.org:x/y.git")
+    git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
+
+    repository = repository_of(folder / "src" / "a.py")
+
+    assert repository is not None
+    assert repository.name == "acme/shop"
+    assert repository.path_of(folder / "src" / "a.py") == "src/a.py"
+
+
+def test_without_an_origin_it_is_its_folder_s_name(folder: Path) -> None:
+    repository = repository_of(folder / "src" / "a.py")
+
+    assert repository is not None
+    assert repository.name == "work"
+
+
+def test_elsewhere_there_is_none(tmp_path: Path) -> None:
+    assert repository_of(tmp_path / "a.py") is None
+
+
+def test_a_switch_and_a_commit_are_seen(folder: Path) -> None:
+    repository = repository_of(folder / "src" / "a.py")
+    assert repository is not None
+    first = git(folder, "rev-parse", "HEAD")
+    began = checkout_of(repository)
+    git(folder, "commit", "-q", "--allow-empty", "-m", "second")
+    pulled = checkout_of(repository)
+    git(folder, "switch", "-q", "-c", "feature/x")
+    switched = checkout_of(repository)
+    git(folder, "checkout", "-q", first)
+
+    second = git(folder, "rev-parse", "main")
+    assert began == Checkout("main", first)
+    assert pulled == Checkout("main", second)
+    assert switched == Checkout("feature/x", second)
+    assert checkout_of(repository) == Checkout("", first)
+
+
+def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: Path) -> None:
+    git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
+    git(folder, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    git(folder, "pack-refs", "--all")
+    repository = repository_of(tmp_path / "side" / "src" / "a.py")
+
+    assert repository is not None
+    assert repository.name == "acme/shop"
+    assert checkout_of(repository) == Checkout("side", git(folder, "rev-parse", "HEAD"))
+
+
+def test_a_broken_one_is_none_and_no_fault(folder: Path) -> None:
+    repository = repository_of(folder / "src" / "a.py")
+    assert repository is not None
+    (folder / ".git" / "HEAD").unlink()
+
+    assert checkout_of(repository) is None

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from caret_ls.settings import DEFAULT_GATEWAY_URL, Settings, config_folder, read
+
+
+def file_of(folder: Path, text: str) -> Path:
+    file = folder / "config.toml"
+    file.write_text(text)
+    return file
+
+
+def test_nothing_set_is_a_gateway_on_this_machine(tmp_path: Path) -> None:
+    assert read({}, tmp_path / "none.toml", None) == (Settings(), [])
+    assert Settings().gateway_url == DEFAULT_GATEWAY_URL
+
+
+def test_the_editor_counts_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    file = file_of(
+        tmp_path,
+        'gateway_url = "https://a"\ndebounce_ms = 100\nexcluded = ["x/*"]\nenabled = false',
+    )
+    environment = {"CARET_GATEWAY_URL": "https://b", "CARET_LS_DEBOUNCE_MS": "200"}
+
+    settings, problems = read(environment, file, {"gateway_url": "https://c/"})
+
+    assert problems == []
+    assert settings == Settings("https://c", 200, excluded=("x/*",), enabled=False)
+
+
+def test_the_environment_s_words(tmp_path: Path) -> None:
+    environment = {"CARET_LS_IN_COMMENTS": "yes", "CARET_LS_LANGUAGES_OFF": "markdown, text"}
+
+    settings, _ = read(environment, tmp_path / "none.toml", None)
+
+    assert settings == Settings(in_comments=True, languages_off=("markdown", "text"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gateway_url", "ftp://a"),
+        ("gateway_url", 7),
+        ("debounce_ms", -1),
+        ("debounce_ms", "soon"),
+        ("debounce_ms", True),
+        ("in_strings", "perhaps"),
+        ("excluded", 7),
+        ("languages_off", [7]),
+        ("share_edits", {}),
+    ],
+)
+def test_what_makes_no_sense_is_named_and_the_rest_holds(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    settings, problems = read({}, tmp_path / "none.toml", {name: value, "prefetch": False})
+
+    assert problems == [name]
+    assert settings == Settings(prefetch=False)
+
+
+def test_a_broken_file_is_named_and_the_rest_holds(tmp_path: Path) -> None:
+    file = file_of(tmp_path, "debounce_ms = = 1")
+
+    settings, problems = read({"CARET_LS_DEBOUNCE_MS": "90"}, file, "nonsense")
+
+    assert problems == [str(file)]
+    assert settings.debounce_ms == 90
+
+
+def test_what_we_do_not_know_is_for_somebody_else(tmp_path: Path) -> None:
+    assert read({}, tmp_path / "none.toml", {"trace": "off"}) == (Settings(), [])
+
+
+def test_the_folder_is_where_the_system_keeps_such(tmp_path: Path) -> None:
+    assert config_folder({"XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "caret"
+    assert config_folder({}) == Path.home() / ".config" / "caret"

@@ -1,0 +1,43 @@
+import pytest
+
+from caret_ls.buffer import Edit
+from caret_ls.typing_count import EVERY_S, MAX_LANGUAGES, TypingCount, is_typed
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (Edit(0, 0, "a"), True),
+        (Edit(0, 0, "()"), True),
+        (Edit(0, 1, ")"), True),
+        (Edit(0, 0, "\n        "), True),
+        (Edit(0, 0, "pasted"), False),
+        (Edit(0, 1, ""), False),
+        (Edit(0, 7, "a"), False),
+    ],
+)
+def test_what_a_key_puts_in(edit: Edit, expected: bool) -> None:
+    assert is_typed(edit) is expected
+
+
+def test_it_is_told_once_in_a_while() -> None:
+    counted = TypingCount()
+    assert counted.due(0.0) is None
+    for language in ("python", "go", "python"):
+        counted.add(language)
+
+    assert counted.due(EVERY_S - 1) is None
+    assert counted.due(EVERY_S) == {"python": 2, "go": 1}
+    assert counted.due(3 * EVERY_S) is None
+
+
+def test_there_are_so_many_languages_and_no_more() -> None:
+    counted = TypingCount()
+    counted.due(0.0)
+    for number in range(50):
+        counted.add(f"language-{number}")
+
+    told = counted.due(EVERY_S)
+
+    assert told is not None
+    assert len(told) == MAX_LANGUAGES
