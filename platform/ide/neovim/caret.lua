@@ -1,0 +1,158 @@
+--- Inline completions from caret-ls in Neovim 0.11, which knows language servers but no such suggestions.
+--- Neovim 0.12 has its own: vim.lsp.inline_completion (platform/docs/editors.md).
+
+local M = {}
+
+local METHOD = 'textDocument/inlineCompletion'
+local AUTOMATIC, INVOKED = 2, 1
+local namespace = vim.api.nvim_create_namespace('caret')
+
+--- The suggestion on the screen: { buffer, row, column, text, range, command }, nil: there is none.
+local shown = nil
+--- The request under way: { client, id }.
+local asked = nil
+
+local function clear()
+  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
+    vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
+  end
+  shown = nil
+end
+
+local function take_back()
+  if asked then
+    asked.client:cancel_request(asked.id)
+    asked = nil
+  end
+end
+
+local function client_of(buffer)
+  return vim.lsp.get_clients({ bufnr = buffer, name = 'caret' })[1]
+end
+
+local function is_at(place)
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  return vim.api.nvim_get_current_buf() == place.buffer and row - 1 == place.row and column == place.column
+end
+
+local function draw(suggestion)
+  local lines = vim.split(suggestion.text, '\n', { plain = true })
+  local below = {}
+  for number = 2, #lines do
+    below[#below + 1] = { { lines[number], 'CaretSuggestion' } }
+  end
+  vim.api.nvim_buf_set_extmark(suggestion.buffer, namespace, suggestion.row, suggestion.column, {
+    virt_text = { { lines[1], 'CaretSuggestion' } },
+    virt_text_pos = 'inline',
+    virt_lines = #below > 0 and below or nil,
+  })
+end
+
+local function show(place, result)
+  clear()
+  local item = result and result.items and result.items[1]
+  if not item or not is_at(place) or vim.api.nvim_get_mode().mode:sub(1, 1) ~= 'i' then
+    return
+  end
+  shown = vim.tbl_extend('force', place, { text = item.insertText, range = item.range, command = item.command })
+  draw(shown)
+end
+
+local function ask(trigger)
+  local buffer = vim.api.nvim_get_current_buf()
+  local client = client_of(buffer)
+  clear()
+  take_back()
+  if not client then
+    return
+  end
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  local place = { buffer = buffer, row = row - 1, column = column, client = client }
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.context = { triggerKind = trigger }
+  local ok, id = client:request(METHOD, params, function(_, result)
+    if asked and asked.place == place then
+      asked = nil
+      show(place, result)
+    end
+  end, buffer)
+  if ok then
+    asked = { client = client, id = id, place = place }
+  end
+end
+
+--- Puts the suggestion in. False: there is none.
+function M.accept()
+  local suggestion = shown
+  if not suggestion or not is_at(suggestion) then
+    return false
+  end
+  clear()
+  local edit = { range = suggestion.range, newText = suggestion.text }
+  vim.lsp.util.apply_text_edits({ edit }, suggestion.buffer, suggestion.client.offset_encoding)
+  local lines = vim.split(suggestion.text, '\n', { plain = true })
+  local column = #lines == 1 and suggestion.column + #lines[1] or #lines[#lines]
+  vim.api.nvim_win_set_cursor(0, { suggestion.row + #lines, column })
+  suggestion.client:exec_cmd(suggestion.command, { bufnr = suggestion.buffer })
+  return true
+end
+
+--- Takes it off the screen, until the next key.
+function M.dismiss()
+  take_back()
+  clear()
+end
+
+--- Asks here and now, also where it would not ask by itself.
+function M.suggest()
+  ask(INVOKED)
+end
+
+--- What is suggested at the cursor; nil: nothing.
+function M.shown()
+  return shown and shown.text
+end
+
+local function map_keys(options)
+  local accept = options.accept or '<Tab>'
+  vim.keymap.set('i', accept, function()
+    if M.shown() then
+      vim.schedule(M.accept) -- an expression may not change the text
+      return ''
+    end
+    return accept
+  end, { expr = true, desc = 'Take the suggestion' })
+  vim.keymap.set('i', options.dismiss or '<C-]>', M.dismiss, { desc = 'Dismiss the suggestion' })
+end
+
+--- options: cmd, settings (of caret-ls), filetypes, accept, dismiss (keys).
+function M.setup(options)
+  options = options or {}
+  vim.api.nvim_set_hl(0, 'CaretSuggestion', { link = 'Comment', default = true })
+  vim.lsp.config('caret', {
+    cmd = options.cmd or { 'caret-ls' },
+    filetypes = options.filetypes,
+    init_options = options.settings,
+    root_markers = { '.git' },
+  })
+  vim.lsp.enable('caret')
+  map_keys(options)
+  local group = vim.api.nvim_create_augroup('caret', {})
+  vim.api.nvim_create_autocmd({ 'TextChangedI', 'InsertEnter' }, {
+    group = group,
+    callback = function()
+      ask(AUTOMATIC)
+    end,
+  })
+  vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave' }, { group = group, callback = M.dismiss })
+  vim.api.nvim_create_autocmd('CursorMovedI', {
+    group = group,
+    callback = function()
+      if shown and not is_at(shown) then
+        clear()
+      end
+    end,
+  })
+end
+
+return M

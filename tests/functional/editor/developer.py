@@ -1,0 +1,68 @@
+"""A developer of a tenant of his own, at an editor with the language server."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from caret.contracts.usage import CompletionRecord, OutcomeRecord, UsageRecord
+from tests.benchmarks.installation import new_tenant, publish, root_secret_of
+from tests.functional.gateway.site import Site, until
+from tests.stack.language_server import LanguageServer, environment_of, language_server
+
+Record = TypeVar("Record", CompletionRecord, OutcomeRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class Developer:
+    site: Site
+    tenant_id: str
+    key: str
+    home: Path
+
+    @property
+    def log(self) -> str:
+        return (self.home / "XDG_STATE_HOME" / "caret" / "caret-ls.log").read_text()
+
+    def records(self, kind: type[Record]) -> list[Record]:
+        """His, as they were delivered."""
+        every: list[UsageRecord] = self.site.records()
+        return [
+            record
+            for record in every
+            if isinstance(record, kind) and record.tenant_id == self.tenant_id
+        ]
+
+    async def records_reach(self, kind: type[Record], count: int) -> list[Record]:
+        async def are_there() -> bool:
+            return len(self.records(kind)) >= count
+
+        assert await until(are_there), f"{len(self.records(kind))} of {count} were delivered"
+        return self.records(kind)
+
+    @asynccontextmanager
+    async def editor(self, **environment: str) -> AsyncIterator[LanguageServer]:
+        """At work, with the gateway or without."""
+        told = {"CARET_API_KEY": self.key, "CARET_GATEWAY_URL": self.site.url} | environment
+        async with language_server(environment_of(self.home, **told), folder=self.home) as server:
+            yield server
+
+    def file(self, path: str, text: str) -> Path:
+        file = self.home / "shop" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+
+def make_developer(site: Site, home: Path, **policy: Any) -> Developer:
+    """`policy`: fields of it that are not as in a tenant to which all is allowed."""
+    snapshot, key = new_tenant(
+        f"t-{uuid.uuid4().hex[:8]}", root_secret=root_secret_of(site.home.paths)
+    )
+    changed = msgspec.structs.replace(snapshot.policy, **policy)
+    publish(site.home.paths, msgspec.structs.replace(snapshot, policy=changed))
+    return Developer(site, snapshot.tenant_id, key, home)

@@ -1,0 +1,181 @@
+"""`caret-ls`, driven over stdio by a scripted typist, with the real gateway and the real engine."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from tests.functional.editor.developer import Developer, make_developer
+from tests.functional.gateway.site import Site
+from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
+
+pytestmark = pytest.mark.engine
+
+# The demonstration model has something to say here.
+LINES = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n        "
+
+
+@pytest.fixture
+def ada(site: Site, tmp_path: Path) -> Developer:
+    return make_developer(site, tmp_path)
+
+
+async def suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
+    """The first suggestion while `text` is typed, a request behind each key."""
+    for character in text:
+        buffer.types(character)
+        items = await buffer.asks()
+        if items:
+            return items[0]
+    raise AssertionError("nothing was suggested")
+
+
+def begin(server: LanguageServer, ada: Developer, path: str = "reader.py") -> OpenBuffer:
+    return OpenBuffer.opened(server, ada.file(path, LINES), LINES)
+
+
+async def test_a_typist_is_suggested_something_takes_it_and_is_counted(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        item = await suggested(buffer, "self.path = path\n        self.m")
+        before = buffer.text
+        buffer.takes(item)
+        outcomes = await ada.records_reach(OutcomeRecord, 2)
+
+    assert buffer.text == before + item["insertText"]
+    shown, accepted = outcomes[-2:]
+    assert [shown.event, accepted.event] == ["shown", "accepted"]
+    assert shown.request_id == accepted.request_id
+    assert accepted.chars == len(item["insertText"])
+    completions = await ada.records_reach(CompletionRecord, 1)
+    taken = next(each for each in completions if each.request_id == accepted.request_id)
+    assert (taken.protocol, taken.editor, taken.language) == ("stream", "neovim", "python")
+
+
+async def test_what_is_typed_into_a_suggestion_asks_for_nothing_more(ada: Developer) -> None:
+    async with ada.editor(CARET_LS_PREFETCH="no") as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        rest = (await suggested(buffer, "self.path = path\n        self.m"))["insertText"]
+        asked = len(await ada.records_reach(CompletionRecord, 1))
+        for character in rest[:3]:
+            buffer.types(character)
+            (item,) = await buffer.asks()
+            rest = rest[1:]
+            assert item["insertText"] == rest
+
+        assert len(ada.records(CompletionRecord)) == asked
+
+
+async def test_a_newer_key_cancels_the_older_request(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        pending = []
+        for character in "self.number_of_lines":
+            buffer.types(character)
+            _, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+            pending.append(answer)
+            await asyncio.sleep(0.01)
+        answers = await asyncio.gather(*pending)
+
+    assert [answer["items"] for answer in answers[:-1]] == [[]] * (len(answers) - 1)
+    assert len(ada.records(CompletionRecord)) <= 2
+
+
+async def test_what_the_editor_takes_back_is_an_answer_too(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        identifier, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+        server.tell("$/cancelRequest", {"id": identifier})
+        with pytest.raises(RuntimeError, match="canceled"):
+            await answer
+
+        assert isinstance(await buffer.asks(), list)
+
+
+async def test_excluded_files_stay_where_they_are(site: Site, tmp_path: Path) -> None:
+    ada = make_developer(site, tmp_path, content_exclusion={"*": ("**/legal/*",)})
+    (ada.home / "shop" / ".git").mkdir(parents=True)
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada, "legal/reader.py")
+        for trigger in (INVOKED, INVOKED, INVOKED):
+            buffer.types("a")
+            assert await buffer.asks(trigger=trigger) == []
+        reason = await server.ask("$/caret/whyNot", {})
+        await asyncio.sleep(0.5)
+
+    assert reason == {"reason": "excluded"}
+    assert len(ada.records(CompletionRecord)) <= 1, "the first may have crossed the policy"
+
+
+async def test_a_gateway_that_goes_and_comes_back_is_no_error(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        ada.site.gateway.child.stop()
+        try:
+            await server.reaches("offline")
+            buffer.types("s")
+            away = await buffer.asks()
+            reason = await server.ask("$/caret/whyNot", {})
+        finally:
+            ada.site.launch_gateway()
+        await server.reaches("ready")
+        back = await suggested(buffer, "elf.path = path\n        self.m")
+
+    assert (away, reason) == ([], {"reason": "offline"})
+    assert back["insertText"]
+
+
+async def test_a_key_that_is_refused_is_a_status(ada: Developer) -> None:
+    async with ada.editor(CARET_API_KEY="cpk_live_nobodys") as server:
+        await server.reaches("signed_out")
+        buffer = begin(server, ada)
+        buffer.types("s")
+        items = await buffer.asks()
+        server.tell("$/caret/signIn", {"key": ada.key})
+        await server.reaches("ready")
+
+    assert items == []
+
+
+async def test_the_log_has_neither_code_nor_key(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        await suggested(buffer, "self.path = path\n        self.m")
+        for method in ("textDocument/didChange", "textDocument/inlineCompletion"):
+            server.begin(method, {"textDocument": {"nonsense": LINES}})
+        await server.ask("$/caret/whyNot", {})
+
+    assert "link.connected" in ada.log
+    assert "server.failed" in ada.log
+    assert "class Reader" not in ada.log
+    assert ada.key not in ada.log
+
+
+async def test_what_editors_hold_is_no_trouble(ada: Developer) -> None:
+    wide = 'x = "😀中"\r\ny = "\ud800"\rz = 1\n' + LINES
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        huge = OpenBuffer.opened(server, ada.home / "huge.py", "value = 1\n" * 500_000)
+        mixed = OpenBuffer.opened(server, ada.home / "mixed.py", wide)
+        began_s = time.monotonic()
+        for buffer in (huge, mixed):
+            buffer.types("\nself")
+            await buffer.asks(trigger=INVOKED)
+        took_s = time.monotonic() - began_s
+        mixed.server.begin("textDocument/inlineCompletion", mixed.wish(trigger=INVOKED))
+        mixed.closes()
+        gone = await mixed.asks()
+
+    assert gone == []
+    assert took_s < 10
+    assert server.statuses[-1] in ("ready", "working")
