@@ -7,6 +7,7 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
 
 from django.contrib.auth import authenticate
+from django.utils.translation import gettext_noop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 MAX_CHECKS: Final = 4  # at once, in this process
 MAX_WAIT_S: Final = 2.0
 # For the page of who finds no place.
-BUSY: Final = "Too many people are signing in right now. Wait a few seconds, then try again."
+BUSY: Final = gettext_noop(
+    "Too many people are signing in right now. Wait a few seconds, then try again."
+)
 _places: Final = BoundedSemaphore(MAX_CHECKS)
 
 

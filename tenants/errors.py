@@ -9,18 +9,24 @@ Refused           ours to say, theirs to mend; never logged as an exception
    └─ Outdated    another version is in force than the one that was seen
 """
 
+from django.utils.translation import gettext_noop
+
 
 class Refused(Exception):
     code = "refused"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, /, **values: object) -> None:
+        """`message`: English, with a field in braces for each of `values`. The console gathers it
+        into its catalogues from where it is raised, so it is written there, whole."""
+        self.message = message.format(**values) if values else message
+        super().__init__(self.message)
+        self.wording = message
+        self.values = values
 
 
 class Unauthenticated(Refused):
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str, /, **values: object) -> None:
+        super().__init__(message, **values)
         self.code = code
 
 
@@ -35,8 +41,8 @@ class NotFound(Refused):
 class Invalid(Refused):
     code = "invalid"
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, field: str, message: str, /, **values: object) -> None:
+        super().__init__(message, **values)
         self.field = field
 
 
@@ -48,6 +54,10 @@ class Outdated(Conflict):
     code = "outdated"
 
     def __init__(self, *, held: int, replaced: int | None) -> None:
-        super().__init__(f"Version {held} is in force, not {replaced}.")
+        super().__init__(
+            gettext_noop("Version {held} is in force, not {replaced}."),
+            held=held,
+            replaced=replaced,
+        )
         self.held = held
         self.replaced = replaced

@@ -29,4 +29,9 @@ def require_day(field: str, day: date) -> None:
 
 
 def _out_of_bounds(field: str) -> Invalid:
-    return Invalid(field, f"Write a time in the years {FIRST_YEAR} to {LAST_YEAR} (UTC).")
+    return Invalid(
+        field,
+        "Write a time in the years {first} to {last} (UTC).",
+        first=FIRST_YEAR,
+        last=LAST_YEAR,
+    )

@@ -22,5 +22,5 @@ def read_reason(text: str) -> str:
     """Without blanks around it; may be empty. Raises Invalid."""
     require_storable("reason", text)
     if len(text.strip()) > MAX_REASON_CHARS:
-        raise Invalid("reason", f"A reason has at most {MAX_REASON_CHARS} characters.")
+        raise Invalid("reason", "A reason has at most {most} characters.", most=MAX_REASON_CHARS)
     return text.strip()

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
@@ -114,7 +115,7 @@ def _price(text: str) -> tuple[float, str]:
     except ValueError:
         price = -1.0
     if not 0 <= price <= _MAX_PRICE:
-        return default, "Write a number such as 2.50."
+        return default, gettext("Write a number such as 2.50.")
     return price, ""
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
@@ -27,7 +28,7 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     except Invalid:  # a cursor that is none of ours: the first page
         found = list_directory(search=search, limit=PAGE_ROWS, cursor=None)
     context = {
-        "title": "Tenants",
+        "title": gettext("Tenants"),
         "search": search,
         "table": _table(found),
         "next_cursor": found.next_cursor,
@@ -38,7 +39,13 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 def _table(found: Page[DirectoryRow]) -> dict[str, Any]:
     """As unfold's component draws it."""
     return {
-        "headers": ["Tenant", "Name", "Status", "Region", "Since"],
+        "headers": [
+            gettext("Tenant"),
+            gettext("Name"),
+            gettext("Status"),
+            gettext("Region"),
+            gettext("Since"),
+        ],
         "rows": [_line(row) for row in found.rows],
     }
 

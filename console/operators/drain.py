@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from console.member import client_address
 from console.operators import session
 from console.operators.site import for_operators, page
+from console.refusals import told
 from console.throttle import forget_tries, take_try
 from tenants.errors import Conflict, Invalid, NotFound, Refused
 from tenants.keyvalue import connect
@@ -92,12 +93,12 @@ def _refused(request: HttpRequest, step: _Step, error: Refused) -> HttpResponse:
     if isinstance(error, NotFound):
         raise Http404 from error
     if isinstance(error, Invalid):
-        return _form(request, step, {error.field: error.message}, status=_BAD)
+        return _form(request, step, {error.field: told(error)}, status=_BAD)
     if isinstance(error, LastOfPool):
         wrong = gettext("Write the replica's name as it stands above.")
         return _form(request, step, {"confirmation": wrong}, status=_BAD)
     assert isinstance(error, Conflict)
-    return _form(request, step, {"": error.message}, status=_CONFLICT)
+    return _form(request, step, {"": told(error)}, status=_CONFLICT)
 
 
 def _unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:

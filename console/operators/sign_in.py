@@ -7,6 +7,7 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -19,9 +20,11 @@ from tenants.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)
 
-WRONG: Final = "Handle, password and code do not belong together."
-TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then try again."
-UNAVAILABLE: Final = "Signing in is not possible right now. Try again in a few seconds."
+WRONG: Final = gettext_noop("Handle, password and code do not belong together.")
+TOO_MANY: Final = gettext_noop("Too many tries. Wait a minute, then try again.")
+UNAVAILABLE: Final = gettext_noop(
+    "Signing in is not possible right now. Try again in a few seconds."
+)
 _RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
 
 
@@ -67,7 +70,11 @@ def _tried(request: HttpRequest) -> HttpResponse:
 
 
 def _form(request: HttpRequest, message: str = "", status: int = 200) -> HttpResponse:
-    context = {"title": "Sign in", "message": message, "handle": request.POST.get("handle", "")}
+    context = {
+        "title": gettext("Sign in"),
+        "message": gettext(message),
+        "handle": request.POST.get("handle", ""),
+    }
     response = page(request, "sign_in.html", context, status=status)
     if status in _RETRY_AFTER_S:
         response["Retry-After"] = str(_RETRY_AFTER_S[status])

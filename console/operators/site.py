@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Final, ParamSpec, cast
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from console.operators.session import operator_of
@@ -28,7 +28,7 @@ class OperatorSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no type
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         return {
             **super().each_context(request),
-            "site_title": "Caret operators",
+            "site_title": gettext("Caret operators"),
             "operator": operator_of(request),
         }
 

@@ -1,23 +1,29 @@
 """What operators see of a tenant, as unfold's table component draws it."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
+
+from django.utils.translation import gettext
 
 from tenants.operators.queries import KeyLine, TenantLook
-
-_NEVER: Final = "never"
 
 
 def members(look: TenantLook) -> dict[str, Any]:
     return {
-        "headers": ["Role", "Members"],
+        "headers": [gettext("Role"), gettext("Members")],
         "rows": [[role.value, num] for role, num in look.members.items()],
     }
 
 
 def keys(look: TenantLook) -> dict[str, Any]:
     return {
-        "headers": ["Lookup id", "Kind", "Made", "Last used", "Ends"],
+        "headers": [
+            gettext("Lookup id"),
+            gettext("Kind"),
+            gettext("Made"),
+            gettext("Last used"),
+            gettext("Ends"),
+        ],
         "rows": [
             [key.lookup_id, key.kind.value, _moment(key.created_at), _used(key), _end(key)]
             for key in look.keys
@@ -27,19 +33,19 @@ def keys(look: TenantLook) -> dict[str, Any]:
 
 def versions(look: TenantLook) -> dict[str, Any]:
     return {
-        "headers": ["Version", "In force since (UTC)"],
+        "headers": [gettext("Version"), gettext("In force since (UTC)")],
         "rows": [[each.version, _moment(each.created_at)] for each in look.policy_versions],
     }
 
 
 def _used(key: KeyLine) -> str:
-    return _NEVER if key.last_used_at is None else _moment(key.last_used_at)
+    return gettext("never") if key.last_used_at is None else _moment(key.last_used_at)
 
 
 def _end(key: KeyLine) -> str:
     if key.revoked_at is not None:
-        return f"revoked {_moment(key.revoked_at)}"
-    return _NEVER if key.expires_at is None else _moment(key.expires_at)
+        return gettext("revoked %(at)s") % {"at": _moment(key.revoked_at)}
+    return gettext("never") if key.expires_at is None else _moment(key.expires_at)
 
 
 def _moment(at: datetime) -> str:

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.snapshot import TenantStatus
@@ -16,6 +17,7 @@ from caret.foundation.ids import TenantId
 from console.member import client_address
 from console.operators import session, tables
 from console.operators.site import for_operators, page
+from console.refusals import told
 from tenants.billing.plans.queries import list_plans
 from tenants.errors import Forbidden, Invalid, NotFound, Refused
 from tenants.members.actor import Actor
@@ -33,10 +35,10 @@ from tenants.snapshots.ceiling import Ceiling
 
 _DONE: Final = MappingProxyType(
     {
-        "status": "The status is changed. Gateways act on it within a second.",
-        "plan": "The plan is changed.",
-        "region": "The region is changed.",
-        "limits": "The limits are changed. Gateways hold them within a second.",
+        "status": _("The status is changed. Gateways act on it within a second."),
+        "plan": _("The plan is changed."),
+        "region": _("The region is changed."),
+        "limits": _("The limits are changed. Gateways hold them within a second."),
     }
 )
 
@@ -54,7 +56,7 @@ def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -
     try:
         reason = required_reason(request.POST.get("reason", ""))
     except Invalid as error:
-        return _ask(request, named, error.message)
+        return _ask(request, named, told(error))
     session.note_look(request, named, reason)
     return redirect("operators:tenant", tenant_id)
 
@@ -120,7 +122,7 @@ def _look(
         "title": look.tenant.name,
         "look": look,
         "reason": reason,
-        "error": error,
+        "error": None if error is None else told(error),
         "done": _DONE.get(request.GET.get("done", "")),
         "members": tables.members(look),
         "keys": tables.keys(look),

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from caret.foundation.ids import UserId
 from console.member import client_address
@@ -101,7 +102,7 @@ class _ConfirmByPassword(ReauthenticateView):  # type: ignore[misc]  # allauth h
             response: HttpResponse = super().post(request, *args, **kwargs)
         except Busy:
             form = self.get_form_class()(user=request.user)  # none of the password in it
-            context = self.get_context_data(form=form, busy=BUSY)
+            context = self.get_context_data(form=form, busy=gettext(BUSY))
             response = self.render_to_response(context, status=503)
             response["Retry-After"] = "5"
         return response

@@ -25,6 +25,7 @@ from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnec
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.translation import gettext
 
 from caret.foundation.ids import TenantId
 from caret.foundation.places import NoPlace
@@ -177,7 +178,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     claims = sociallogin.account.extra_data.get("id_token") or {}
     if not _is_verified(claims):
         logger.warning("sign_in.provider_overstepped", tenant_id=tenant_id)
-        return refusal(request, "Your identity provider has not verified your address.")
+        return refusal(request, gettext("Your identity provider has not verified your address."))
     arrival = Arrival(
         tenant_id=tenant_id,
         email=str(claims.get("email") or ""),

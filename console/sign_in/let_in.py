@@ -16,9 +16,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from caret.foundation.ids import TenantId, UserId
+from console.refusals import told
 from console.sign_in.account import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from tenants.errors import Forbidden
 from tenants.identity.operations import admit
@@ -32,7 +34,9 @@ _NOT_CONFIRMED: Final = {
         "Your identity provider did not ask who you are: it answered with an earlier sign-in."
     ),
 }
-FAILED: Final = "Your identity provider did not let you in. Try again, or ask your administrator."
+FAILED: Final = gettext_noop(
+    "Your identity provider did not let you in. Try again, or ask your administrator."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
         )
     except Forbidden as error:
         logger.warning("sign_in.provider_overstepped", tenant_id=arrival.tenant_id)
-        return refusal(request, error.message)
+        return refusal(request, told(error))
     if arrival.asked_again_at_s is not None:
         reason = _why_not_confirmed(request, arrival, arrival.asked_again_at_s, user_id)
         if reason is not None:
@@ -96,5 +100,5 @@ def _asked_once_more(request: HttpRequest, arrival: Arrival, reason: str) -> Htt
 
 
 def refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
-    context = {"message": message, "next": "/", "email": ""}
+    context = {"message": gettext(message), "next": "/", "email": ""}
     return render(request, "console/sign_in.html", context, status=status)

@@ -13,14 +13,16 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
 from console.member import choose_tenant, client_address
 from console.password_checks import BUSY, Busy, check_password, checking_place
+from console.refusals import told
 from console.sign_in.session import provider_of
-from console.throttle import WINDOW_S, take_try_of_network
+from console.throttle import take_try_of_network
 from tenants.errors import Forbidden, Refused
 from tenants.identity.queries import provider_for
 from tenants.invitations.operations import Guest, Invited, accept_invitation, peek
@@ -29,8 +31,8 @@ from tenants.members.queries import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
 MAX_NAME_CHARS: Final = 120
-TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then open the link again."
-UNAVAILABLE: Final = "This is not possible right now: Redis does not answer."
+TOO_MANY: Final = gettext_noop("Too many tries. Wait a minute, then open the link again.")
+UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not answer.")
 
 
 @require_GET
@@ -38,12 +40,12 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Keeps nothing of a token that opens nothing: anybody can send any number of them."""
     try:
         if not take_try_of_network(address=client_address(request), what="invitation"):
-            return _page(request, {"refusal": TOO_MANY}, 429)
+            return _page(request, {"refusal": gettext(TOO_MANY)}, 429)
         peek(text=token, now=timezone.now())
     except RedisError:
-        return _page(request, {"refusal": UNAVAILABLE}, 503)
+        return _page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
     except Refused as error:
-        return _page(request, {"refusal": error.message}, 404)
+        return _page(request, {"refusal": told(error)}, 404)
     request.session[_SESSION_TOKEN] = token
     return redirect("console:invitation")
 
@@ -54,7 +56,7 @@ def invitation(request: HttpRequest) -> HttpResponse:
     try:
         invited = peek(text=token, now=timezone.now())
     except Refused as error:
-        return _page(request, {"refusal": error.message}, 404)
+        return _page(request, {"refusal": told(error)}, 404)
     context = {
         "email": invited.email,
         "tenant_name": invited.tenant_name,
@@ -65,9 +67,9 @@ def invitation(request: HttpRequest) -> HttpResponse:
     try:
         return _joined(request, token, invited)
     except Refused as error:
-        return _page(request, context | {"message": error.message}, 400)
+        return _page(request, context | {"message": told(error)}, 400)
     except Busy:
-        return _page(request, context | {"message": BUSY}, 503)
+        return _page(request, context | {"message": gettext(BUSY)}, 503)
 
 
 def _stage(request: HttpRequest, invited: Invited) -> str:
@@ -98,7 +100,7 @@ def _joined(request: HttpRequest, token: str, invited: Invited) -> HttpResponse:
         tenant_id = _registered(request, token, invited.email)
     del request.session[_SESSION_TOKEN]
     choose_tenant(request, tenant_id)
-    messages.success(request, "Welcome. You are a member now.")
+    messages.success(request, gettext("Welcome. You are a member now."))
     return redirect("console:overview")
 
 

@@ -13,6 +13,7 @@ from allauth.mfa.webauthn.internal.auth import begin_authentication
 from allauth.mfa.webauthn.internal.flows import perform_passwordless_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from console.member import client_address
@@ -23,7 +24,9 @@ from tenants.identity.queries import provider_for
 
 logger = structlog.get_logger(__name__)
 
-BY_PROVIDER_ONLY: Final = "Your company has you sign in by its identity provider: use it."
+BY_PROVIDER_ONLY: Final = gettext_noop(
+    "Your company has you sign in by its identity provider: use it."
+)
 
 
 @require_http_methods(["GET", "POST"])

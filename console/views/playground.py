@@ -22,6 +22,7 @@ from django.views.decorators.http import require_GET, require_POST
 from console.member import Member, for_members
 from console.middleware import policy_with
 from console.playground_words import COLUMNS, TEXTS
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.throttle import WINDOW_S, take_start_of_playground
 from tenants.errors import Refused
@@ -83,7 +84,7 @@ def start(request: HttpRequest, member: Member) -> HttpResponse:
     except redis.RedisError:
         return _refused(_("This is not possible right now: Redis does not answer."), 503)
     except Refused as error:
-        return _refused(error.message, 409)
+        return _refused(told(error), 409)
     return JsonResponse(_answer(created))
 
 

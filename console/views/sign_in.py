@@ -11,6 +11,7 @@ from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
 from caret.foundation.ids import TenantId
@@ -25,11 +26,15 @@ from tenants.identity.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)
 
-WRONG: Final = "This e-mail address and password do not belong together."
-TOO_MANY: Final = f"Too many tries. Wait {WINDOW_S} seconds, then try again."
-UNAVAILABLE: Final = "Signing in is not possible right now: Redis does not answer."
-NO_PROVIDER: Final = "No identity provider is set up for this address. Use your password."
-PROVIDER_SILENT: Final = "Your identity provider does not answer right now. Try again later."
+WRONG: Final = gettext_noop("This e-mail address and password do not belong together.")
+TOO_MANY: Final = gettext_noop("Too many tries. Wait a minute, then try again.")
+UNAVAILABLE: Final = gettext_noop("Signing in is not possible right now: Redis does not answer.")
+NO_PROVIDER: Final = gettext_noop(
+    "No identity provider is set up for this address. Use your password."
+)
+PROVIDER_SILENT: Final = gettext_noop(
+    "Your identity provider does not answer right now. Try again later."
+)
 _RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
 
 
@@ -107,7 +112,7 @@ def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: boo
 def sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
-    context = {"next": target, "message": message, "email": request.POST.get("email", "")}
+    context = {"next": target, "message": gettext(message), "email": request.POST.get("email", "")}
     response = render(request, "console/sign_in.html", context, status=status)
     if status in _RETRY_AFTER_S:
         response["Retry-After"] = str(_RETRY_AFTER_S[status])

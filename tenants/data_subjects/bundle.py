@@ -76,7 +76,7 @@ def write_bundle(*, actor: Actor, asked: Asked, out: IO[bytes], now: datetime) -
     actor.require(Permission.OWN_SUBJECT if is_own else Permission.EXPORT_SUBJECTS)
     reason = read_reason(asked.reason)
     if not reason and not is_own:
-        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     with alone(connect(), f"bundle:{actor.tenant_id}") as is_alone:
         if not is_alone:
             raise Conflict("Another bundle of this tenant is being made. Ask again in a minute.")

@@ -81,11 +81,15 @@ def demand_shredding(
         tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
         if row.status != TenantStatus.CLOSED:
-            raise Conflict(f"{row.slug} is {row.status}: only a closed tenant is shredded.")
+            raise Conflict(
+                "{slug} is {status}: only a closed tenant is shredded.",
+                slug=row.slug,
+                status=row.status,
+            )
         if holds_on(actor.tenant_id, None):
             raise Conflict("A legal hold lies on this tenant. Release it first.")
         if Erasure.objects.filter(tenant_id=actor.tenant_id, user_id=None).exists():
-            raise Conflict(f"{row.slug} is being shredded, or has been.")
+            raise Conflict("{slug} is being shredded, or has been.", slug=row.slug)
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
         noted = Noted(None, again or uuid7())
@@ -157,5 +161,5 @@ def _record(actor: Actor, action: str, target: str, reason: str, now: datetime) 
 def _reason(text: str) -> str:
     reason = read_reason(text)
     if not reason:
-        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     return reason

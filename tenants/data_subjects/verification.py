@@ -35,7 +35,9 @@ def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
             for said in manifest["files"]:
                 _verify_file(archive, said)
     except _UNREADABLE as error:
-        raise BadSignature(f"it is no bundle that can be read ({type(error).__name__})") from None
+        raise BadSignature(
+            "it is no bundle that can be read ({kind})", kind=type(error).__name__
+        ) from None
     return manifest
 
 
@@ -64,4 +66,4 @@ def _verify_file(archive: ZipFile, said: dict[str, Any]) -> None:
             if left < 0:
                 break
     if left or digest.hexdigest() != said["sha256"]:
-        raise BadSignature(f"{said['name']} is not as it was signed")
+        raise BadSignature("{name} is not as it was signed", name=said["name"])

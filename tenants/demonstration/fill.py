@@ -61,9 +61,11 @@ def fill(wish: Wish, *, now: datetime, say: Say) -> dict[str, int]:
     _check(wish)
     tenant_id = require_demonstration(wish.slug)
     if is_marked(tenant_id, FILLED):
-        raise AlreadyFilled(f"{wish.slug} is filled already.")
+        raise AlreadyFilled("{slug} is filled already.", slug=wish.slug)
     if is_marked(tenant_id, BEGUN):
-        raise Conflict(f"{wish.slug} was begun and not finished: begin with a fresh home.")
+        raise Conflict(
+            "{slug} was begun and not finished: begin with a fresh home.", slug=wish.slug
+        )
     begins_at = midnight(now) - timedelta(days=wish.num_days)
     stage = Stage(tenant_id, wish.slug, begins_at, now, wish.seed)
     say("People and teams")
@@ -138,6 +140,8 @@ def _made(stage: Stage) -> dict[str, int]:
 def _check(wish: Wish) -> None:
     """Raises Invalid."""
     if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
-        raise Invalid("days", f"Write {MIN_DAYS} to {MAX_DAYS} days.")
+        raise Invalid("days", "Write {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
     if not MIN_PEOPLE <= wish.num_people <= MAX_PEOPLE:
-        raise Invalid("people", f"Write {MIN_PEOPLE} to {MAX_PEOPLE} people.")
+        raise Invalid(
+            "people", "Write {least} to {most} people.", least=MIN_PEOPLE, most=MAX_PEOPLE
+        )

@@ -22,12 +22,14 @@ def require_demonstration(slug: str) -> TenantId:
     """A demonstration's slug, and nobody in it whom mail could reach. Raises NotFound, Conflict."""
     tenant_id = find_tenant(slug=slug)
     if tenant_id is None:
-        raise NotFound(f"There is no tenant {slug}.")
+        raise NotFound("There is no tenant {slug}.", slug=slug)
     members = list_members(tenant_id=tenant_id)
     if slug not in NAMES or not members:
-        raise Conflict(f"{slug} is no demonstration tenant: it stays as it is.")
+        raise Conflict("{slug} is no demonstration tenant: it stays as it is.", slug=slug)
     if not all(member.email.endswith(_DOMAIN) for member in members):
-        raise Conflict(f"{slug} has members who are no demonstration's: it stays as it is.")
+        raise Conflict(
+            "{slug} has members who are no demonstration's: it stays as it is.", slug=slug
+        )
     return tenant_id
 
 

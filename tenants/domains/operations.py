@@ -35,9 +35,9 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
         tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
         held = Domain.objects.filter(tenant_id=actor.tenant_id)
         if held.filter(name=name).exists():
-            raise Conflict(f"{name} is in your list already.")
+            raise Conflict("{name} is in your list already.", name=name)
         if held.count() >= MAX_DOMAINS:
-            raise Conflict(f"There are {MAX_DOMAINS} domains already.")
+            raise Conflict("There are {most} domains already.", most=MAX_DOMAINS)
         row = Domain.objects.create(
             tenant_id=actor.tenant_id,
             name=name,
@@ -66,7 +66,9 @@ def verify_domain(
     # Before the transaction: nothing is locked while the DNS takes its time.
     if found.txt_record not in resolve(found.name):
         raise Conflict(
-            f"No TXT record of {found.name} says {TXT_PREFIX}... yet. Records take time to spread."
+            "No TXT record of {name} says {txt_prefix}... yet. Records take time to spread.",
+            name=found.name,
+            txt_prefix=TXT_PREFIX,
         )
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)
@@ -108,7 +110,7 @@ def _capture(actor: Actor, name: str) -> None:
         with transaction.atomic():
             CapturedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))
     except IntegrityError as error:
-        raise Conflict(f"{name} was verified for another tenant.") from error
+        raise Conflict("{name} was verified for another tenant.", name=name) from error
 
 
 def _record(actor: Actor, action: str, name: str, now: datetime) -> None:

@@ -23,7 +23,6 @@ _EXACT_BELOW: Final = 10**15
 # The same rows are the same bytes.
 _MADE_AT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # as the library takes it
 _MAX_NAME_CHARS: Final = 31  # of a sheet
-_ELSE: Final = "Take CSV, NDJSON or Parquet, or a shorter period."
 
 
 def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
@@ -60,7 +59,12 @@ def _fill(
 def require_rows(num_rows: int) -> None:
     """Raises Invalid."""
     if num_rows > MAX_ROWS:
-        raise Invalid("format", f"A sheet of XLSX has at most {MAX_ROWS:,} rows. {_ELSE}")
+        raise Invalid(
+            "format",
+            "A sheet of XLSX has at most {most:,} rows. "
+            "Take CSV, NDJSON or Parquet, or a shorter period.",
+            most=MAX_ROWS,
+        )
 
 
 def _write_header(book: Any, sheet: Any, export: Export) -> None:
@@ -92,5 +96,10 @@ def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:
 
 def _write_text(sheet: Any, row: int, column: int, text: str) -> None:
     if len(text) > MAX_CHARS:
-        raise Invalid("format", f"A cell of XLSX holds at most {MAX_CHARS:,} characters. {_ELSE}")
+        raise Invalid(
+            "format",
+            "A cell of XLSX holds at most {most:,} characters. "
+            "Take CSV, NDJSON or Parquet, or a shorter period.",
+            most=MAX_CHARS,
+        )
     sheet.write_string(row, column, text)

@@ -20,5 +20,5 @@ def fetch_metadata(url: str) -> str:
     except NotAnswered as error:
         raise Invalid("metadata_url", str(error)) from error
     if answer.status != _OK:
-        raise Invalid("metadata_url", f"It answered {answer.status}.")
+        raise Invalid("metadata_url", "It answered {status}.", status=answer.status)
     return answer.body.decode("utf-8", "replace")

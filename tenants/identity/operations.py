@@ -205,7 +205,7 @@ def _check(new: NewProvider) -> None:
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
         require_storable(name, text)
         if not 1 <= len(text.strip()) <= _MAX_CHARS:
-            raise Invalid(name, f"Write 1 to {_MAX_CHARS} characters.")
+            raise Invalid(name, "Write 1 to {most} characters.", most=_MAX_CHARS)
 
 
 def _check_saml(new: SamlMetadata) -> None:
@@ -214,7 +214,7 @@ def _check_saml(new: SamlMetadata) -> None:
         raise Invalid("metadata", "The provider's address for signing in begins with https://.")
     require_storable("metadata", new.entity_id)
     if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:
-        raise Invalid("metadata", f"An entity id has 1 to {_MAX_URL_CHARS} characters.")
+        raise Invalid("metadata", "An entity id has 1 to {most} characters.", most=_MAX_URL_CHARS)
 
 
 def _is_url(text: str) -> bool:

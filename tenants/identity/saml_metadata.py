@@ -59,7 +59,7 @@ def _parsed(text: str) -> Any:
     """Without a DTD, hence without entities. Raises Invalid."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_METADATA_BYTES:
-        raise Invalid("metadata", f"Metadata have {MAX_METADATA_BYTES} bytes at most.")
+        raise Invalid("metadata", "Metadata have {most} bytes at most.", most=MAX_METADATA_BYTES)
     try:
         return Xml.to_etree(data)
     except (SyntaxError, ValueError) as error:  # SyntaxError: what lxml raises for no XML
@@ -69,7 +69,9 @@ def _parsed(text: str) -> Any:
 def _sound(certificates: list[str]) -> tuple[str, ...]:
     """Raises Invalid."""
     if not 1 <= len(certificates) <= _MAX_CERTIFICATES:
-        raise Invalid("metadata", f"They have 1 to {_MAX_CERTIFICATES} certificates to sign with.")
+        raise Invalid(
+            "metadata", "They have 1 to {most} certificates to sign with.", most=_MAX_CERTIFICATES
+        )
     if not all(map(_is_strong, certificates)):
         raise Invalid("metadata", "A certificate is none, or its key is weak.")
     return tuple(certificates)

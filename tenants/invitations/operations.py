@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
@@ -26,7 +27,7 @@ from tenants.tokens import TenantToken, TokenKind, new_token, parse_token, token
 
 LIFETIME: Final = timedelta(days=7)
 MAX_A_DAY: Final = 500  # of a tenant: so nobody mails the world by way of us
-_UNKNOWN: Final = (
+_UNKNOWN: Final = gettext_noop(
     "This invitation is not valid: it was used, taken back, or has expired. Ask for a new one."
 )
 
@@ -144,7 +145,9 @@ def _store(  # one row's facts
         tenant_id=actor.tenant_id, created_at__gt=now - timedelta(days=1)
     )
     if sent.count() >= MAX_A_DAY:
-        raise Conflict(f"{MAX_A_DAY} invitations were made within a day. Try again tomorrow.")
+        raise Conflict(
+            "{most} invitations were made within a day. Try again tomorrow.", most=MAX_A_DAY
+        )
     _revoke(actor, Invitation.objects.filter(email=email), now)
     row = Invitation.objects.create(
         tenant_id=actor.tenant_id,

@@ -193,7 +193,9 @@ def _check_rotation(actor: Actor, lookup_id: LookupId, rotation: Rotation, now: 
         # Who has stolen a key would keep it from its owner, and for longer.
         raise Forbidden("A key cannot rotate itself; another one, or a person, can.")
     if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
-        raise Invalid("overlap_hours", f"The old text is good for {_MAX_OVERLAP_HOURS} h at most.")
+        raise Invalid(
+            "overlap_hours", "The old text is good for {most} h at most.", most=_MAX_OVERLAP_HOURS
+        )
     check_expiry(rotation.expires_at, now)
 
 

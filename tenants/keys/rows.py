@@ -67,8 +67,9 @@ def require_room(actor: Actor, now: datetime) -> None:
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
     if keys.count() >= MAX_KEYS:
         raise Conflict(
-            f"There are {MAX_KEYS} keys already. A revoked or expired one counts for"
-            f" {KEEP_DEAD_KEYS.days} days more."
+            "There are {most} keys already. A revoked or expired one counts for {days} days more.",
+            most=MAX_KEYS,
+            days=KEEP_DEAD_KEYS.days,
         )
 
 

@@ -39,7 +39,7 @@ def check_wish(new: NewKey, now: datetime) -> NewKey:
     """As it is stored. Raises Invalid."""
     name = new.name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
-        raise Invalid("name", f"Give the key a name of 1 to {MAX_NAME_CHARS} characters.")
+        raise Invalid("name", "Give the key a name of 1 to {most} characters.", most=MAX_NAME_CHARS)
     if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
         raise Invalid("owner_id", "A service key has no owner, every other key has one.")
     check_expiry(new.expires_at, now)
@@ -59,7 +59,7 @@ def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int 
         return
     latest = now + timedelta(days=max_days)
     if expires_at is None or expires_at > latest:
-        raise Invalid("expires_at", f"By policy a key expires within {max_days} days.")
+        raise Invalid("expires_at", "By policy a key expires within {most} days.", most=max_days)
 
 
 def check_scopes(scopes: frozenset[Scope], kind: KeyKind) -> None:
@@ -74,7 +74,7 @@ def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
     """Each once, in one spelling. Raises Invalid."""
     listed = tuple(texts)
     if len(listed) > MAX_NETWORKS:
-        raise Invalid("networks", f"A key has at most {MAX_NETWORKS} networks.")
+        raise Invalid("networks", "A key has at most {most} networks.", most=MAX_NETWORKS)
     try:
         return tuple(dict.fromkeys(str(parse_network(text)) for text in listed))
     except ValueError as error:

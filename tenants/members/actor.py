@@ -5,12 +5,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from caret.contracts.policy import Mode
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.errors import Forbidden
 from tenants.members.permissions import WHILE_CLOSING, Permission, Role, allows
 
-_CLOSING: Final = "This tenant is closing: what is left is export and erasure."
+_CLOSING: Final = gettext_noop("This tenant is closing: what is left is export and erasure.")
 
 
 class ActorKind(StrEnum):
@@ -107,8 +109,15 @@ class Actor:
         if not self._is_left(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
-            raise Forbidden(f"The scopes of this key do not allow this ({permission.value}).")
-        raise Forbidden(f"The role {self.role.value} may not do this ({permission.value}).")
+            raise Forbidden(
+                "The scopes of this key do not allow this ({permission}).",
+                permission=permission.value,
+            )
+        raise Forbidden(
+            "The role {role} may not do this ({permission}).",
+            role=self.role.value,
+            permission=permission.value,
+        )
 
     def require_open(self) -> None:
         """Raises Forbidden for whatever would change a tenant that is closing."""

@@ -49,7 +49,7 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
                     created_at=now,
                 )
         except IntegrityError as error:
-            raise Conflict(f"There is a tenant {slug} already.") from error
+            raise Conflict("There is a tenant {slug} already.", slug=slug) from error
         actor = platform_actor(TenantId(str(row.id)))
         with tenant(actor.tenant_id):
             add_version(
@@ -122,7 +122,7 @@ def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> 
     ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
     settle_seats(tenant_id, now=now)
     if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
-        raise Conflict(f"This user is a member already, as {row.role}.")
+        raise Conflict("This user is a member already, as {role}.", role=row.role)
 
 
 def read_region(region: str) -> str:
@@ -136,5 +136,6 @@ def _set_password(user: User, password: str) -> None:
     try:
         validate_password(password, user)
     except ValidationError as error:
-        raise Invalid("password", " ".join(error.messages)) from error
+        said = " ".join(error.messages)
+        raise Invalid("password", said) from error
     user.set_password(password)

@@ -39,7 +39,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
         if status not in _LEADS_TO[held]:
-            raise Conflict(_refusal(row.slug, held, status))
+            raise _refusal(row.slug, held, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
             erase_all(tenant_id=actor.tenant_id)
@@ -53,10 +53,15 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         )
 
 
-def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> str:
+def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
     if held is wanted:
-        return f"{slug} is {held.value} already."
-    return f"{slug} is {held.value}: from there it cannot become {wanted.value}."
+        return Conflict("{slug} is {status} already.", slug=slug, status=held.value)
+    return Conflict(
+        "{slug} is {status}: from there it cannot become {wanted}.",
+        slug=slug,
+        status=held.value,
+        wanted=wanted.value,
+    )
 
 
 def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:

@@ -19,7 +19,7 @@ def set_min_group_users(*, actor: Actor, min_users: int, reason: str, now: datet
     actor.require(Permission.WRITE_POLICY)
     reason = read_reason(reason)
     if not 1 <= min_users <= MAX_MIN_USERS:
-        raise Invalid("min_users", f"Write a whole number from 1 to {MAX_MIN_USERS}.")
+        raise Invalid("min_users", "Write a whole number from 1 to {most}.", most=MAX_MIN_USERS)
     with tenant(actor.tenant_id):
         row = Tenant.objects.select_for_update().get(id=actor.tenant_id)
         Tenant.objects.filter(id=actor.tenant_id).update(min_group_users=min_users)

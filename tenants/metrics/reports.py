@@ -154,7 +154,9 @@ def min_group_users(actor: Actor) -> int:
 def check(asked: Asked) -> None:
     """Raises Invalid."""
     if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
-        raise Invalid("end", f"A report covers 1 to {MAX_DAYS} days; `end` is not part of it.")
+        raise Invalid(
+            "end", "A report covers 1 to {most} days; `end` is not part of it.", most=MAX_DAYS
+        )
 
 
 def rolled(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay] | QuerySet[UsageHour]:

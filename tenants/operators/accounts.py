@@ -58,7 +58,7 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict(f"There is an operator {handle} already.") from error
+        raise Conflict("There is an operator {handle} already.", handle=handle) from error
     return credentials
 
 
@@ -131,7 +131,7 @@ def _locked(handle: str) -> Operator:
     try:
         return Operator.objects.select_for_update().get(handle=handle)
     except Operator.DoesNotExist as error:
-        raise NotFound(f"There is no operator {handle}.") from error
+        raise NotFound("There is no operator {handle}.", handle=handle) from error
 
 
 def _renew(row: Operator) -> Credentials:

@@ -67,7 +67,7 @@ def change_limits(*, actor: Actor, ceiling: Ceiling, reason: str, now: datetime)
     after = _facts(ceiling)
     for name, value in after.items():
         if value is not None and not 1 <= value <= MAX_CEILING:
-            raise Invalid(name, f"Write 1 to {MAX_CEILING:,}, or nothing for no limit.")
+            raise Invalid(name, "Write 1 to {most:,}, or nothing for no limit.", most=MAX_CEILING)
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)

@@ -62,7 +62,8 @@ def _check_bounds(policy: TenantPolicy) -> None:
     if not 1 <= policy.max_concurrent_completions <= MAX_CONCURRENT_COMPLETIONS:
         raise Invalid(
             "max_concurrent_completions",
-            f"Write a whole number from 1 to {MAX_CONCURRENT_COMPLETIONS}.",
+            "Write a whole number from 1 to {most}.",
+            most=MAX_CONCURRENT_COMPLETIONS,
         )
     _check_limits(policy.limits)
     check_exclusions(policy.content_exclusion)
@@ -83,7 +84,10 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
     are_good = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
     if len(names) > MAX_NAMES or not are_good:
         raise Invalid(
-            field, f"At most {MAX_NAMES} names of 1 to {MAX_GLOB_CHARS} characters, or null: all."
+            field,
+            "At most {most} names of 1 to {most_chars} characters, or null: all.",
+            most=MAX_NAMES,
+            most_chars=MAX_GLOB_CHARS,
         )
 
 
@@ -91,17 +95,19 @@ def _check_retention(days_of: dict[str, int]) -> None:
     own = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}
     for name, days in days_of.items():
         if name not in own:
-            raise Invalid("retention_days", f"Name data classes: {', '.join(own)}.")
+            raise Invalid("retention_days", "Name data classes: {names}.", names=", ".join(own))
         if not own[name].min_days <= days <= own[name].max_days:
             raise Invalid(
                 f"retention_days.{name}",
-                f"Write a number of days from {own[name].min_days} to {own[name].max_days}.",
+                "Write a number of days from {least} to {most}.",
+                least=own[name].min_days,
+                most=own[name].max_days,
             )
 
 
 def check_days(field: str, days: int | None) -> None:
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
-        raise Invalid(field, f"Write a number of days from 1 to {MAX_KEY_DAYS}, or null.")
+        raise Invalid(field, "Write a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS)
 
 
 def _check_limits(limits: Limits) -> None:
@@ -120,13 +126,19 @@ def check_rate(field: str, limit: RateLimit | None) -> None:
 
 def _check_whole(field: str, number: int, at_most: int) -> None:
     if not 1 <= number <= at_most:
-        raise Invalid(field, f"Write a whole number from 1 to {at_most}, or leave the limit out.")
+        raise Invalid(
+            field,
+            "Write a whole number from 1 to {at_most}, or leave the limit out.",
+            at_most=at_most,
+        )
 
 
 def _check_telemetry(telemetry: Telemetry) -> None:
     if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
         raise Invalid(
-            "telemetry.retention_days", f"Write a whole number from 1 to {MAX_RETENTION_DAYS}."
+            "telemetry.retention_days",
+            "Write a whole number from 1 to {most}.",
+            most=MAX_RETENTION_DAYS,
         )
     if len(telemetry.wording) > _MAX_WORDING_CHARS or not is_storable(telemetry.wording):
         raise Invalid("telemetry.wording", "Name the wording that is in force.")
@@ -138,12 +150,16 @@ def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
     if len(exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
         raise Invalid(
             "content_exclusion",
-            f"At most {MAX_EXCLUDED_REPOSITORIES} repositories and {MAX_EXCLUSIONS} patterns.",
+            "At most {most_repositories} repositories and {most} patterns.",
+            most_repositories=MAX_EXCLUDED_REPOSITORIES,
+            most=MAX_EXCLUSIONS,
         )
     for text in (*exclusion, *globs):
         if not 1 <= len(text) <= MAX_GLOB_CHARS or not is_storable(text):
             raise Invalid(
-                "content_exclusion", f"Names and patterns have 1 to {MAX_GLOB_CHARS} characters."
+                "content_exclusion",
+                "Names and patterns have 1 to {most} characters.",
+                most=MAX_GLOB_CHARS,
             )
 
 
@@ -152,6 +168,7 @@ def _check_retrieval(globs: tuple[str, ...]) -> None:
     if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
         raise Invalid(
             "retrieval",
-            f"At most {MAX_RETRIEVAL_GLOBS} patterns of repositories' names, of 1 to"
-            f" {MAX_GLOB_CHARS} characters each.",
+            "At most {most} patterns of repositories' names, of 1 to {most_chars} characters each.",
+            most=MAX_RETRIEVAL_GLOBS,
+            most_chars=MAX_GLOB_CHARS,
         )

@@ -58,16 +58,24 @@ def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
 def _read_line(reading: _Reading, number: int, line: str) -> None:
     if found := _GLOB.fullmatch(line):
         if reading.repository is None:
-            raise _bad(number, 'a repository comes first, such as "*":')
+            raise Invalid(
+                FIELD, 'Line {number}: a repository comes first, such as "*":.', number=number
+            )
         glob = found["quoted"] or found["bare"].rstrip()
         reading.found[reading.repository].append(_unquoted(number, glob))
         return
     found = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
     if found is None:
-        raise _bad(number, 'write a repository and a colon ("*": for all), or - and a pattern')
+        raise Invalid(
+            FIELD,
+            'Line {number}: write a repository and a colon ("*": for all), or - and a pattern.',
+            number=number,
+        )
     name = _unquoted(number, found["name"].rstrip())
     if name in reading.found:
-        raise _bad(number, f'"{name}" has been named above already')
+        raise Invalid(
+            FIELD, 'Line {number}: "{name}" has been named above already.', number=number, name=name
+        )
     reading.repository = name
     reading.found[name] = list(_listed(number, found["rest"]))
 
@@ -78,12 +86,18 @@ def _listed(number: int, rest: str) -> Iterator[str]:
         return
     found = _LIST.fullmatch(rest)
     if found is None:
-        raise _bad(number, 'after the colon: nothing, or a list such as ["**/.env", "*.pem"]')
+        raise Invalid(
+            FIELD,
+            'Line {number}: after the colon: nothing, or a list such as ["**/.env", "*.pem"].',
+            number=number,
+        )
     left = found["globs"].strip()
     while left:
         part = _PART.match(left)
         if part is None:
-            raise _bad(number, "patterns in a list are separated by commas")
+            raise Invalid(
+                FIELD, "Line {number}: patterns in a list are separated by commas.", number=number
+            )
         yield _unquoted(number, part["glob"].rstrip())
         left = left[part.end() :].strip()
 
@@ -94,14 +108,15 @@ def _unquoted(number: int, text: str) -> str:
     elif text.startswith("'"):
         text = text[1:-1].replace("''", "'")
     elif text.startswith("*"):
-        raise _bad(number, f'put what begins with * in quotes: "{text}"')
+        raise Invalid(
+            FIELD,
+            'Line {number}: put what begins with * in quotes: "{text}".',
+            number=number,
+            text=text,
+        )
     if not text:
-        raise _bad(number, "this name or pattern is empty")
+        raise Invalid(FIELD, "Line {number}: this name or pattern is empty.", number=number)
     return text
-
-
-def _bad(number: int, what: str) -> Invalid:
-    return Invalid(FIELD, f"Line {number}: {what}.")
 
 
 def _lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:

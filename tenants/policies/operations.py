@@ -75,7 +75,7 @@ def require_reason(text: str) -> str:
     """Raises Invalid."""
     reason = read_reason(text)
     if not reason:
-        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     return reason
 
 

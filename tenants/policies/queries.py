@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext_noop
+
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
@@ -17,7 +19,7 @@ from tenants.paging import Page, Place, mapped, page_of, read_cursor
 from tenants.policies.document import read_policy
 
 _MAX_VERSION: Final = 2**31  # of Postgres' integer: a cursor may say more
-_NO_VERSION: Final = "There is no such version."
+_NO_VERSION: Final = gettext_noop("There is no such version.")
 
 
 @dataclass(frozen=True, slots=True)

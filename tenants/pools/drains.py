@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 import redis
 import structlog
+from django.utils.translation import gettext_noop
 
 from caret.contracts.draining import (
     CHANGE_SCRIPT,
@@ -37,7 +38,9 @@ class LastOfPool(Conflict):
 
     def __init__(self, pools: list[str]) -> None:
         named = ", ".join(pools)
-        super().__init__(f"It is the last replica of {named} that is not drained.")
+        super().__init__(
+            gettext_noop("It is the last replica of {pools} that is not drained."), pools=named
+        )
         self.pools = pools
 
 

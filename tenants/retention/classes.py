@@ -9,6 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 
 class DataClass(StrEnum):
     USAGE = "usage_records"
@@ -23,6 +25,7 @@ class DataClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
+    # English; the console's pages translate it, as the rest of what is marked.
     title: str
     purpose: str
     legal_basis: str  # GDPR, article 6
@@ -37,16 +40,18 @@ class Terms:
         return self.is_tenants and self.min_days < self.max_days
 
 
-_CONSENT: Final = "consent (6(1)(a))"
-_CONTRACT: Final = "contract (6(1)(b))"
-_INTEREST: Final = "legitimate interest (6(1)(f))"
-_DUTY: Final = "legal obligation (6(1)(c))"
+_CONSENT: Final = gettext_noop("consent (6(1)(a))")
+_CONTRACT: Final = gettext_noop("contract (6(1)(b))")
+_INTEREST: Final = gettext_noop("legitimate interest (6(1)(f))")
+_DUTY: Final = gettext_noop("legal obligation (6(1)(c))")
 
 TERMS: Final = MappingProxyType(
     {
         DataClass.USAGE: Terms(
-            title="Usage records",
-            purpose="Billing, limits and reports: counts of each request, never code.",
+            title=gettext_noop("Usage records"),
+            purpose=gettext_noop(
+                "Billing, limits and reports: counts of each request, never code."
+            ),
             legal_basis=_CONTRACT,
             default_days=400,
             min_days=62,  # until the month's invoice is made and can be disputed
@@ -54,8 +59,8 @@ TERMS: Final = MappingProxyType(
             surface="Postgres",
         ),
         DataClass.AUDIT: Terms(
-            title="Audit entries",
-            purpose="Evidence of who changed or looked at what.",
+            title=gettext_noop("Audit entries"),
+            purpose=gettext_noop("Evidence of who changed or looked at what."),
             legal_basis=_DUTY,
             default_days=2_557,
             min_days=366,
@@ -64,18 +69,18 @@ TERMS: Final = MappingProxyType(
         ),
         # Their days are the telemetry policy's; consent that ends erases at once.
         DataClass.CONTENT: Terms(
-            title="Telemetry content",
-            purpose="Prompts, completions and edits, sealed, of who agreed to it.",
+            title=gettext_noop("Telemetry content"),
+            purpose=gettext_noop("Prompts, completions and edits, sealed, of who agreed to it."),
             legal_basis=_CONSENT,
             default_days=30,
             min_days=1,
             max_days=365,
-            surface="object store",
+            surface=gettext_noop("object store"),
             is_tenants=False,
         ),
         DataClass.CONTENT_INDEX: Terms(
-            title="Telemetry index",
-            purpose="Which content is kept of whom, without the content.",
+            title=gettext_noop("Telemetry index"),
+            purpose=gettext_noop("Which content is kept of whom, without the content."),
             legal_basis=_CONSENT,
             default_days=30,
             min_days=1,
@@ -84,8 +89,10 @@ TERMS: Final = MappingProxyType(
             is_tenants=False,
         ),
         DataClass.RETRIEVAL: Terms(
-            title="Retrieval index",
-            purpose="Parts of files that completions may draw on, sealed, for who agreed to it.",
+            title=gettext_noop("Retrieval index"),
+            purpose=gettext_noop(
+                "Parts of files that completions may draw on, sealed, for who agreed to it."
+            ),
             legal_basis=_CONSENT,
             default_days=30,
             min_days=1,
@@ -93,8 +100,8 @@ TERMS: Final = MappingProxyType(
             surface="Postgres",
         ),
         DataClass.REPLAYS: Terms(
-            title="Answers kept for repeated requests",
-            purpose="A request that is sent twice is done once.",
+            title=gettext_noop("Answers kept for repeated requests"),
+            purpose=gettext_noop("A request that is sent twice is done once."),
             legal_basis=_CONTRACT,
             default_days=1,
             min_days=1,
@@ -102,8 +109,8 @@ TERMS: Final = MappingProxyType(
             surface="Postgres",
         ),
         DataClass.SESSIONS: Terms(
-            title="Sessions",
-            purpose="Somebody stays signed in.",
+            title=gettext_noop("Sessions"),
+            purpose=gettext_noop("Somebody stays signed in."),
             legal_basis=_CONTRACT,
             default_days=14,
             min_days=14,
@@ -112,13 +119,13 @@ TERMS: Final = MappingProxyType(
             is_tenants=False,
         ),
         DataClass.LOGS: Terms(
-            title="Logs",
-            purpose="Operation; no content, no addresses.",
+            title=gettext_noop("Logs"),
+            purpose=gettext_noop("Operation; no content, no addresses."),
             legal_basis=_INTEREST,
             default_days=30,
             min_days=0,
             max_days=30,
-            surface="the operator's log store",
+            surface=gettext_noop("the operator's log store"),
             is_tenants=False,
         ),
     }

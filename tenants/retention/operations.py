@@ -31,9 +31,14 @@ class NewHold:
 def require_days(terms: Terms, days: int) -> None:
     """Raises Conflict for what nobody may set, Invalid for what is out of bounds."""
     if not terms.is_overridable:
-        raise Conflict(f"{terms.title}: the days of this class are fixed.")
+        raise Conflict("{title}: the days of this class are fixed.", title=terms.title)
     if not terms.min_days <= days <= terms.max_days:
-        raise Invalid("days", f"Write a whole number from {terms.min_days} to {terms.max_days}.")
+        raise Invalid(
+            "days",
+            "Write a whole number from {least} to {most}.",
+            least=terms.min_days,
+            most=terms.max_days,
+        )
 
 
 def set_rule(
@@ -58,7 +63,9 @@ def set_rule(
         held = rule_of(data_class, tenant_id=actor.tenant_id)
         version = held.version or 0
         if replaces not in (None, version):
-            raise Conflict(f"Version {version} is in force, not {replaces}.")
+            raise Conflict(
+                "Version {version} is in force, not {replaces}.", version=version, replaces=replaces
+            )
         RetentionRule.objects.create(
             tenant_id=actor.tenant_id,
             data_class=data_class,
@@ -145,12 +152,12 @@ def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
 def _name(text: str) -> str:
     require_storable("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
-        raise Invalid("name", f"A name has 1 to {MAX_NAME_CHARS} characters.")
+        raise Invalid("name", "A name has 1 to {most} characters.", most=MAX_NAME_CHARS)
     return text.strip()
 
 
 def _reason(text: str) -> str:
     reason = read_reason(text)
     if not reason:
-        raise Invalid("reason", f"Say why, in 1 to {MAX_REASON_CHARS} characters.")
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
     return reason

@@ -144,7 +144,9 @@ def _set_members(actor: Actor, row: ScimGroup, asked: Group, now: datetime) -> N
     wanted = {_user_id(member.value) for member in asked.members or []}
     held = _member_ids(row)
     if len(wanted ^ held) > MAX_CHANGED_MEMBERS:
-        raise Invalid("members", f"At most {MAX_CHANGED_MEMBERS} come and go with one request.")
+        raise Invalid(
+            "members", "At most {most} come and go with one request.", most=MAX_CHANGED_MEMBERS
+        )
     known = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=wanted)
     if set(known.values_list("id", flat=True)) != wanted:
         raise Invalid("members", "A member of this group is not there.")
@@ -188,7 +190,7 @@ def _name(asked: Group) -> str:
 def _external_id(asked: Group) -> str:
     text = asked.external_id or ""
     if len(text) > MAX_TEXT_CHARS or "\0" in text:
-        raise Invalid("externalId", f"At most {MAX_TEXT_CHARS} characters.")
+        raise Invalid("externalId", "At most {most} characters.", most=MAX_TEXT_CHARS)
     return text
 
 

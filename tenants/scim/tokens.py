@@ -50,13 +50,15 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
     actor.require(Permission.WRITE_ACCESS)
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise Invalid("name", f"Give the token a name of 1 to {MAX_NAME_CHARS} characters.")
+        raise Invalid(
+            "name", "Give the token a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
     token = new_token(TokenKind.SCIM, actor.tenant_id)
     with tenant(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         in_force = ScimToken.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
         if in_force.count() >= MAX_TOKENS:
-            raise Conflict(f"There are {MAX_TOKENS} tokens in force. Revoke one first.")
+            raise Conflict("There are {most} tokens in force. Revoke one first.", most=MAX_TOKENS)
         row = ScimToken.objects.create(
             tenant_id=actor.tenant_id, name=name, digest=token_digest(token), created_at=now
         )

@@ -107,7 +107,7 @@ def _fill(row: ScimUser, asked: User) -> None:
     """Raises Invalid."""
     document = asked.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
-        raise Invalid("emails", f"At most {MAX_DOCUMENT_CHARS} characters in all.")
+        raise Invalid("emails", "At most {most} characters in all.", most=MAX_DOCUMENT_CHARS)
     if not all(is_storable(text) for text in _texts(document)):
         raise Invalid("userName", "This text has characters that are no text.")
     texts = {
@@ -117,7 +117,7 @@ def _fill(row: ScimUser, asked: User) -> None:
     }
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:
-            raise Invalid(field, f"At most {MAX_TEXT_CHARS} characters.")
+            raise Invalid(field, "At most {most} characters.", most=MAX_TEXT_CHARS)
     if not texts["emails"].isprintable():  # a line break would be another header of a mail
         raise Invalid("emails", "This is no e-mail address.")
     if not texts["userName"]:

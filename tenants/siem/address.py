@@ -71,7 +71,9 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
 
 def _parse(text: str) -> SinkAddress:
     if len(text) > MAX_CHARS or not text.isascii() or not text.isprintable() or " " in text:
-        raise Invalid(_FIELD, f"An address has at most {MAX_CHARS} characters, and no blanks.")
+        raise Invalid(
+            _FIELD, "An address has at most {most} characters, and no blanks.", most=MAX_CHARS
+        )
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -79,7 +81,9 @@ def _parse(text: str) -> SinkAddress:
         raise Invalid(_FIELD, "This is no address.") from error
     scheme = _SCHEMES.get(parts.scheme)
     if scheme is None or not text.startswith(f"{parts.scheme}://"):
-        raise Invalid(_FIELD, f"Write one of {', '.join(f'{name}://' for name in _SCHEMES)}.")
+        raise Invalid(
+            _FIELD, "Write one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
+        )
     host = _host(parts)
     if scheme.kind is SinkKind.SYSLOG and (parts.path or parts.query):
         raise Invalid(_FIELD, "A syslog address has a host and a port only.")

@@ -65,7 +65,7 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
     secret = new_secret(address.kind)
     with tenant(actor.tenant_id):
         if AuditSink.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_SINKS:
-            raise Conflict(f"There are {MAX_SINKS} sinks already.")
+            raise Conflict("There are {most} sinks already.", most=MAX_SINKS)
         last = find_head(tenant_id=actor.tenant_id).sequence
         cursor = last if new.from_sequence is None else _cursor(new.from_sequence, last)
         row = _insert(actor, name, address, secret, cursor, now)
@@ -208,13 +208,15 @@ def _insert(
 def _read_name(text: str) -> str:
     require_storable("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS or not text.isprintable():
-        raise Invalid("name", f"Give the sink a name of 1 to {MAX_NAME_CHARS} characters.")
+        raise Invalid(
+            "name", "Give the sink a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
     return text.strip()
 
 
 def _cursor(from_sequence: int, last: int) -> int:
     if not 1 <= from_sequence <= last + 1:
-        raise Invalid("from_sequence", f"Entries have the numbers 1 to {last}.")
+        raise Invalid("from_sequence", "Entries have the numbers 1 to {last}.", last=last)
     return from_sequence - 1
 
 

@@ -34,7 +34,7 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
     with tenant(actor.tenant_id):
         tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
         if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
-            raise Conflict(f"There are {MAX_TEAMS} teams already.")
+            raise Conflict("There are {most} teams already.", most=MAX_TEAMS)
         team_id = uuid.uuid4()
         with _unique_name(name):
             Team.objects.create(tenant_id=actor.tenant_id, id=team_id, name=name, created_at=now)
@@ -120,7 +120,9 @@ def _read_name(name: str) -> str:
     """Raises Invalid."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise Invalid("name", f"Give the team a name of 1 to {MAX_NAME_CHARS} characters.")
+        raise Invalid(
+            "name", "Give the team a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
     return name
 
 
@@ -131,7 +133,7 @@ def _unique_name(name: str) -> Iterator[None]:
         with transaction.atomic():
             yield
     except IntegrityError as error:
-        raise Conflict(f"There is a team {name} already.") from error
+        raise Conflict("There is a team {name} already.", name=name) from error
 
 
 def _record(

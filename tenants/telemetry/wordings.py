@@ -46,4 +46,6 @@ def wording(version: str) -> Wording:
 def require_current(field: str, *, asked: str, current: str) -> None:
     """Raises Invalid unless the wording that somebody has read is the one in force."""
     if asked != current:
-        raise Invalid(field, f"Read the wording {current}, and name it here if you agree.")
+        raise Invalid(
+            field, "Read the wording {current}, and name it here if you agree.", current=current
+        )

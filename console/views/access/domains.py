@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from caret.foundation.places import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -37,7 +38,7 @@ def claim(request: HttpRequest, member: Member) -> HttpResponse:
             actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
         )
     except (Conflict, Invalid) as error:
-        form.add_error("domain", error.message)
+        form.add_error("domain", told(error))
         return access_page(request, member, status=400, domain_form=form)
     text = gettext("%(name)s is claimed. Put its TXT record into the DNS, then verify it.")
     toast(request, text % {"name": made.name})
@@ -63,7 +64,7 @@ def verify(request: HttpRequest, member: Member, domain_id: uuid.UUID) -> HttpRe
                 spared_session=session,
             )
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     except NoPlace:
         messages.error(request, gettext("Too much is being asked of others now. Try again."))
     else:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from caret.foundation.places import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -144,7 +145,7 @@ def _put(
         with spared_session(request, member.actor.tenant_id, member.email) as session:
             put(session)
     except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, error.message)
+        form.add_error(error.field if error.field in form.fields else None, told(error))
     except NoPlace:
         form.add_error(None, gettext("Too much is being asked of others now. Try again."))
     return not form.errors

@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.one_use import take_form
 from console.shell.parts import show
@@ -42,7 +43,7 @@ def create(request: HttpRequest, member: Member) -> HttpResponse:
             actor=member.actor, name=form.cleaned_data["token_name"], now=timezone.now()
         )
     except (Conflict, Invalid) as error:
-        form.add_error("token_name", error.message)
+        form.add_error("token_name", told(error))
         return access_page(request, member, status=400, token_form=form)
     context = {"text": made.text, "token": made.token, "ours": ours(member)}
     return show(request, member, "console/access/created_token.html", context)

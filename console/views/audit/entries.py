@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.changes import Line, changed_lines
 from console.shell.days import DaysForm, begin_of, end_of
@@ -55,7 +56,7 @@ def entries(request: HttpRequest, member: Member) -> HttpResponse:
     try:
         page = _found(request, member, form)
     except Invalid as error:
-        context["error"] = error.message
+        context["error"] = told(error)
         return show(request, member, _PAGE, context, part=_PART, status=400)
     context |= {"rows": [_row(entry) for entry in page.rows], "turning": turning(request, page)}
     return show(request, member, _PAGE, context, part=_PART)
@@ -64,7 +65,7 @@ def entries(request: HttpRequest, member: Member) -> HttpResponse:
 def _found(request: HttpRequest, member: Member, form: Filter) -> Page[EntryView]:
     """Raises Invalid."""
     if not form.is_valid():
-        raise Invalid("filter", gettext("This cannot be asked for."))
+        raise Invalid("filter", "This cannot be asked for.")
     return list_entries(
         actor=member.actor,
         asked=_asked(member, form.cleaned_data),

@@ -6,11 +6,11 @@ from typing import Any, Final
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.days import DaysForm
@@ -65,7 +65,7 @@ def ledger(request: HttpRequest, member: Member) -> HttpResponse:
             return _file(all_rows(lambda cursor: _found(member, form, cursor, MAX_PAGE)))
         page = _found(member, form, request.GET.get("cursor") or None, _LIMIT)
     except Invalid as error:
-        context["error"] = error.message
+        context["error"] = told(error)
         return show(request, member, _PAGE, context, part=_PART, status=400)
     context |= {
         "rows": [row_of(each, _ACCOUNTS) for each in page.rows],
@@ -77,7 +77,7 @@ def ledger(request: HttpRequest, member: Member) -> HttpResponse:
 def _found(member: Member, form: Filter, cursor: str | None, limit: int) -> Page[TransactionView]:
     """Raises Invalid."""
     if not form.is_valid():
-        raise Invalid("filter", gettext("This cannot be asked for."))
+        raise Invalid("filter", "This cannot be asked for.")
     return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.asked())
 
 

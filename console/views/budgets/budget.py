@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -68,7 +69,7 @@ def delete(request: HttpRequest, member: Member, budget_id: UUID) -> HttpRespons
             actor=member.actor, budget_id=budget_id, version=_version(request), now=timezone.now()
         )
     except Conflict as error:
-        messages.warning(request, error.message)
+        messages.warning(request, told(error))
         return redirect("console:budgets-budget", budget_id)
     toast(request, gettext("The budget is deleted; it stops nothing any more."))
     return redirect("console:budgets")
@@ -91,7 +92,7 @@ def _is_changed(member: Member, budget_id: UUID, form: ChangeForm) -> bool:
         )
     except Invalid as error:
         field = FIELDS.get(error.field, error.field)
-        form.add_error(field if field in form.fields else None, error.message)
+        form.add_error(field if field in form.fields else None, told(error))
         return False
     except Conflict:
         form.add_error(

@@ -89,11 +89,11 @@ class NewForm(TermsForm):
             return Holder(scope)
         if scope is BudgetScope.TEAM:
             if cleaned["team"] is None:
-                raise Invalid("team_id", str(_("Choose a team.")))
+                raise Invalid("team_id", "Choose a team.")
             return Holder(scope, cleaned["team"])
         user_id = find_user(email=cleaned["person"])
         if user_id is None:
-            raise Invalid("user_id", str(_("There is no such member.")))
+            raise Invalid("user_id", "There is no such member.")
         return Holder(scope, UUID(user_id))
 
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.spending import BudgetScope
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
@@ -51,7 +52,7 @@ def _made(member: Member, form: NewForm) -> BudgetView | None:
         )
     except Invalid as error:
         field = FIELDS.get(error.field, error.field)
-        form.add_error(field if field in form.fields else None, error.message)
+        form.add_error(field if field in form.fields else None, told(error))
     except Conflict as error:
-        form.add_error(None, error.message)
+        form.add_error(None, told(error))
     return None

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -48,7 +49,7 @@ def _purged(request: HttpRequest, member: Member, form: PurgeForm) -> bool:
     try:
         epoch = raise_cache_epoch(actor=member.actor, reason=reason, now=timezone.now())
     except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, error.message)
+        form.add_error(error.field if error.field in form.fields else None, told(error))
         return False
     toast(request, gettext("The cache is forgotten: epoch %(epoch)d has begun.") % {"epoch": epoch})
     return True

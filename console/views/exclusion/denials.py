@@ -9,7 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
@@ -55,10 +55,14 @@ _TITLES: Final = {
 }
 
 
+def _choices() -> list[tuple[str, str]]:
+    return [(str(days), ngettext("%d day", "%d days", days) % days) for days in _SPANS]
+
+
 class SpanForm(forms.Form):
     days = forms.ChoiceField(
         label=_("Of the last"),
-        choices=[(str(days), ngettext_lazy("%d day", "%d days", days) % days) for days in _SPANS],
+        choices=_choices,  # in the language of the reader, not of the first one
         required=False,
     )
 

@@ -3,9 +3,11 @@
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
@@ -29,8 +31,8 @@ def builds(request: HttpRequest, member: Member) -> HttpResponse:
             actor=member.actor, limit=_LIMIT, cursor=request.GET.get("cursor") or None
         )
     except Invalid as error:
-        return show(request, member, _PAGE, {"error": error.message}, part=_PART, status=400)
-    titles = {each.name: each.title for each in list_definitions(actor=member.actor)}
+        return show(request, member, _PAGE, {"error": told(error)}, part=_PART, status=400)
+    titles = {each.name: gettext(each.title) for each in list_definitions(actor=member.actor)}
     rows = [row_of(build, titles) for build in page.rows]
     context["rows"] = rows
     context["turning"] = turning(request, page)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
@@ -38,7 +39,7 @@ def _in_conflict_told(view: _View[P]) -> _View[P]:
         try:
             return view(request, member, export_id, *args, **kwargs)
         except Conflict as error:
-            messages.warning(request, error.message)
+            messages.warning(request, told(error))
             return redirect("console:exports-export", export_id)
 
     return cast(_View[P], guarded)
@@ -49,7 +50,7 @@ def _in_conflict_told(view: _View[P]) -> _View[P]:
 @allowed(Permission.EXPORT)
 def export(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
     build = find_build(actor=member.actor, build_id=export_id)
-    titles = {each.name: each.title for each in list_definitions(actor=member.actor)}
+    titles = {each.name: gettext(each.title) for each in list_definitions(actor=member.actor)}
     return show(request, member, _PAGE, {"row": row_of(build, titles)}, part=_PART)
 
 
@@ -60,7 +61,7 @@ def export(request: HttpRequest, member: Member, export_id: UUID) -> HttpRespons
 def proof(request: HttpRequest, member: Member, export_id: UUID) -> HttpResponse:
     found = find_build(actor=member.actor, build_id=export_id)
     if not found.proof:
-        raise Conflict(gettext("There is no proof before it is finished."))
+        raise Conflict("There is no proof before it is finished.")
     response = HttpResponse(found.proof, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
     return response

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.days import DayField, DaysForm
 from console.shell.parts import show
@@ -42,7 +43,7 @@ class NewExport(DaysForm):
         super().__init__(*args, **kwargs)
         field = self.fields["definition"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(each.name, each.title) for each in known]
+        field.choices = [(each.name, gettext(each.title)) for each in known]
         # A pack has one form: what is chosen there says nothing.
         self.fields["format"].required = self.data.get("definition") != PACK
 
@@ -53,7 +54,7 @@ class NewExport(DaysForm):
         try:
             until = datetime.combine(cleaned["last"], time.min, UTC) + timedelta(days=1)
         except OverflowError as error:
-            raise Invalid("last", gettext("There is no such day.")) from error
+            raise Invalid("last", "There is no such day.") from error
         media = PACK_MEDIA if definition == PACK else cleaned["format"]
         return Wish(definition, media, Period(since, until))
 
@@ -76,10 +77,10 @@ def _asked_for(request: HttpRequest, member: Member, form: NewExport) -> bool:
         request_export(actor=member.actor, wish=form.wish(), now=timezone.now())
     except Invalid as error:
         field = {"since": "first", "until": "last"}.get(error.field, error.field)
-        form.add_error(field if field in form.fields else None, error.message)
+        form.add_error(field if field in form.fields else None, told(error))
         return False
     except Conflict as error:
-        form.add_error(None, error.message)
+        form.add_error(None, told(error))
         return False
     toast(request, gettext("The export is being built. It stays here for a week."))
     return True

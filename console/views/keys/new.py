@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.credential import KeyKind
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.one_use import new_form, take_form
 from console.shell.parts import show
@@ -81,9 +82,9 @@ def _created(member: Member, form: NewKeyForm) -> CreatedKey | None:
         )
         return create_key(actor=member.actor, new=new, now=now)
     except Invalid as error:
-        form.add_error(_FIELDS.get(error.field, error.field), error.message)
+        form.add_error(_FIELDS.get(error.field, error.field), told(error))
     except (Conflict, Forbidden) as error:
-        form.add_error(None, error.message)
+        form.add_error(None, told(error))
     return None
 
 
@@ -91,5 +92,5 @@ def _owner(member: Member, form: NewKeyForm) -> UserId:
     """Raises Invalid."""
     owner = member_at(actor=member.actor, email=form.cleaned_data["owner"])
     if owner is None:
-        raise Invalid("owner", gettext("Nobody here has this address."))
+        raise Invalid("owner", "Nobody here has this address.")
     return owner.user_id

@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.one_use import new_form, take_form
 from console.shell.parts import show
@@ -78,7 +79,7 @@ def _rotated(member: Member, key: KeyView, form: RotateKeyForm) -> CreatedKey | 
     try:
         return rotate_key(actor=member.actor, lookup_id=key.lookup_id, rotation=rotation, now=now)
     except Invalid as error:
-        form.add_error(_FIELDS.get(error.field), error.message)
+        form.add_error(_FIELDS.get(error.field), told(error))
     except (Conflict, Forbidden) as error:
-        form.add_error(None, error.message)
+        form.add_error(None, told(error))
     return None

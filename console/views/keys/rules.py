@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -85,5 +86,5 @@ def _set(member: Member, held: PolicyInForce, form: RulesForm) -> bool:
         text = gettext("Somebody has changed the policy meanwhile. Load the page anew.")
         form.add_error(None, text)
     except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, error.message)
+        form.add_error(error.field if error.field in form.fields else None, told(error))
     return form.is_valid()

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.lists import turning, wants_file
@@ -109,7 +110,7 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
     try:
         _invite(request, member, form.cleaned_data["email"], role)
     except (Conflict, Invalid) as error:
-        form.add_error("email", error.message)
+        form.add_error("email", told(error))
         return _shown(request, member, form, status=400)
     return redirect("console:members-invitations")
 
@@ -125,7 +126,7 @@ def send_again(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -
     try:
         _invite(request, member, held.email, held.role)
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     return redirect("console:members-invitations")
 
 

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import way_to_confirm
@@ -120,7 +121,7 @@ def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResp
             actor=member.actor, user_id=found.user_id, reason=reason, now=timezone.now()
         )
     except Conflict as error:
-        context["error"] = error.message
+        context["error"] = told(error)
         return show(request, member, "console/members/remove.html", context, status=400)
     text = gettext("%(name)s is a member no more. His keys are refused within a second.")
     toast(request, text % {"name": context["name"]})
@@ -144,7 +145,7 @@ def _changed(request: HttpRequest, member: Member, found: MemberRow, form: RoleF
             now=timezone.now(),
         )
     except (Conflict, Forbidden, Invalid) as error:
-        form.add_error("role", error.message)
+        form.add_error("role", told(error))
         return False
     text = gettext("%(name)s is %(role)s now.")
     names = {"name": found.name or found.email, "role": ROLE_NAMES[changed.member.role]}

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from console.api.data_subjects import BOUNDS
 from console.api.made_file import made_file
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.shell.toast import toast
@@ -85,7 +86,7 @@ def agree(request: HttpRequest, member: Member, kind: str) -> HttpResponse:
     try:
         set_consent(actor=member.actor, choice=Choice(wanted, read), now=timezone.now())
     except (Conflict, Invalid) as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     else:
         toast(request, gettext("You have agreed. A receipt is kept; you may withdraw at any time."))
     return redirect("console:own")
@@ -124,7 +125,7 @@ def bundle(request: HttpRequest, member: Member) -> HttpResponse:
             HttpResponse, made_file(request, write, name=name, content_type="application/zip")
         )
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     except (redis.RedisError, OSError):
         messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
     return redirect("console:own")

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django import forms
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import RateLimit
+from console.refusals import told
 from tenants.errors import Invalid
 from tenants.policies.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
@@ -96,7 +96,7 @@ def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
         return None
     for half, value in (("per_minute", per_minute), ("burst", burst)):
         if value is None:
-            raise Invalid(f"{name}.{half}", gettext("Write both numbers, or neither."))
+            raise Invalid(f"{name}.{half}", "Write both numbers, or neither.")
     return {"per_minute": per_minute, "burst": burst}
 
 
@@ -105,4 +105,4 @@ def add_refusal(form: forms.Form, error: Invalid) -> None:
     name = error.field.replace(".", "_")
     while name and name not in form.fields:
         name = name.rpartition("_")[0]
-    form.add_error(name or None, error.message)
+    form.add_error(name or None, told(error))

@@ -122,7 +122,7 @@ class PolicyForm(forms.Form):
         super().__init__(*args, **kwargs)
         for name, terms in _OWN_DAYS.items():
             self.fields[f"retention_days_{name}"] = number_field(
-                terms.title, terms.max_days, least=terms.min_days
+                _(terms.title), terms.max_days, least=terms.min_days
             )
 
 
@@ -192,7 +192,9 @@ def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
     if not cleaned["telemetry"]:
         return None
     if cleaned["telemetry_retention_days"] is None:
-        raise Invalid("telemetry.retention_days", f"Write a number from 1 to {MAX_RETENTION_DAYS}.")
+        raise Invalid(
+            "telemetry.retention_days", "Write a number from 1 to {most}.", most=MAX_RETENTION_DAYS
+        )
     return {
         "wording": cleaned["telemetry_wording"],
         "retention_days": cleaned["telemetry_retention_days"],

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.contracts.policy import PolicyLayer
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import way_to_confirm
@@ -145,7 +146,7 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
         held = find_layer(actor=member.actor, subject=held.subject)
         return _reviewed(request, member, held, said, form)
     except Conflict as error:
-        form.add_error(None, error.message)
+        form.add_error(None, told(error))
         return _reviewed(request, member, held, said, form)
     toast(request, gettext("Saved. Gateways hold it within a second."))
     return redirect("console:policies-layers")

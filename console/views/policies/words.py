@@ -111,7 +111,7 @@ def _telemetry_lines(telemetry: Telemetry | None) -> list[str]:
 
 def _retention_lines(days_of: dict[str, int]) -> list[str]:
     lines = [
-        f"{TERMS[DataClass(name)].title}: {days_or_none(days, '')[0]}"
+        f"{gettext(TERMS[DataClass(name)].title)}: {days_or_none(days, '')[0]}"
         for name, days in sorted(days_of.items())
     ]
     return lines or [gettext("As the retention page says")]

@@ -17,6 +17,7 @@ from caret.foundation.ids import UserId
 from console.api.data_subjects import BOUNDS
 from console.api.made_file import made_file
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -62,7 +63,7 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         try:
             found = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
         except NotFound as error:
-            form.add_error("email", error.message)
+            form.add_error("email", told(error))
         else:
             return redirect("console:privacy-person", found.user_id)
     context = {"tabs": tabs(request, member), "form": form}
@@ -97,7 +98,7 @@ def bundle(request: HttpRequest, member: Member, user_id: UUID) -> HttpResponse:
             HttpResponse, made_file(request, write, name=name, content_type="application/zip")
         )
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     except (redis.RedisError, OSError):
         messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
     return redirect("console:privacy-person", user_id)
@@ -128,7 +129,7 @@ def _is_demanded(member: Member, user_id: UserId, form: ErasureForm) -> bool:
     try:
         demand_erasure(actor=member.actor, demand=demand, now=timezone.now())
     except (Conflict, Invalid) as error:
-        form.add_error(None, error.message)
+        form.add_error(None, told(error))
         return False
     return True
 

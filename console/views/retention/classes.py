@@ -107,7 +107,7 @@ def _saved(request: HttpRequest, member: Member, which: DataClass) -> HttpRespon
         add_refusal(save, error)
         return _shown(request, member, which, form, save, status=400)
     said = gettext("%(title)s are kept for %(days)s days. The next purge acts on it.")
-    toast(request, said % {"title": TERMS[which].title, "days": form.cleaned_data["days"]})
+    toast(request, said % {"title": gettext(TERMS[which].title), "days": form.cleaned_data["days"]})
     return redirect("console:retention")
 
 

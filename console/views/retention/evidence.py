@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.signing import BadSignature
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.lists import turning, wants_file
@@ -70,7 +71,7 @@ def runs(request: HttpRequest, member: Member) -> HttpResponse:
     page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
-        "rows": [(TERMS[row.data_class].title, row) for row in page.rows],
+        "rows": [(gettext(TERMS[row.data_class].title), row) for row in page.rows],
         "turning": turning(request, page, has_file=True),
     }
     return show(request, member, "console/retention/runs.html", context)
@@ -139,7 +140,7 @@ def _of_certificate(content: bytes) -> Verdict:
     try:
         document = verify_certificate(content, signing_keys().public_keys())
     except BadSignature as error:
-        return Verdict(kind, [], str(error))
+        return Verdict(kind, [], told(error))
     return Verdict(kind, facts_of(document))
 
 
@@ -148,7 +149,7 @@ def _of_bundle(content: bytes) -> Verdict:
     try:
         manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
     except BadSignature as error:
-        return Verdict(kind, [], str(error))
+        return Verdict(kind, [], told(error))
     return Verdict(kind, facts_of(manifest))
 
 
@@ -176,7 +177,7 @@ def _certificates_file(found: Iterable[CertificateView]) -> HttpResponse:
 def _certified(found: CertificateView) -> Certified:
     document = json.loads(found.document)
     name = str(document.get("data_class", ""))
-    titles = {each.value: terms.title for each, terms in TERMS.items()} | {
+    titles = {each.value: gettext(terms.title) for each, terms in TERMS.items()} | {
         "data_subject": gettext("A person"),
         "tenant": gettext("All of the tenant"),
     }

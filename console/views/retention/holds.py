@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.lists import turning, wants_file
@@ -111,7 +112,7 @@ def release(request: HttpRequest, member: Member, hold_id: UUID) -> HttpResponse
         except NotFound as error:
             raise Http404 from error
         except (Conflict, Invalid) as error:
-            form.add_error(None, error.message)
+            form.add_error(None, told(error))
         else:
             toast(request, gettext("The hold is released. The next purge acts on it."))
             return redirect("console:retention-holds")

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.views.sinks.shown import row_of
@@ -57,7 +58,7 @@ def _created(member: Member, form: SinkForm) -> CreatedSink | None:
     try:
         return create_sink(actor=member.actor, new=form.wish(), now=timezone.now())
     except Invalid as error:
-        form.add_error(error.field if error.field in form.fields else None, error.message)
+        form.add_error(error.field if error.field in form.fields else None, told(error))
     except Conflict as error:
-        form.add_error("name", error.message)
+        form.add_error("name", told(error))
     return None

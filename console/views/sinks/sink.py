@@ -16,6 +16,7 @@ from caret.foundation.places import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
 from console.password_checks import BUSY
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -90,7 +91,7 @@ def _is_replayed(member: Member, sink_id: UUID, form: Replay) -> bool:
             now=timezone.now(),
         )
     except Invalid as error:
-        form.add_error("from_sequence", error.message)
+        form.add_error("from_sequence", told(error))
         return False
     return True
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.csv_file import all_rows, csv_answer
 from console.shell.parts import show
@@ -92,7 +93,7 @@ def new(request: HttpRequest, member: Member) -> HttpResponse:
     try:
         made = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
     except (Conflict, Invalid) as error:
-        form.add_error("name", error.message)
+        form.add_error("name", told(error))
         return show(request, member, "console/teams/new.html", {"form": form}, status=400)
     toast(request, gettext("The team %(name)s is made.") % {"name": made.name})
     return redirect("console:teams-team", team_id=made.id)

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from caret.foundation.ids import UserId
 from console.member import Member, for_members
+from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.sorting import with_query
@@ -64,7 +65,7 @@ def add(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpRespons
             actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
         )
     except Conflict as error:
-        form.add_error("email", error.message)
+        form.add_error("email", told(error))
         return _page(request, member, held, form, status=400)
     names = {"who": found.email, "team": held.name}
     back = reverse("console:teams-take-out", args=[team_id, found.user_id])
@@ -85,7 +86,7 @@ def put_back(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
         )
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     else:
         toast(request, gettext("Put back into %(team)s.") % {"team": held.name})
     return redirect("console:teams-team", team_id=team_id)
@@ -103,7 +104,7 @@ def take_out(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
         )
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
     else:
         back = reverse("console:teams-put-back", args=[team_id, user_id])
         toast(request, gettext("Taken out of %(team)s.") % {"team": held.name}, undo_url=back)
@@ -136,7 +137,7 @@ def delete(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResp
     try:
         delete_team(actor=member.actor, team_id=team_id, now=timezone.now())
     except Conflict as error:
-        messages.error(request, error.message)
+        messages.error(request, told(error))
         return redirect("console:teams-team", team_id=team_id)
     toast(request, gettext("The team %(name)s is deleted.") % {"name": held.name})
     return redirect("console:teams")
@@ -152,7 +153,7 @@ def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
             now=timezone.now(),
         )
     except (Conflict, Invalid) as error:
-        form.add_error("name", error.message)
+        form.add_error("name", told(error))
         return False
     return True
 

@@ -30,7 +30,13 @@ _HEX: Final = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 class BadSignature(Exception):
-    """The text says what is wrong."""
+    """The text says what is wrong, in English."""
+
+    def __init__(self, wording: str, /, **values: object) -> None:
+        """`wording`: with a field in braces for each of `values`; by it the text is translated."""
+        super().__init__(wording.format(**values) if values else wording)
+        self.wording = wording
+        self.values = values
 
 
 class UnknownKey(BadSignature):
@@ -96,12 +102,16 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
     """Raises UnknownKey, BadSignature."""
     found = next((key for key in keys.keys if key.key_id == signature.key_id), None)
     if found is None:
-        raise UnknownKey(f"it is signed with a key that is not among yours: {signature.key_id}")
+        raise UnknownKey(
+            "it is signed with a key that is not among yours: {key_id}", key_id=signature.key_id
+        )
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
         key.verify(signature.value, _bound(data, purpose))
     except InvalidSignature:
-        raise BadSignature(f"its signature by the key {signature.key_id} does not hold") from None
+        raise BadSignature(
+            "its signature by the key {key_id} does not hold", key_id=signature.key_id
+        ) from None
 
 
 def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: str) -> None:

@@ -48,7 +48,7 @@ def create_budget(*, actor: Actor, holder: Holder, terms: Terms, now: datetime) 
         if not BillingState.objects.filter(tenant_id=actor.tenant_id).exists():
             raise Conflict("The tenant has no plan, so nothing has a price.")
         if Budget.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_BUDGETS:
-            raise Conflict(f"There are {MAX_BUDGETS} budgets already.")
+            raise Conflict("There are {most} budgets already.", most=MAX_BUDGETS)
         _check_holder(actor, holder)
         budget_id = uuid7()
         try:
@@ -109,13 +109,15 @@ def _held(actor: Actor, budget_id: UUID, version: int) -> Budget:
     if held is None:
         raise NotFound("There is no such budget.")
     if held.version != version:
-        raise Conflict(f"Version {held.version} is in force, not {version}.")
+        raise Conflict(
+            "Version {held} is in force, not {version}.", held=held.version, version=version
+        )
     return held
 
 
 def _check_terms(terms: Terms) -> None:
     if not 1 <= terms.limit_micros <= MAX_MICROS:
-        raise Invalid("limit_micros", f"Write 1 to {MAX_MICROS} micros.")
+        raise Invalid("limit_micros", "Write 1 to {most} micros.", most=MAX_MICROS)
     if terms.webhook_url:
         check_address(terms.webhook_url)
 

@@ -50,7 +50,9 @@ def check_address(url: str) -> None:
     if parts.scheme not in schemes or not parts.hostname or not is_plain:
         raise Invalid("webhook_url", "Write an address that begins with https://.")
     if parts.username or parts.password or len(url) > _MAX_URL_CHARS:
-        raise Invalid("webhook_url", f"No password, and {_MAX_URL_CHARS} characters at most.")
+        raise Invalid(
+            "webhook_url", "No password, and {most} characters at most.", most=_MAX_URL_CHARS
+        )
 
 
 def send(url: str, webhook: Webhook, *, now: datetime) -> None:

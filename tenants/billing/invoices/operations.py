@@ -86,12 +86,16 @@ def issue_credit_note(
     actor.require_platform()
     reason = read_reason(reason)
     if not reason or len(reason) > _MAX_REASON_CHARS or not reason.isprintable():
-        raise Invalid("reason", f"Say why, in 1 to {_MAX_REASON_CHARS} characters of one line.")
+        raise Invalid(
+            "reason", "Say why, in 1 to {most} characters of one line.", most=_MAX_REASON_CHARS
+        )
     with tenant(actor.tenant_id):
         state = lock_billing(actor.tenant_id)
         invoice = find_invoice(actor=actor, number=number)
         if not 0 < net_cents <= _correctable_cents(invoice):
-            raise Conflict(f"Of this invoice {_correctable_cents(invoice)} cents can be corrected.")
+            raise Conflict(
+                "Of this invoice {cents} cents can be corrected.", cents=_correctable_cents(invoice)
+            )
         month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
         head = _head(state, Kind.CREDIT_NOTE, month, now)
         head = msgspec.structs.replace(

@@ -66,10 +66,12 @@ def _check(customer: Party) -> None:
     for line in customer.address:
         _check_text("address", line)
     if not customer.name or len(customer.address) > _MAX_LINES:
-        raise Invalid("name", f"Give a name, and {_MAX_LINES} lines of an address at most.")
+        raise Invalid(
+            "name", "Give a name, and {most} lines of an address at most.", most=_MAX_LINES
+        )
 
 
 def _check_text(field: str, text: str) -> None:
     require_storable(field, text)
     if len(text) > _MAX_CHARS or not text.isprintable():
-        raise Invalid(field, f"At most {_MAX_CHARS} printable characters.")
+        raise Invalid(field, "At most {most} printable characters.", most=_MAX_CHARS)

@@ -33,7 +33,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
     actor.require_platform()
     reason = read_reason(reason)
     if not 0 < amount_micros <= MAX_MICROS or amount_micros % MICROS_PER_CENT:
-        raise Invalid("amount_micros", f"Write whole cents, up to {MAX_MICROS} micros.")
+        raise Invalid("amount_micros", "Write whole cents, up to {most} micros.", most=MAX_MICROS)
     grant_id = str(uuid7())
     with tenant(actor.tenant_id):
         state, day = lock_billing(actor.tenant_id), utc_day(now)

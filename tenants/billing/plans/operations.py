@@ -45,7 +45,7 @@ def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> N
         with transaction.atomic():
             Plan.objects.create(slug=slug, name=name.strip(), currency=currency, created_at=now)
     except IntegrityError as error:
-        raise Conflict(f"There is a plan {slug} already.") from error
+        raise Conflict("There is a plan {slug} already.", slug=slug) from error
 
 
 def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
@@ -112,7 +112,9 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
     Invalid."""
     first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
-        raise Invalid("starts_on", f"The tenant was made later: from {first.isoformat()} on.")
+        raise Invalid(
+            "starts_on", "The tenant was made later: from {first} on.", first=first.isoformat()
+        )
 
 
 def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
@@ -120,7 +122,11 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
     if held is None:
         BillingState.objects.create(tenant_id=actor.tenant_id, currency=currency)
     elif held.currency != currency:
-        raise Conflict(f"The tenant's ledger is in {held.currency}, the plan in {currency}.")
+        raise Conflict(
+            "The tenant's ledger is in {held}, the plan in {currency}.",
+            held=held.currency,
+            currency=currency,
+        )
     elif is_late:
         raise Invalid("starts_on", "Another plan begins tomorrow (UTC) or later.")
 
@@ -128,19 +134,19 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
 def _plan(slug: str) -> Plan:
     found = Plan.objects.filter(slug=slug).first()
     if found is None:
-        raise NotFound(f"There is no plan {slug}.")
+        raise NotFound("There is no plan {slug}.", slug=slug)
     return found
 
 
 def _check_price(new: NewPrice) -> None:
     require_day("effective_on", new.effective_on)
     if not 0 <= new.seat_month_micros <= MAX_PRICE_MICROS:
-        raise Invalid("seat_month_micros", f"Write 0 to {MAX_PRICE_MICROS} micros.")
+        raise Invalid("seat_month_micros", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS)
     if missing := sorted(set(Tier) - set(new.tiers)):
-        raise Invalid("tiers", f"A price for {missing[0].value} is missing.")
+        raise Invalid("tiers", "A price for {tier} is missing.", tier=missing[0].value)
     for tier, prices in new.tiers.items():
         for kind in prices.__struct_fields__:
             if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
                 raise Invalid(
-                    f"tiers.{tier.value}.{kind}", f"Write 0 to {MAX_PRICE_MICROS} micros."
+                    f"tiers.{tier.value}.{kind}", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS
                 )

@@ -19,6 +19,7 @@ from uuid import UUID
 
 import structlog
 from django.db.models import F
+from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
@@ -58,7 +59,7 @@ KEPT_FOR: Final = timedelta(days=7)
 MAX_ROWS: Final = 50_000_000  # of one build
 _SLICE_S: Final = 2.0  # of reading, before another tenant's turn
 _RUN_S: Final = 5.0  # no further turn after that: the next run goes on, and other tasks between
-_GIVEN_UP: Final = "It could not be built. The operator's log says why."
+_GIVEN_UP: Final = gettext_noop("It could not be built. The operator's log says why.")
 logger = structlog.get_logger(__name__)
 
 
@@ -177,7 +178,9 @@ def _require_fit(row: ExportBuild, member: Member) -> None:
     if row.media == "xlsx":
         require_rows(member.rows)
     if member.rows > MAX_ROWS:
-        raise Invalid("until", f"An export has at most {MAX_ROWS:,} rows. Take a shorter period.")
+        raise Invalid(
+            "until", "An export has at most {most:,} rows. Take a shorter period.", most=MAX_ROWS
+        )
 
 
 def _finish(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> None:

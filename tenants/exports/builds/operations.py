@@ -76,7 +76,7 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
         try:
             state = advance(before, Event.CANCEL)
         except NotAllowed as error:
-            raise Conflict(f"It is {before} already.") from error
+            raise Conflict("It is {state} already.", state=before) from error
         same = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
         if not same.update(state=state, finished_at=now):
             raise Conflict("It has changed meanwhile. Look again.")
@@ -96,7 +96,7 @@ def give_link(*, actor: Actor, build_id: UUID, now: datetime) -> LinkText:
     with tenant(actor.tenant_id):
         row = find_row(actor, build_id)
         if row.state != State.FINISHED or row.expires_at is None or row.expires_at <= now:
-            raise Conflict(f"It is {row.state}: there is no file.")
+            raise Conflict("It is {state}: there is no file.", state=row.state)
         expires_at = min(now + LINK_FOR, row.expires_at)
         record_read(actor=actor, action="export.link_given", target=f"export:{build_id}", now=now)
     link = Link(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)
@@ -106,16 +106,16 @@ def give_link(*, actor: Actor, build_id: UUID, now: datetime) -> LinkText:
 def _require_known(wish: Wish) -> None:
     names = (*EXPORTS, PACK)
     if wish.definition not in names:
-        raise Invalid("definition", f"Write one of {', '.join(names)}.")
+        raise Invalid("definition", "Write one of {choices}.", choices=", ".join(names))
     media = (PACK_MEDIA,) if wish.definition == PACK else tuple(FORMATS)
     if wish.media not in media:
-        raise Invalid("format", f"Write one of {', '.join(media)}.")
+        raise Invalid("format", "Write one of {choices}.", choices=", ".join(media))
 
 
 def _require_room(actor: Actor) -> None:
     rows = ExportBuild.objects.filter(tenant_id=actor.tenant_id)
     if rows.filter(state__in=UNDER_WAY).count() >= MAX_UNDER_WAY:
-        raise Conflict(f"{MAX_UNDER_WAY} exports are under way. Wait, or cancel one.")
+        raise Conflict("{most} exports are under way. Wait, or cancel one.", most=MAX_UNDER_WAY)
     stored = rows.filter(state=State.FINISHED)
     num_bytes = stored.aggregate(sum=Sum("num_bytes"))["sum"] or 0
     if stored.count() >= MAX_STORED or num_bytes >= MAX_STORED_BYTES:

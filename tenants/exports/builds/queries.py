@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.utils.translation import gettext_noop
+
 from caret.foundation.postgres.tenancy import tenant
 from tenants.errors import NotFound
 from tenants.exports.builds.states import State
@@ -75,7 +77,8 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
         for each in EXPORTS.values()
         if may(actor, each.name)
     ]
-    pack = DefinitionView(PACK, PACK_VERSION, "All of them, as one evidence pack", True, [])
+    title = gettext_noop("All of them, as one evidence pack")
+    pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
     return [*found, pack] if may(actor, PACK) else found
 
 

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, time
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from tenants.billing.invoices.queries import InvoiceRow, page_of_invoices
 from tenants.exports.export import Export
 from tenants.exports.pages import PagedRows, fields
@@ -30,7 +32,7 @@ def _issued_at(row: InvoiceRow) -> datetime:
 INVOICES: Final = Export(
     name="invoices",
     version=1,
-    title="Invoices and credit notes, by the day of their issue",
+    title=gettext_noop("Invoices and credit notes, by the day of their issue"),
     permission=Permission.READ_BILLING,
     columns=_INVOICE,
     source=PagedRows(

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from tenants.exports.export import Export
 from tenants.exports.pages import PagedRows, fields
 from tenants.exports.rows import Column, Kind
@@ -22,7 +24,7 @@ _MEMBER: Final = (
 MEMBERS: Final = Export(
     name="members",
     version=1,
-    title="Members, their roles, teams and ways of signing in",
+    title=gettext_noop("Members, their roles, teams and ways of signing in"),
     permission=Permission.READ_MEMBERS,
     columns=_MEMBER,
     source=PagedRows(
@@ -54,7 +56,7 @@ _KEY: Final = (
 KEYS: Final = Export(
     name="keys",
     version=1,
-    title="API keys",
+    title=gettext_noop("API keys"),
     permission=Permission.READ_KEYS,
     columns=_KEY,
     source=PagedRows(

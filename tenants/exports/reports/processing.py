@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenancy import tenant
@@ -107,7 +108,7 @@ def _own_measures(asked: Asked, policy: TenantPolicy) -> Iterator[Row]:
 PROCESSING: Final = Export(
     name="processing",
     version=1,
-    title="Record of processing (GDPR, article 30(2))",
+    title=gettext_noop("Record of processing (GDPR, article 30(2))"),
     permission=Permission.READ_RETENTION,
     columns=(
         Column("article", Kind.TEXT),

@@ -3,6 +3,8 @@
 import json
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from tenants.exports.export import Export
 from tenants.exports.pages import BY_CREATION, ListedRows, PagedRows, fields
 from tenants.exports.rows import Asked, Column, Kind, Row
@@ -52,7 +54,7 @@ def _class_row(found: ClassReport) -> Row:
 RETENTION: Final = Export(
     name="retention",
     version=1,
-    title="Classes of data, and for how long they are kept",
+    title=gettext_noop("Classes of data, and for how long they are kept"),
     permission=Permission.READ_RETENTION,
     columns=_CLASS,
     source=ListedRows(_classes),
@@ -76,7 +78,7 @@ _RUN: Final = (
 PURGES: Final = Export(
     name="purges",
     version=1,
-    title="Purges: opening + created - deleted = closing",
+    title=gettext_noop("Purges: opening + created - deleted = closing"),
     permission=Permission.READ_RETENTION,
     columns=_RUN,
     source=PagedRows(
@@ -99,7 +101,7 @@ _HOLD: Final = (
 LEGAL_HOLDS: Final = Export(
     name="legal_holds",
     version=1,
-    title="Legal holds, in force and released",
+    title=gettext_noop("Legal holds, in force and released"),
     permission=Permission.READ_RETENTION,
     columns=_HOLD,
     source=PagedRows(
@@ -120,7 +122,7 @@ def _certificate_row(found: CertificateView) -> Row:
 CERTIFICATES: Final = Export(
     name="deletion_certificates",
     version=1,
-    title="Deletion certificates",
+    title=gettext_noop("Deletion certificates"),
     permission=Permission.READ_RETENTION,
     columns=(
         Column("id", Kind.ID),

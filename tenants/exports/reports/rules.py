@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from tenants.exports.export import Export
 from tenants.exports.pages import BY_CREATION, PagedRows, fields, spell
 from tenants.exports.rows import Column, Kind, Row
@@ -29,7 +31,7 @@ def _policy_row(found: PolicyInForce) -> Row:
 POLICIES: Final = Export(
     name="policies",
     version=1,
-    title="Versions of the policy, who made them and why",
+    title=gettext_noop("Versions of the policy, who made them and why"),
     permission=Permission.READ_POLICY,
     columns=(*_WHO, Column("policy", Kind.TEXT)),
     source=PagedRows(
@@ -50,7 +52,7 @@ def _layer_row(found: LayerInForce) -> Row:
 POLICY_LAYERS: Final = Export(
     name="policy_layers",
     version=1,
-    title="What is said of teams and users beyond the policy",
+    title=gettext_noop("What is said of teams and users beyond the policy"),
     permission=Permission.READ_LAYERS,
     columns=(
         Column("kind", Kind.TEXT),
@@ -84,7 +86,7 @@ _RECEIPT: Final = (
 CONSENT: Final = Export(
     name="consent",
     version=1,
-    title="Receipts of consent given and withdrawn",
+    title=gettext_noop("Receipts of consent given and withdrawn"),
     permission=Permission.READ_CONSENT,
     columns=_RECEIPT,
     source=PagedRows(

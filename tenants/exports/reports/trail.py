@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from tenants.audit.queries import Asked as AskedEntries
 from tenants.audit.queries import EntryView, page_of_entries
 from tenants.exports.export import Export
@@ -52,7 +54,7 @@ def _row(entry: EntryView) -> Row:
 AUDIT: Final = Export(
     name="audit",
     version=1,
-    title="Audit entries",
+    title=gettext_noop("Audit entries"),
     permission=Permission.READ_AUDIT,
     columns=(*_BEFORE, *_CHANGE, *_AFTER),
     source=PagedRows(page=_page, row=_row),

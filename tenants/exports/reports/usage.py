@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.exports.export import Export
@@ -45,7 +47,7 @@ _RECORD_COLUMNS: Final = (
 USAGE_RECORDS: Final = Export(
     name="usage_records",
     version=1,
-    title="Usage, a row for each request",
+    title=gettext_noop("Usage, a row for each request"),
     permission=Permission.READ_USAGE,
     columns=_RECORD_COLUMNS,
     source=SqlRows(
@@ -62,7 +64,7 @@ _DAY_NAMES: Final = ("editor", "language", "model", "variant")
 USAGE_DAYS: Final = Export(
     name="usage_days",
     version=1,
-    title="Usage, a row for each day and group",
+    title=gettext_noop("Usage, a row for each day and group"),
     permission=Permission.READ_USAGE,
     columns=(
         Column("day", Kind.DAY),

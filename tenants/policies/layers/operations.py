@@ -60,10 +60,10 @@ def _require_room(actor: Actor, subject: Subject, layer: PolicyLayer) -> None:
     """Raises Conflict."""
     in_force = read_layers(tenant_id=actor.tenant_id).of
     if layer != PolicyLayer() and subject not in in_force and len(in_force) >= MAX_LAYERS:
-        raise Conflict(f"Something is said of {MAX_LAYERS} teams and users already.")
+        raise Conflict("Something is said of {most} teams and users already.", most=MAX_LAYERS)
     others = (each.layer for each in in_force.values() if each.subject != subject)
     if sum(map(_num_globs, (*others, layer))) > MAX_GLOBS:
-        raise Conflict(f"All layers together exclude by {MAX_GLOBS} patterns at most.")
+        raise Conflict("All layers together exclude by {most} patterns at most.", most=MAX_GLOBS)
 
 
 def _num_globs(layer: PolicyLayer) -> int:

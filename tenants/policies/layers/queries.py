@@ -143,7 +143,7 @@ def find_name(*, tenant_id: TenantId, subject: Subject) -> str:
         emails = members.filter(user_id=subject.id).values_list("user__email", flat=True)
         found = emails.first()
     if found is None:
-        raise NotFound(f"There is no such {subject.kind.value}.")
+        raise NotFound("There is no such {kind}.", kind=subject.kind.value)
     return str(found)
 
 

@@ -1,0 +1,12 @@
+"""What operations refuse, in the reader's language. Programs are told in English."""
+
+from django.utils.translation import gettext
+
+from caret.foundation.signing import BadSignature
+from tenants.errors import Refused
+
+
+def told(error: Refused | BadSignature) -> str:
+    """For a page. A wording that is in no catalogue is told as it is."""
+    wording = gettext(error.wording)
+    return wording.format(**error.values) if error.values else wording

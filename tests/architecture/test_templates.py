@@ -1,0 +1,74 @@
+"""What people read in templates is marked for the catalogues."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from caret.embedded.paths import REPOSITORY
+
+TEMPLATES: Final = REPOSITORY / "console" / "templates"
+# What is the same in each language: names, units, formats, and what is written in protocols.
+_SAME: Final = re.compile(r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b")
+_MARKED: Final = re.compile(
+    r"{% blocktranslate .*?{% endblocktranslate %}|{% block main_class %}.*?{% endblock %}"
+    r"|{#.*?#}|{%.*?%}|{{.*?}}",
+    re.DOTALL,
+)
+# Their titles stand within a tag.
+_TITLED: Final = re.compile(r'{% component [^%]*\btitle="([^"]*)"')
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_READ: Final = frozenset({"alt", "aria-label", "hint", "label", "lead", "placeholder", "title"})
+# Addresses, numbers and texts of programs, which are shown as they are.
+_NOT_READ: Final = frozenset({"code", "kbd", "pre", "samp", "script", "style"})
+
+
+class _Reader(HTMLParser):
+    """Gathers what people read of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._within: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _NOT_READ:
+            self._within.append(tag)
+        self.found += [value for name, value in attrs if name in _READ and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _NOT_READ and self._within:
+            self._within.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._within:
+            self.found.append(data)
+
+
+def unmarked(template: str) -> Iterator[str]:
+    """Texts that say the same in each language, since nothing marks them."""
+    reader = _Reader()
+    reader.feed(_MARKED.sub(" ", template))
+    reader.close()
+    for text in [*reader.found, *_TITLED.findall(template)]:
+        if _WORD.search(_SAME.sub("", text)):
+            yield " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: str(path.relative_to(TEMPLATES))
+)
+def test_what_is_read_is_marked_for_translation(path: Path) -> None:
+    assert list(unmarked(path.read_text())) == []
+
+
+def test_it_finds_words_and_lets_marked_ones_be() -> None:
+    template = (
+        '<h1 title="Keys">{% translate "Sign in" %} now</h1><code>GET /keys</code>{{ name }}'
+        '{% component "card.html" with title="Limits" %}{% endcomponent %}'
+    )
+
+    assert list(unmarked(template)) == ["Keys", "now", "Limits"]
