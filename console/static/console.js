@@ -74,5 +74,7 @@
     for (const button of root.querySelectorAll("form[data-live] [data-apply]")) button.hidden = true;
   }
   show(document);
+  // Tabs that do not fit are scrolled to the one that is shown.
+  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   document.addEventListener("htmx:load", (event) => show(event.target));
 })();
