@@ -40,6 +40,7 @@ class Permission(StrEnum):
     OWN_CONSENT = "consent.own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
+    WRITE_BILLING = "billing.write"  # whom invoices are made out to
     WRITE_BUDGETS = "budgets.write"
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
@@ -91,6 +92,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_USAGE,
                 _P.READ_TEAMS,
                 _P.READ_BILLING,
+                _P.WRITE_BILLING,
                 _P.WRITE_BUDGETS,
                 _P.OWN_SUBJECT,
                 _P.EXPORT,

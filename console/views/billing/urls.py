@@ -12,4 +12,5 @@ urlpatterns: list[URLPattern] = [
     path("billing/invoices/<int:number>/pdf", invoices.pdf, name="billing-invoice-pdf"),
     path("billing/invoices/<int:number>/json", invoices.as_json, name="billing-invoice-json"),
     path("billing/profile", profile.profile, name="billing-profile"),
+    path("billing/profile/edit", profile.edit, name="billing-edit-profile"),
 ]

@@ -1,6 +1,7 @@
 """Who issues invoices and whom they are made out to: the operator's settings and profiles."""
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 from django.conf import settings
@@ -11,11 +12,12 @@ from tenants.audit.operations import record_change
 from tenants.billing.invoices.document import Party, Tax
 from tenants.errors import Invalid
 from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
 from tenants.models import BillingProfile, Tenant
 from tenants.texts import require_storable
 
-_MAX_CHARS = 120
-_MAX_LINES = 8
+MAX_CHARS: Final = 120
+_MAX_LINES: Final = 8
 
 
 def set_profile(*, actor: Actor, customer: Party, tax: Tax, now: datetime) -> None:
@@ -43,6 +45,37 @@ def set_profile(*, actor: Actor, customer: Party, tax: Tax, now: datetime) -> No
         )
 
 
+def change_customer(*, actor: Actor, customer: Party, now: datetime) -> None:
+    """Whom the next invoices are made out to. Their tax stays as the issuer has set it: he reads in
+    the audit trail that it may have to be another. What is the same already leaves no entry.
+
+    Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_BILLING)
+    _check(customer)
+    with tenant(actor.tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
+        held, tax = read_profile(actor.tenant_id)
+        changed = [name for name in Party.__struct_fields__ if _differs(held, customer, name)]
+        if not changed:
+            return
+        written = {"customer": msgspec.to_builtins(customer), "updated_at": now}
+        taxed = {"tax_name": tax.name, "tax_basis_points": tax.basis_points}
+        BillingProfile.objects.update_or_create(
+            tenant_id=actor.tenant_id, defaults=written, create_defaults={**written, **taxed}
+        )
+        record_change(
+            actor=actor,
+            action="billing.customer_changed",
+            target="billing:profile",
+            # Without the mail's address, which may be a person's.
+            change=(
+                {"name": held.name, "tax_id": held.tax_id},
+                {"name": customer.name, "tax_id": customer.tax_id, "changed": ", ".join(changed)},
+            ),
+            now=now,
+        )
+
+
 def read_profile(tenant_id: TenantId) -> tuple[Party, Tax]:
     """Inside the tenant's scope. Without one, the tenant's name and no tax."""
     row = BillingProfile.objects.filter(tenant_id=tenant_id).first()
@@ -60,18 +93,22 @@ def issuer() -> Party:
     )
 
 
+def _differs(held: Party, wanted: Party, name: str) -> bool:
+    return bool(getattr(held, name) != getattr(wanted, name))
+
+
 def _check(customer: Party) -> None:
     for field in ("name", "tax_id", "email"):
         _check_text(field, getattr(customer, field))
     for line in customer.address:
         _check_text("address", line)
-    if not customer.name or len(customer.address) > _MAX_LINES:
-        raise Invalid(
-            "name", "Give a name, and {most} lines of an address at most.", most=_MAX_LINES
-        )
+    if not customer.name:
+        raise Invalid("name", "Give a name.")
+    if len(customer.address) > _MAX_LINES:
+        raise Invalid("address", "An address has {most} lines at most.", most=_MAX_LINES)
 
 
 def _check_text(field: str, text: str) -> None:
     require_storable(field, text)
-    if len(text) > _MAX_CHARS or not text.isprintable():
-        raise Invalid(field, "At most {most} printable characters.", most=_MAX_CHARS)
+    if len(text) > MAX_CHARS or not text.isprintable():
+        raise Invalid(field, "At most {most} printable characters.", most=MAX_CHARS)

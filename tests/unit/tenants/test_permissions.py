@@ -41,6 +41,7 @@ EXPECTED = {
     "consent.own":      "yes   yes   no   no    yes",
     "consent.read":     "yes   yes   no   yes   no",
     "billing.read":     "yes   yes   yes  yes   no",
+    "billing.write":    "yes   yes   yes  no    no",
     "budgets.write":    "yes   yes   yes  no    no",
     "retention.read":   "yes   yes   no   yes   no",
     "retention.write":  "yes   yes   no   no    no",
