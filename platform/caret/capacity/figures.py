@@ -10,6 +10,9 @@ from caret.foundation.environment import BadSetting
 SECONDS_PER_DAY: Final = 86_400
 # Beyond it a figure is a slip of the pen, and the sums over servers would take minutes.
 MAX_GPUS: Final = 100_000
+# So is a figure beyond these: products and quotients of such ones would overflow.
+MIN_FIGURE: Final = 1e-6
+MAX_FIGURE: Final = 1e9
 
 
 class Queue(StrEnum):
@@ -53,6 +56,10 @@ class Figures:
             _require(name, getattr(self, name) > 0, "more than 0", self)
         for name in _NOT_NEGATIVE:
             _require(name, getattr(self, name) >= 0, "0 or more", self)
+        for name in (*_POSITIVE, *_NOT_NEGATIVE, "utilisation", "acceptance", "burst"):
+            value = getattr(self, name)
+            is_told = value == 0 or MIN_FIGURE <= value <= MAX_FIGURE
+            _require(name, is_told, f"from {MIN_FIGURE:g} to {MAX_FIGURE:g}", self)
         for name in ("hit_rate", "acceptance"):
             _require(name, 0 <= getattr(self, name) <= 1, "from 0 to 1", self)
         _require("utilisation", 0 < self.utilisation < 1, "more than 0 and less than 1", self)

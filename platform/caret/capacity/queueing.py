@@ -73,6 +73,8 @@ def erlang_c(num_servers: int, offered: float) -> float:
     blocked = 1.0
     for number in range(1, num_servers + 1):
         blocked = offered * blocked / (number + offered * blocked)
+        if blocked == 0:  # less than a float can tell, and so for all that follow
+            return 0.0
     return blocked / (1 - offered / num_servers * (1 - blocked))
 
 

@@ -2,9 +2,21 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from caret.capacity.figures import MAX_GPUS, BadFigure, Figures, Queue, requests_per_s
+from caret.capacity.figures import (
+    MAX_FIGURE,
+    MAX_GPUS,
+    MIN_FIGURE,
+    NUMBERS,
+    BadFigure,
+    Figures,
+    Queue,
+    requests_per_s,
+)
 from caret.capacity.plan import make_plan
+from caret.capacity.plot import drawing
 
 
 @pytest.mark.parametrize(
@@ -24,11 +36,38 @@ from caret.capacity.plan import make_plan
         ({"warm_tokens": 7_000}, "warm_tokens"),
         ({"num_gpus": 0}, "num_gpus"),
         ({"overhead_ms": math.inf}, "overhead_ms"),
+        ({"requests_per_s": 1e300}, "requests_per_s"),
+        ({"context_tokens": 1e300}, "context_tokens"),
+        ({"burst": 1e300}, "burst"),
+        ({"utilisation": 1e-300}, "utilisation"),
+        ({"acceptance": 5e-324}, "acceptance"),
+        ({"prefill_tokens_per_s": 1e-300}, "prefill_tokens_per_s"),
     ],
 )
 def test_a_figure_that_cannot_be_is_named(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(BadFigure, match=named):
         Figures(**({"requests_per_s": 10} | wrong))
+
+
+@settings(max_examples=200)
+@given(
+    figures=st.dictionaries(
+        st.sampled_from([name for name in NUMBERS if name != "num_gpus"]),
+        st.sampled_from([0.0, MIN_FIGURE, 0.5, 1.0, 1e3, MAX_FIGURE]),
+        max_size=6,
+    ),
+    queue=st.sampled_from(Queue),
+)
+def test_whatever_figures_there_are_are_planned_and_drawn_or_refused(
+    figures: dict[str, float], queue: Queue
+) -> None:
+    try:
+        given: dict[str, Any] = {"requests_per_s": 10, "queue": queue} | figures
+        plan = make_plan(Figures(**given))
+    except BadFigure:
+        return
+
+    assert drawing(plan, steps=5).svg
 
 
 @pytest.mark.parametrize("tokens", [0, -1, math.nan, math.inf])
@@ -44,7 +83,7 @@ def test_a_fleet_that_is_too_small_is_told_how_many_it_takes() -> None:
 
 def test_a_load_beyond_all_fleets_is_refused() -> None:
     with pytest.raises(BadFigure, match=f"{MAX_GPUS:,} are the most"):
-        make_plan(Figures(requests_per_s=1e12))
+        make_plan(Figures(requests_per_s=MAX_FIGURE))
 
 
 def test_a_hit_rate_at_which_the_fleet_is_overloaded_has_no_times_but_a_need() -> None:
