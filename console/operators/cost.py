@@ -14,6 +14,8 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
+from tenants.exports.cells import guarded
+from tenants.exports.rows import Kind
 from tenants.keyvalue import connect
 from tenants.operators.accounts import OperatorView
 from tenants.pools.cost import Cost, CostRow, cost_of
@@ -127,7 +129,7 @@ def _csv(found: Cost) -> HttpResponse:
         shown, counts = _shown(row), row.counts
         lines.writerow(
             [
-                *(row.pool or "all", counts.requests, counts.prompt_tokens),
+                *(guarded(Kind.TEXT, row.pool or "all"), counts.requests, counts.prompt_tokens),
                 *(counts.generated_tokens, counts.accepted_tokens, f"{row.replica_hours:.2f}"),
                 *(f"{shown.cost:.2f}", "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"),
             ]

@@ -23,8 +23,8 @@ operators: Final = (
     [
         path("", overview.overview, name="index"),
         path("pools", pools.pools, name="pools"),
-        path("replicas/<replica>/drain", drain.drain, name="drain"),
-        path("replicas/<replica>/return", drain.bring_back, name="return"),
+        path("replicas/<path:replica>/drain", drain.drain, name="drain"),
+        path("replicas/<path:replica>/return", drain.bring_back, name="return"),
         path("slow", slow.slow, name="slow"),
         path("capacity", capacity.capacity, name="capacity"),
         path("cost", cost.cost, name="cost"),

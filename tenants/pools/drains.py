@@ -84,7 +84,7 @@ def read_drains(connection: redis.Redis) -> Drains:
     except redis.RedisError as error:
         raise Unavailable("Redis does not answer: what is drained is not known.") from error
     return Drains(
-        version=(version or b"0").decode(),
+        version=(version or b"0").decode("utf-8", "replace"),
         drained={
             name.decode("utf-8", "replace"): _change(data, name) for name, data in held.items()
         },
@@ -162,10 +162,11 @@ def _publish(connection: redis.Redis, drain: Drain, version: str) -> None:
 
 
 def _change(data: bytes, name: bytes) -> Change:
-    """Of an entry that a newer version has written, what is known of it."""
+    """Of an entry that a newer version has written, or nobody of ours, what is known of it."""
     try:
         drain = decode_drain(data)
-    except msgspec.DecodeError:
+        at = from_unix_ms(drain.at_ms)
+    except (msgspec.DecodeError, OverflowError):
         name_text = name.decode("utf-8", "replace")
         return Change(name_text, is_drained=True, operator="", reason="", at=from_unix_ms(0))
     return Change(
@@ -173,5 +174,5 @@ def _change(data: bytes, name: bytes) -> Change:
         is_drained=drain.is_drained,
         operator=drain.operator,
         reason=drain.reason,
-        at=from_unix_ms(drain.at_ms),
+        at=at,
     )

@@ -9,6 +9,7 @@ counted of them; a Redis that has lost its memory is filled again as far as the 
     caret:pools:all-counted       1 for a day once all days were counted
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, cast
@@ -34,6 +35,7 @@ _RECENT_DAYS: Final = 3
 _STEP: Final = timedelta(days=7)
 _AROUND: Final = timedelta(seconds=60)  # an id's time and its request's differ by less
 _SECONDS_PER_DAY: Final = 86_400
+_WHOLE: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
 
 
@@ -89,7 +91,8 @@ def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date,
     """Those of which something is known. Raises redis.RedisError."""
     days = _days(num_days, now)
     found = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
-    return {day: _decode(data) for day, data in zip(days, found, strict=True) if data}
+    read = {day: _counts(data) for day, data in zip(days, found, strict=True) if data}
+    return {day: counts for day, counts in read.items() if counts is not None}
 
 
 def note_replicas(store: redis.Redis, installation: Installation, *, now: datetime) -> None:
@@ -107,7 +110,7 @@ def read_replica_seconds(
     found: dict[date, dict[str, int]] = {}
     for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
         day, _, pool = key.decode("utf-8", "replace").partition("|")
-        if day in days:
+        if day in days and _WHOLE.fullmatch(value):
             found.setdefault(days[day], {})[pool] = int(value)
     return found
 
@@ -163,8 +166,16 @@ def _id_at(moment: datetime, *, filled: str) -> str:
 def _forget(store: redis.Redis, before: date) -> None:
     for key in (DAYS, REPLICA_SECONDS):
         names = cast(Any, store.hkeys(key))
-        if old := [name for name in names if name.decode()[:10] < before.isoformat()]:
+        if old := [name for name in names if name[:10] < before.isoformat().encode()]:
             store.hdel(key, *old)
+
+
+def _counts(data: bytes) -> ByPool | None:
+    """None for what nobody of ours has written, or another version."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _requests(found: Mapping[str, PoolCounts]) -> int:

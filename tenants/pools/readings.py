@@ -1,6 +1,7 @@
 """What gateways counted a quarter of an hour ago, so that pages can say what is so lately, and not
 since some gateway was started. Kept in Redis by a task each minute; losing it costs the window."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -80,7 +81,7 @@ def _oldest(connection: redis.Redis) -> _Kept | None:
         return None
     try:
         return _decode(data) if data else None
-    except msgspec.DecodeError:  # of another version
+    except (msgspec.DecodeError, UnicodeDecodeError):  # of another version
         return None
 
 
@@ -96,5 +97,7 @@ def _counters(samples: Samples) -> list[tuple[str, Labels, float]]:
 def _samples(kept: Iterable[tuple[str, Labels, float]]) -> Samples:
     series: dict[str, dict[Labels, float]] = {}
     for name, labels, value in kept:
+        if not math.isfinite(value):
+            continue
         series.setdefault(name, {})[tuple(labels)] = value
     return Samples(series)

@@ -1,5 +1,6 @@
 """A gateway's page of metrics as numbers that can be asked for. Pure."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -49,6 +50,8 @@ def parse(text: str) -> Samples:
     series: Series = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
+            if not math.isfinite(sample.value):  # an engine's mean of nothing
+                continue
             labels = tuple(sorted(sample.labels.items()))
             series.setdefault(sample.name, {})[labels] = sample.value
     return Samples(series)

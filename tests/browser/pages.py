@@ -169,13 +169,13 @@ _NAMED: Final = (
     Page("operators/sign-in", Visitor.NOBODY),
     # With a gateway they are looked at in `test_operators.py`; here, without one.
     Page(
-        "operators/replicas/<replica>/drain",
+        "operators/replicas/<path:replica>/drain",
         Visitor.OPERATOR,
         lambda scene: "/operators/replicas/10.0.0.1:8000/drain",
         status=404,
     ),
     Page(
-        "operators/replicas/<replica>/return",
+        "operators/replicas/<path:replica>/return",
         Visitor.OPERATOR,
         lambda scene: "/operators/replicas/10.0.0.1:8000/return",
     ),

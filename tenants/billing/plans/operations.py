@@ -132,7 +132,8 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
 
 
 def _plan(slug: str) -> Plan:
-    found = Plan.objects.filter(slug=slug).first()
+    require_storable("plan", slug)
+    found = Plan.objects.filter(slug=slug).order_by("slug").first()
     if found is None:
         raise NotFound("There is no plan {slug}.", slug=slug)
     return found

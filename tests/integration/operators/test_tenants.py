@@ -299,7 +299,9 @@ def test_a_manager_changes_the_plan(acme: Company) -> None:
         assert Subscription.objects.get().starts_on == starts_on
 
 
-@pytest.mark.parametrize("form", [{"plan": "x", "starts_on": "soon"}, {}])
+@pytest.mark.parametrize(
+    "form", [{"plan": "x", "starts_on": "soon"}, {"plan": "a\0", "starts_on": "2099-01-01"}, {}]
+)
 def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
     browser = signed_in()
     browser.look(acme)

@@ -1,0 +1,99 @@
+"""Redis holds what nobody of ours has written: the operators' pages are shown all the same."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from django.utils import timezone
+
+from caret.contracts.draining import (
+    DRAINS,
+    DRAINS_LOG,
+    DRAINS_VERSION,
+    SCHEMA,
+    Drain,
+    encode_drain,
+)
+from tenants.keyvalue import connect
+from tenants.pools.pool_days import DAYS, REPLICA_SECONDS, count_due
+from tenants.pools.readings import KEY as READINGS
+from tests.integration.operators.browsers import signed_in
+from tests.integration.operators.gateways import forget_drains
+
+TODAY = timezone.now().date().isoformat()
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    yield
+    connect().delete(DRAINS_VERSION)
+    forget_drains(connect())
+    connect().delete(DAYS, REPLICA_SECONDS, READINGS)
+
+
+def _drain(replica: str, at_ms: int = 0) -> bytes:
+    return encode_drain(Drain(SCHEMA, replica, True, "ola", "Ticket 4711", at_ms))
+
+
+@pytest.mark.parametrize("replica", ["", "/", "a/b", "a\nb", "..", "?", "\N{SNOWMAN}"])
+def test_a_drained_replica_of_an_odd_name_is_shown(replica: str) -> None:
+    connect().hset(DRAINS, replica, _drain(replica))
+
+    page = signed_in().client.get("/operators/pools")
+
+    assert page.status_code == 200
+    assert "Ticket 4711" in page.content.decode()
+
+
+def test_what_has_a_slash_in_its_name_is_brought_back_too() -> None:
+    connect().hset(DRAINS, "a/b", _drain("a/b"))
+
+    page = signed_in().client.get("/operators/replicas/a/b/return")
+
+    assert page.status_code == 200
+    assert "a/b" in page.content.decode()
+
+
+@pytest.mark.parametrize("at_ms", [10**18, -(10**18), 2**63 - 1])
+def test_a_time_that_is_none_is_shown_as_the_first(at_ms: int) -> None:
+    connect().lpush(DRAINS_LOG, _drain("10.0.0.1:8000", at_ms))
+
+    page = signed_in().client.get("/operators/pools")
+
+    assert page.status_code == 200
+    assert "1970-01-01 00:00" in page.content.decode()
+
+
+def test_a_version_that_is_no_text_is_one() -> None:
+    connect().set(DRAINS_VERSION, b"\xff")
+
+    assert signed_in().client.get("/operators/pools").status_code == 200
+
+
+@pytest.mark.parametrize("counted", [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])])
+def test_counts_that_cannot_be_read_are_none(counted: bytes) -> None:
+    connect().hset(DAYS, TODAY, counted)
+    connect().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
+    connect().hset(REPLICA_SECONDS, b"\xff", "1")
+
+    count_due(connect(), now=timezone.now())
+
+    assert signed_in().client.get("/operators/cost").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "kept", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
+)
+def test_readings_that_cannot_be_read_are_none(kept: bytes) -> None:
+    connect().lpush(READINGS, kept)
+
+    assert signed_in().client.get("/operators/").status_code == 200
+
+
+def test_a_pool_whose_name_is_a_formula_is_text_in_the_file() -> None:
+    days = {"=1+1": [1, 10, 10, 0]}
+    connect().hset(DAYS, TODAY, msgspec.msgpack.encode(days))
+
+    file = signed_in().client.get("/operators/cost?format=csv").content.decode()
+
+    assert "\n'=1+1," in file
