@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
@@ -16,12 +16,14 @@ from tenants.members.permissions import Permission
 
 EVERY_S: Final = 2.0
 MAX_OF_TENANT: Final = 20  # sockets; pages beyond them show what they were sent with
+MAX_OF_PERSON: Final = 5  # of those: some tabs, and places for colleagues
 MAX_IN_ALL: Final = 500  # of this process
 logger = structlog.get_logger(__name__)
 
 # A tenant's, or one person's own.
 _Subject = tuple[TenantId, UserId | None]
 _Reading = TypeVar("_Reading")
+_Counted = TypeVar("_Counted", bound=Hashable)
 
 
 class Full(Exception):
@@ -49,14 +51,15 @@ class Board(Generic[_Reading]):
         self._sleep = sleep
         self._looked: dict[_Subject, _Looked[_Reading]] = {}
         self._of_tenant = Counter[TenantId]()
+        self._of_person = Counter[_Subject]()
 
     @contextmanager
     def looking(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
         """Each new reading, the newest where some were missed. Raises Full."""
-        subject, tenant_id = _subject_of(actor), actor.tenant_id
-        if self._of_tenant[tenant_id] >= MAX_OF_TENANT or self._of_tenant.total() >= MAX_IN_ALL:
-            raise Full
-        self._of_tenant[tenant_id] += 1
+        subject, person = _subject_of(actor), (actor.tenant_id, actor.user_id)
+        self._require_place(person)
+        self._of_tenant[actor.tenant_id] += 1
+        self._of_person[person] += 1
         looked = self._looked.setdefault(subject, _Looked())
         looked.num_viewers += 1
         if looked.reader is None:
@@ -64,12 +67,21 @@ class Board(Generic[_Reading]):
         try:
             yield _readings(looked)
         finally:
+            _give_back(self._of_tenant, actor.tenant_id)
+            _give_back(self._of_person, person)
             self._leave(subject, looked)
 
+    def _require_place(self, person: _Subject) -> None:
+        """Raises Full."""
+        is_full = (
+            self._of_person[person] >= MAX_OF_PERSON
+            or self._of_tenant[person[0]] >= MAX_OF_TENANT
+            or self._of_tenant.total() >= MAX_IN_ALL
+        )
+        if is_full:
+            raise Full
+
     def _leave(self, subject: _Subject, looked: _Looked[_Reading]) -> None:
-        self._of_tenant[subject[0]] -= 1
-        if not self._of_tenant[subject[0]]:
-            del self._of_tenant[subject[0]]
         looked.num_viewers -= 1
         if looked.num_viewers == 0:
             assert looked.reader is not None
@@ -82,10 +94,13 @@ class Board(Generic[_Reading]):
         while True:
             try:
                 latest = await self._read(actor)
-            except DatabaseError as error:  # the page keeps what it has, and the next may be read
+            # The page keeps what it has, and the next may be read.
+            except DatabaseError as error:
                 logger.warning(
                     "live.not_read", tenant_id=actor.tenant_id, error=type(error).__name__
                 )
+            except Exception:  # of ours: nobody else would ever see it, and all would wait for ever
+                logger.exception("live.not_read", tenant_id=actor.tenant_id)
             else:
                 async with looked.changed:
                     looked.latest = latest
@@ -96,6 +111,12 @@ class Board(Generic[_Reading]):
 
 def _subject_of(actor: Actor) -> _Subject:
     return actor.tenant_id, None if actor.may(Permission.READ_USAGE) else actor.user_id
+
+
+def _give_back(counted: Counter[_Counted], who: _Counted) -> None:
+    counted[who] -= 1
+    if not counted[who]:
+        del counted[who]
 
 
 async def _readings(looked: _Looked[_Reading]) -> AsyncIterator[_Reading]:

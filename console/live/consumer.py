@@ -5,9 +5,11 @@ open > whose? > told, every two seconds > asked again whose, every minute > clos
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 from channels.consumer import AsyncConsumer
@@ -26,12 +28,25 @@ ENDED: Final = 4401  # live.js knows it: asking again would not help
 BUSY: Final = 1013  # try again later
 CHECK_EVERY_S: Final = 60.0
 _MAX_SEND_S: Final = 5.0
+# Each holds a connection to Postgres while it asks.
+_THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
 Message = dict[str, Any]
+_P = ParamSpec("_P")
+_Found = TypeVar("_Found")
 
 
 async def _read(actor: Actor) -> Minute:
-    found: Minute = await database_sync_to_async(last_minute)(actor=actor, now=timezone.now())
-    return found
+    return await _in_a_thread(last_minute)(actor=actor, now=timezone.now())
+
+
+def _in_a_thread(ask: Callable[_P, _Found]) -> Callable[_P, Awaitable[_Found]]:
+    """Of our own, beside those of pages: by itself, asgiref has one thread for all sockets, and one
+    slow statement would hold up everybody's."""
+    # Channels has no types.
+    asked: Callable[_P, Awaitable[_Found]] = database_sync_to_async(
+        ask, thread_sensitive=False, executor=_THREADS
+    )
+    return asked
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
@@ -77,8 +92,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
             return  # the socket is gone, or its client does not read
 
     async def _viewer(self) -> Viewer | None:
-        found: Viewer | None = await database_sync_to_async(viewer_of)(self.scope)
-        return found
+        return await _in_a_thread(viewer_of)(self.scope)
 
     async def _send(self, text: str) -> None:
         async with asyncio.timeout(_MAX_SEND_S):

@@ -2,22 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import datetime
+from itertools import chain, repeat
+from threading import Event
 from typing import Any
 
 import pytest
+import structlog
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
+from django.db import DatabaseError
 from django.test import Client
 
 from caret.asgi import console
 from console.live import consumer as live
-from console.live.board import MAX_OF_TENANT, Board, Full
+from console.live.board import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
 from tenants.members.actor import Actor
 from tenants.models import User
+from tenants.usage.live import last_minute
 from tests.cast import ACME, GLOBEX, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.usage_rows import colleagues, use
@@ -220,6 +226,10 @@ def counting() -> tuple[Board[int], list[Actor]]:
     return Board(read, sleep=_never), asked
 
 
+async def _briefly(_seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
 async def _never(_seconds: float) -> None:
     await asyncio.Event().wait()
 
@@ -254,18 +264,81 @@ def test_ones_own_is_read_apart(company: Company) -> None:
     assert len(asked) == 2
 
 
-def test_a_tenants_sockets_are_bounded_and_given_back(company: Company) -> None:
+@pytest.mark.parametrize(
+    ("num_people", "max_of_each"), [(1, MAX_OF_PERSON), (5, MAX_OF_TENANT // 5)]
+)
+def test_sockets_are_bounded_and_given_back(
+    company: Company, num_people: int, max_of_each: int
+) -> None:
     board, _ = counting()
-    actor = company.administrator.actor
+    actors = [person.actor for person in company.people.values()][:num_people]
 
     async def look() -> None:
-        held = [board.looking(actor) for _ in range(MAX_OF_TENANT)]
+        held = [board.looking(actor) for actor in actors for _ in range(max_of_each)]
         for each in held:
             each.__enter__()
-        with pytest.raises(Full), board.looking(actor):
-            pass
+        for actor in actors:
+            with pytest.raises(Full), board.looking(actor):
+                pass
         held[0].__exit__(None, None, None)
-        with board.looking(actor) as readings:
+        with board.looking(actors[0]) as readings:
             assert await anext(readings) == 1
 
     asyncio.run(look())
+
+
+def test_one_persons_tabs_leave_places_to_colleagues(company: Company) -> None:
+    board, _ = counting()
+
+    async def look() -> int:
+        for _ in range(MAX_OF_PERSON):
+            board.looking(company.administrator.actor).__enter__()
+        with board.looking(company.developer.actor) as readings:
+            return await anext(readings)
+
+    assert asyncio.run(look()) == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), ZeroDivisionError(), DatabaseError()])
+def test_what_cannot_be_read_once_is_read_again(company: Company, error: Exception) -> None:
+    results: Iterator[int | Exception] = chain([error, error], repeat(7))
+
+    async def read(_actor: Actor) -> int:
+        found = next(results)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def look() -> int:
+        with Board(read, sleep=_briefly).looking(company.administrator.actor) as readings:
+            return await asyncio.wait_for(anext(readings), 30)
+
+    with structlog.testing.capture_logs() as lines:
+        assert asyncio.run(look()) == 7
+    assert [line["event"] for line in lines] == ["live.not_read"] * 2
+
+
+def test_a_slow_reading_holds_up_nobody_else(
+    company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_company("globex", GLOBEX)
+    goes_on = Event()
+
+    def slow(*, actor: Actor, now: datetime) -> Any:
+        if actor.tenant_id == company.tenant_id:
+            goes_on.wait(60)
+        return last_minute(actor=actor, now=now)
+
+    monkeypatch.setattr(live, "last_minute", slow)
+    held_up = session_of(sign_in(company.administrator))
+    session = session_of(sign_in(other.administrator))
+
+    async def told() -> dict[str, str]:
+        async with socket(held_up) as waiting, socket(session) as opened:
+            assert await waiting.is_let_in()
+            try:
+                return await first(opened)
+            finally:
+                goes_on.set()
+
+    assert asyncio.run(told())["requests"] == "0"
