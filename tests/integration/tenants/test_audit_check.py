@@ -8,12 +8,14 @@ import pytest
 
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.signing import SigningKeys
+from tenants.alone import alone
 from tenants.audit import check
 from tenants.audit.check import Checked, check_trail
 from tenants.audit.heads import sign_head
 from tenants.audit.operations import record_change
 from tenants.audit.queries import find_head
-from tenants.errors import Forbidden
+from tenants.errors import Conflict, Forbidden, Invalid
+from tenants.keyvalue import connect
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry
 from tenants.signing_keys import signing_keys
@@ -68,7 +70,7 @@ def test_a_chain_that_nobody_touched_is_whole(company: Company) -> None:
 
     found = checked(company)
 
-    assert found == Checked(first=1, last=last + 1, num_heads=1, broken_at=None)
+    assert found == Checked(first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1)
 
 
 def test_that_it_was_checked_is_an_entry_itself(company: Company) -> None:
@@ -135,6 +137,70 @@ def test_a_long_chain_is_checked_from_a_signed_head_on(
     found = checked(company)
 
     assert (found.first, found.num_heads, found.is_whole) == (signed + 1, 1, True)
+
+
+def test_a_long_chain_without_signed_heads_is_checked_part_by_part(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    add(company, 6)
+    auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
+
+    first = checked(company)
+    second = check_trail(actor=auditor, keys=keys, now=NOON, after=first.last)
+
+    assert (first.first, first.last, first.is_unfinished) == (1, 4, True)
+    assert (second.first, second.last) == (5, 8)
+    assert second.is_whole
+
+
+def test_what_the_owner_changed_is_found_from_where_a_check_stopped(
+    company: Company, tamper: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    add(company, 6)
+    tamper("tenants_auditentry", "DELETE FROM tenants_auditentry WHERE sequence = 6")
+    auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
+
+    found = check_trail(actor=auditor, keys=keys, now=NOON, after=4)
+    gone = check_trail(actor=auditor, keys=keys, now=NOON, after=6)
+
+    assert (found.broken_at, found.is_unfinished) == (6, False)
+    assert gone.broken_at == 6
+
+
+def test_a_check_that_takes_too_long_says_where_it_stopped(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "_STEP", 2)
+    add(company, 6)
+    times = iter([0.0, check.MAX_S / 2, check.MAX_S])
+
+    found = check_trail(
+        actor=company.people[Role.AUDITOR].actor,
+        keys=signing_keys().public_keys(),
+        now=NOON,
+        clock=lambda: next(times),
+    )
+
+    assert (found.last, found.is_unfinished) == (4, True)
+
+
+def test_one_check_of_a_tenant_goes_at_a_time(company: Company) -> None:
+    other = make_company("hooli", ACME)
+
+    with alone(connect(), f"audit-check:{company.tenant_id}"), pytest.raises(Conflict):
+        checked(company)
+    assert checked(other).is_whole
+    assert checked(company).is_whole
+
+
+@pytest.mark.parametrize("after", [-1, 10**30])
+def test_nothing_is_checked_from_an_entry_that_there_is_not(company: Company, after: int) -> None:
+    auditor = company.people[Role.AUDITOR].actor
+
+    with pytest.raises(Invalid):
+        check_trail(actor=auditor, keys=signing_keys().public_keys(), now=NOON, after=after)
 
 
 def test_only_who_may_read_the_trail_checks_it(company: Company) -> None:

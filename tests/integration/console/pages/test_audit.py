@@ -7,8 +7,11 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
+from tenants.alone import alone
+from tenants.audit import check
 from tenants.audit.operations import record_change
 from tenants.audit.queries import find_head
+from tenants.keyvalue import connect
 from tenants.members.permissions import Role
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -158,6 +161,33 @@ def test_the_neighbour_sees_none_of_it(company: Company, sign_in: SignIn) -> Non
     page = shown(sign_in(neighbour.administrator), target="door:7")
 
     assert not targets(page)
+
+
+def test_a_check_that_stopped_goes_on_when_asked(
+    company: Company, audrey: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    change(company, 3)
+
+    first = audrey.post("/audit/check").content.decode()
+    second = audrey.post("/audit/check", {"after": "4"}).content.decode()
+
+    assert "Entries 1 to 4 follow one another" in first
+    assert 'name="after" value="4"' in first
+    assert "Entries 5 to " in second or ", 5 to " in second
+
+
+@pytest.mark.parametrize("after", ["-1", "x", "9" * 5_000, "10000000000000000000000"])
+def test_a_check_from_nowhere_makes_no_sense(audrey: Client, after: str) -> None:
+    assert audrey.post("/audit/check", {"after": after}).status_code == 400
+
+
+def test_a_second_check_at_once_is_told_to_wait(company: Company, audrey: Client) -> None:
+    with alone(connect(), f"audit-check:{company.tenant_id}"):
+        answer = audrey.post("/audit/check")
+
+    assert answer.status_code == 409
+    assert "The chain is being checked already" in answer.content.decode()
 
 
 def test_the_chain_is_checked_when_asked(company: Company, audrey: Client) -> None:
