@@ -3,7 +3,9 @@
 from typing import Any, Final
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -77,8 +79,11 @@ def delete(request: HttpRequest, member: Member, budget_id: UUID) -> HttpRespons
 
 def _version(request: HttpRequest) -> int:
     """That the author has seen; 0, which none has, for what is no number."""
-    said = request.POST.get("version", "")
-    return int(said) if said.isascii() and said.isdigit() else 0
+    try:
+        version: int = forms.IntegerField().clean(request.POST.get("version", ""))
+    except ValidationError:
+        return 0
+    return version
 
 
 def _is_changed(member: Member, budget_id: UUID, form: ChangeForm) -> bool:

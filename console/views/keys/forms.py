@@ -20,6 +20,7 @@ ON_A_DAY: Final = "day"
 KEEP: Final = "keep"
 _DAYS: Final = (1, 7, 30, 90, 180, 365)
 _DEFAULT_DAYS: Final = 90
+_MAX_YEAR: Final = 9_000  # far from where dates end, in every time zone
 _MAX_NETWORKS_CHARS: Final = 2_000
 _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
@@ -38,8 +39,10 @@ class Lifetime(forms.Form):
         field.choices, field.initial = choices, chosen
 
     def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("lifetime") == ON_A_DAY and not self.cleaned_data.get("day"):
-            self.add_error("day", gettext("Choose the day."))
+        if self.cleaned_data.get("lifetime") == ON_A_DAY and "day" in self.cleaned_data:
+            day = self.cleaned_data["day"]
+            if day is None or day.year > _MAX_YEAR:
+                self.add_error("day", gettext("Choose the day."))
         return self.cleaned_data
 
     def expires_at(self, now: datetime) -> datetime | None:

@@ -212,6 +212,18 @@ def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) ->
     assert budgets(company) == []
 
 
+@pytest.mark.parametrize("version", ["9" * 5_000, "-1", "1.5", "\u00b2", "", "\0"])
+def test_a_version_that_none_has_deletes_nothing(
+    company: Company, bill: Client, version: str
+) -> None:
+    budget = make_budget(company)
+
+    answer = bill.post(f"/budgets/{budget.id}/delete", {"version": version})
+
+    assert answer.status_code == 302
+    assert len(budgets(company)) == 1
+
+
 def test_a_webhooks_secret_is_shown_to_who_asks_and_that_is_noted(
     company: Company, bill: Client
 ) -> None:

@@ -136,6 +136,8 @@ def test_sending_the_form_again_makes_no_second_key(company: Company, client: Cl
         ({"kind": None}, "kind"),
         ({"lifetime": "9999"}, "lifetime"),
         ({"lifetime": "day"}, "day"),
+        ({"lifetime": "day", "day": "9999-12-31"}, "day"),
+        ({"lifetime": "day", "day": "0001-01-01"}, "lifetime"),
         ({"lifetime": "day", "day": "2020-01-01"}, "lifetime"),
         ({"owner": "not an address"}, "owner"),
         ({"owner": "nobody@nowhere.example"}, "owner"),
