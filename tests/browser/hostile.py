@@ -1,0 +1,160 @@
+"""Requests that nobody's browser makes: what an attacker would send to each address.
+
+A form is filled as its page offers it, and then some of its fields are not; else most of it would
+be refused by the first field, and nothing behind would ever be reached.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Final
+from urllib.parse import quote
+
+FORM: Final = "application/x-www-form-urlencoded"
+# As bytes, since some are no text.
+NASTY: Final = (
+    b"",
+    b"\0",
+    b"a\0b",
+    "\ud800".encode("utf-8", "surrogatepass"),
+    b"\xff\xfe",
+    b"9" * 5_000,
+    b"-1",
+    b"0",
+    b"1" + b"0" * 20,
+    b"1e300",
+    b"nan",
+    b"-inf",
+    "٣".encode(),  # a digit to some
+    "²".encode(),  # a digit to others, and no number
+    b"0001-01-01",
+    b"9999-12-31",
+    b"9999-12-31T23:59:59Z",
+    b"0001-01-01T00:00",
+    b"2026-02-30",
+    b"00000000-0000-0000-0000-000000000000",
+    b"../../etc/passwd",
+    b"=1+1",
+    b"%s%(x)s{0}",
+    b"<script>",
+    b"'\"--;",
+    b"[[1]]",
+    b"{" * 2_000,
+    b"(" * 200,
+    b"*" * 500,
+    b"a" * 70_000,
+    b"a@" + b"b." * 100,
+    b"//evil.example",
+    b"https://[::1",
+    b"10.0.0.0/99",
+    b"eyJ4IjoxfQ==",
+    b"WzEsMl0",
+    b"\xe2\x80\xae\xf0\x9f\x92\xa9",
+)
+# In queries, beside what a page's own forms and links name.
+_PARAMETERS: Final = (
+    "cursor",
+    "format",
+    "range",
+    "start",
+    "end",
+    "first",
+    "last",
+    "next",
+    "q",
+    "day",
+    "month",
+    "from",
+    "to",
+    "version",
+    "sort",
+    "state",
+    "pool",
+    "tenant",
+    "path",
+    "limit",
+    "part",
+)
+_SOME: Final = {
+    "date": b"2026-11-01",
+    "number": b"3",
+    "email": b"a@b.example",
+    "url": b"https://x.example/y",
+}
+_LINKED: Final = re.compile(r"[?&]([a-z_]{1,30})=")
+
+
+@dataclass(slots=True)
+class Form:
+    """As a page offers it."""
+
+    action: str  # "": the page's own address
+    is_post: bool
+    offered: dict[str, list[bytes]] = field(default_factory=dict)  # by field, what it may be
+
+
+def query_of(values: Mapping[str, bytes]) -> str:
+    return "&".join(f"{quote(name)}={quote(value)}" for name, value in values.items())
+
+
+def forms_of(page: str) -> list[Form]:
+    reader = _Reader()
+    reader.feed(page)
+    return reader.forms
+
+
+def parameters_of(page: str) -> list[str]:
+    return sorted({*_PARAMETERS, *_LINKED.findall(page.replace("&amp;", "&"))})
+
+
+def filled(form: Form, chance: random.Random) -> dict[str, bytes]:
+    """Up to three fields hold what they must not; sometimes one is missing."""
+    values = {name: chance.choice(offered) for name, offered in form.offered.items()}
+    for name in chance.sample(sorted(values), min(len(values), chance.randint(1, 3))):
+        values[name] = chance.choice(NASTY)
+    if values and chance.random() < 0.1:
+        del values[chance.choice(sorted(values))]
+    return values
+
+
+def queries(names: list[str], chance: random.Random) -> Iterator[dict[str, bytes]]:
+    """Without end: one parameter, or some at once."""
+    while True:
+        chosen = chance.sample(names, chance.choice((1, 1, 1, 2, 4)))
+        yield {name: chance.choice(NASTY) for name in chosen}
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[Form] = []
+        self._options = ""  # the name of the select that is being read
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = {name: value or "" for name, value in attrs}
+        name = said.get("name", "")
+        if tag == "form":
+            self.forms.append(
+                Form(said.get("action", ""), said.get("method", "").lower() == "post")
+            )
+        elif tag == "select":
+            self._options = name
+        elif not self.forms:
+            return
+        elif tag == "option" and self._options:
+            self._offer(self._options, said.get("value", "").encode())
+        elif tag in ("input", "textarea", "button") and name:
+            self._offer(name, said.get("value", "").encode() or _some(said.get("type", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "select":
+            self._options = ""
+
+    def _offer(self, name: str, value: bytes) -> None:
+        self.forms[-1].offered.setdefault(name, []).append(value)
+
+
+def _some(kind: str) -> bytes:
+    return _SOME.get(kind, b"Something")

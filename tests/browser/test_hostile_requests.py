@@ -1,0 +1,130 @@
+"""Whatever comes, to whichever address: refused or done, and never an error of ours.
+
+HOSTILE_REQUESTS=200 pytest tests/browser/test_hostile_requests.py    # of each address
+"""
+
+import os
+import random
+import re
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from tests.browser.client import client_with
+from tests.browser.hostile import (
+    FORM,
+    NASTY,
+    Form,
+    filled,
+    forms_of,
+    parameters_of,
+    queries,
+    query_of,
+)
+from tests.browser.pages import ACTIONS, Page, all_pages
+from tests.browser.routes import all_routes
+from tests.browser.scene import Scene, Visitor
+from tests.cast import ACME, make_company
+
+NUM_REQUESTS: Final = int(os.environ.get("HOSTILE_REQUESTS", "6"))
+_ACTIONS: Final = [
+    Page(pattern, Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER, path)
+    for pattern, path in ACTIONS.items()
+]
+PAGES: Final = [*all_pages(), *_ACTIONS]
+# Of one tenant, by an id that no other has.
+_OWN: Final = ("<uuid:", "<lookup_id>")
+PATTERNS: Final = sorted(route.pattern for route in all_routes())
+_ARGUMENT: Final = re.compile(r"<(?:(\w+):)?\w+>")
+_WELL_FORMED: Final = {
+    "int": ["0", "1", "9" * 25, "9" * 5_000],
+    "uuid": ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
+}
+# Named by themselves; some would end the session.
+_ON_EVERY_PAGE: Final = ("/sign-out", "/tenant", "/operators/sign-out")
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_BODIES: Final = (
+    (FORM, b"a=%00&a=%ED%A0%80&=&&&%"),
+    (FORM, b"x" * 1_100_000),
+    (FORM, b"&".join(b"a=1" for _ in range(1_100))),
+    ("application/json", b"[" * 100_000),
+    ("application/json", b'{"name":"\\ud800","version":' + b"9" * 5_000 + b"}"),
+    ("application/json", b"\xff"),
+    ("multipart/form-data", b"--"),
+    ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n"),
+    ("text/plain; charset=idna", b"x"),
+)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Of each test its own: what is sent here closes doors behind it."""
+    return Scene(make_company("attacked", ACME))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_query_and_no_form_is_an_error_of_ours(scene: Scene, page: Page) -> None:
+    chance = random.Random(page.name)  # the same each time
+    path = page.path_in(scene).partition("?")[0]
+    client = client_with(scene.session(page.visitor))
+    client.raise_request_exception = False
+    shown = client.get(path).content.decode("utf-8", "replace")
+
+    for query in islice(queries(parameters_of(shown), chance), NUM_REQUESTS):
+        _expect_no_error(client.get(f"{path}?{query_of(query)}"), query)
+    forms = [form for form in forms_of(shown) if form.action not in _ON_EVERY_PAGE]
+    for form in forms or [Form("", is_post=True)]:
+        for _ in range(NUM_REQUESTS if form.offered else 1):
+            _expect_no_error(_sent(client, path, form, chance), form)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_stranger_and_a_neighbour_see_nothing_of_it(scene: Scene, page: Page) -> None:
+    path = page.path_in(scene)
+    neighbour = Scene(make_company("neighbour", ACME))
+    for visitor in (None, neighbour.session(Visitor.MEMBER)):
+        client = client_with(visitor)
+        client.raise_request_exception = False
+        for answer in (client.get(path), client.post(path)):
+            answer.close()
+            assert answer.status_code < 500
+            is_own = any(argument in page.pattern for argument in _OWN)
+            if is_own and not page.pattern.startswith("sign-in/"):
+                assert answer.status_code in (302, 403, 404, 405)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_no_address_that_is_made_up_is_an_error_of_ours(scene: Scene, pattern: str) -> None:
+    chance = random.Random(pattern)
+    visitor = Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER
+    client = client_with(scene.session(visitor))
+    client.raise_request_exception = False
+
+    for _ in range(NUM_REQUESTS):
+        path = "/" + _ARGUMENT.sub(lambda found: _argument(found[1], chance), pattern)
+        method = chance.choice(_METHODS)
+        kind, body = chance.choice(_BODIES)
+        _expect_no_error(client.generic(method, path, body, kind), (method, path[:200], body[:80]))
+
+
+def _argument(kind: str | None, chance: random.Random) -> str:
+    if kind in _WELL_FORMED:
+        return chance.choice(_WELL_FORMED[kind])
+    return quote(chance.choice(NASTY)[:6_000], safe="") or "x"
+
+
+def _sent(client: Client, path: str, form: Form, chance: random.Random) -> Any:
+    target = form.action if form.action.startswith("/") else path
+    body = query_of(filled(form, chance))
+    if form.is_post:
+        return client.post(target, body.encode(), content_type=FORM)
+    return client.get(f"{target.partition('?')[0]}?{body}")
+
+
+def _expect_no_error(answer: Any, sent: object) -> None:
+    answer.close()  # files of bundles
+    error = getattr(answer, "exc_info", None)
+    assert answer.status_code < 500, (answer.request["PATH_INFO"], sent, error)
