@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
+from caret.contracts.spending import MAX_PROMPT_TOKENS
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.account import Account
@@ -30,7 +31,7 @@ from inference.errors import Busy, Dropped
 from inference.gateway.bucket import Rule
 from inference.gateway.leases import Leases, OverLimit, Spent, Want
 from inference.gateway.spending import KIND as SPEND
-from inference.gateway.spending import MAX_PROMPT_TOKENS, refuse, reserve
+from inference.gateway.spending import refuse, reserve
 
 ACTION: Final = 10  # units
 REPEAT_S: Final = 2.0

@@ -3,6 +3,7 @@
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
+from caret.contracts.spending import MAX_GENERATED_TOKENS
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
@@ -17,7 +18,7 @@ MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
 MAX_NAME_CHARS: Final = 512  # paths, repository names
 MAX_STOPS: Final = 4  # what the engine takes
 MAX_STOP_CHARS: Final = 64
-MAX_TOKENS: Final = 512
+MAX_TOKENS: Final = MAX_GENERATED_TOKENS
 
 DEFAULT_MAX_TOKENS: Final = {
     Mode.INLINE: 64,

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NoReturn
 
-from caret.contracts.policy import Mode, Tier
+from caret.contracts.policy import Mode
 from caret.contracts.spending import (
     KEEP_SPEND_S,
     HardBudget,
     TierPrices,
-    Tokens,
     billed_tokens,
     cost_micros,
+    most_micros,
     prices_at,
     spend_key,
 )
@@ -31,8 +31,6 @@ from inference.gateway.bucket import Rule
 from inference.gateway.leases import Want
 
 KIND: Final = "spend"
-# A prompt is cut to its tier's budget.
-MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
 # Of a budget: what one gateway holds at most, and loses for the month when it is killed.
 _MAX_LEASED_SHARE: Final = 100
 _MAX_RULES: Final = 20_000
@@ -70,10 +68,7 @@ def reserve(principal: Principal, request: CompletionRequest, *, now_ms: int) ->
     if prices is None:
         return _NOTHING
     of_tier = prices.tiers[request.tier]
-    most = Tokens(MAX_PROMPT_TOKENS[request.tier], 0, request.max_tokens)
-    # Where the cache costs more than reading, which no price list should say, that is the most.
-    dearest = max(of_tier.prompt, of_tier.cached_prompt)
-    micros = max(1, cost_micros(TierPrices(dearest, dearest, of_tier.generated), most))
+    micros = most_micros(of_tier, request.tier, max_tokens=request.max_tokens)
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     wants = [
         Want(_rule(principal.snapshot.tenant_id, budget, month), micros)

@@ -31,6 +31,7 @@ class Bar:
     kind: str  # of the component `state`
     state: Promise
     is_hard: bool
+    is_used_up: bool
 
     @property
     def filled(self) -> int:
@@ -46,7 +47,7 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 
 def bar_of(budget: Standing | BudgetView) -> Bar:
     percent = budget.spent_micros * 100 // budget.limit_micros
-    kind, state = _state(percent, is_hard=budget.is_hard)
+    kind, state = _state(budget, percent)
     return Bar(
         budget_id=budget.budget_id if isinstance(budget, Standing) else budget.id,
         whose=_whose(budget.scope, budget.holder_name),
@@ -58,12 +59,13 @@ def bar_of(budget: Standing | BudgetView) -> Bar:
         kind=kind,
         state=state,
         is_hard=budget.is_hard,
+        is_used_up=budget.is_used_up,
     )
 
 
-def _state(percent: int, *, is_hard: bool) -> tuple[str, Promise]:
-    if percent >= _FULL:
-        return ("bad", _("Stopped")) if is_hard else ("warn", _("Over"))
+def _state(budget: Standing | BudgetView, percent: int) -> tuple[str, Promise]:
+    if budget.is_used_up:
+        return ("bad", _("Stopped")) if budget.is_hard else ("warn", _("Over"))
     if percent >= _NEAR:
         return "warn", _("Nearly spent")
     return "good", _("Within")

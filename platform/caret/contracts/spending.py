@@ -13,6 +13,9 @@ from caret.contracts.policy import Tier
 from caret.foundation.ids import UserId
 
 PRICED_TOKENS: Final = 1_000_000  # a price is for so many
+# A prompt is cut to its tier's budget.
+MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
+MAX_GENERATED_TOKENS: Final = 512  # by one completion
 KEEP_SPEND_S: Final = 40 * 86_400  # Redis keeps a month's count until nobody asks for it any more
 
 
@@ -83,6 +86,14 @@ def cost_micros(prices: TierPrices, tokens: Tokens) -> int:
         + prices.generated * tokens.generated
     )
     return -(-priced // PRICED_TOKENS)
+
+
+def most_micros(prices: TierPrices, tier: Tier, *, max_tokens: int) -> int:
+    """That a request may cost, and reserves; 1 at least. Where the cache costs more than reading,
+    which no price list should say, that is the most."""
+    dearest = max(prices.prompt, prices.cached_prompt)
+    most = Tokens(MAX_PROMPT_TOKENS[tier], 0, max_tokens)
+    return max(1, cost_micros(TierPrices(dearest, dearest, prices.generated), most))
 
 
 def prices_at(spending: Spending, now_ms: int) -> TokenPrices | None:

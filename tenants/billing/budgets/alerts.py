@@ -5,7 +5,8 @@ from typing import Final
 
 from caret.contracts.spending import BudgetScope
 from caret.foundation.ids import TenantId
-from tenants.billing.budgets.spent import MonthOfTenant, read_month
+from tenants.billing.budgets.spent import is_used_up, read_month
+from tenants.billing.plans.price_book import Price
 from tenants.members.permissions import Role
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
@@ -13,26 +14,30 @@ THRESHOLDS: Final = (50, 80, 100)
 MAIL, WEBHOOK = "mail", "webhook"
 
 
-def reached(spent_micros: int, limit_micros: int) -> list[int]:
-    """Which thresholds, in percent. Pure."""
-    return [each for each in THRESHOLDS if spent_micros * 100 >= limit_micros * each]
+def reached(spent_micros: int, limit_micros: int, *, used_up: bool = False) -> list[int]:
+    """Which thresholds, in percent; all of them, once completions stop. Pure."""
+    return [each for each in THRESHOLDS if used_up or spent_micros * 100 >= limit_micros * each]
 
 
-def raise_alerts(tenant_id: TenantId, month: date, *, now: datetime) -> int:
+def raise_alerts(tenant_id: TenantId, month: date, *, price: Price | None, now: datetime) -> int:
     """Inside the tenant's scope; the number of new ones."""
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0
     spent = read_month(tenant_id, month)
-    return sum(_raise(budget, spent, month, now) for budget in budgets)
+    return sum(
+        _raise(budget, spent.of(budget), month=month, price=price, now=now) for budget in budgets
+    )
 
 
-def _raise(budget: Budget, month_spent: MonthOfTenant, month: date, now: datetime) -> int:
-    spent = month_spent.of(budget)
+def _raise(budget: Budget, spent: int, *, month: date, price: Price | None, now: datetime) -> int:
     known = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
-    due = sorted(set(reached(spent, budget.limit_micros)) - set(known))
+    due = sorted(
+        set(reached(spent, budget.limit_micros, used_up=is_used_up(budget, spent, price)))
+        - set(known)
+    )
     for percent in due:
         alert = BudgetAlert.objects.create(
             tenant_id=budget.tenant_id,

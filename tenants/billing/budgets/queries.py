@@ -10,7 +10,7 @@ from caret.contracts.spending import BudgetScope, HardBudget, Spending, write_pl
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_read
-from tenants.billing.budgets.spent import MonthOfTenant, read_month, read_teams
+from tenants.billing.budgets.spent import MonthOfTenant, is_used_up, read_month, read_teams
 from tenants.billing.budgets.webhook import secret_of
 from tenants.billing.money import Currency
 from tenants.billing.periods import month_of, utc_day
@@ -55,13 +55,14 @@ class BudgetView:
     created_at: datetime
     month: date  # the present one
     spent_micros: int
+    is_used_up: bool  # a hard one lets nothing through any more
     alerts: tuple[AlertView, ...]  # of this month, lowest first
 
 
 def page_of_budgets(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[BudgetView]:
-    """Newest first. Raises Forbidden, Invalid. Eight queries at most."""
+    """Newest first. Raises Forbidden, Invalid. Ten queries at most."""
     actor.require(Permission.READ_BILLING)
     with tenant(actor.tenant_id):
         found = Budget.objects.filter(tenant_id=actor.tenant_id)
@@ -111,6 +112,7 @@ def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId,
 
 def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
     month = month_of(utc_day(now))
+    price = read_price_book(tenant_id).on(utc_day(now))
     spent, names = read_month(tenant_id, month), _names(tenant_id, rows)
     alerts, currency = _alerts(tenant_id, [row.id for row in rows], month), find_currency(tenant_id)
     assert currency is not None or not rows, "a budget is made for a tenant with a plan"
@@ -128,6 +130,7 @@ def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Budge
             created_at=row.created_at,
             month=month,
             spent_micros=spent.of(row),
+            is_used_up=is_used_up(row, spent.of(row), price),
             alerts=alerts[row.id],
         )
         for row in rows

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.policy import Tier
+from caret.contracts.spending import MAX_GENERATED_TOKENS, BudgetScope, most_micros
 from caret.foundation.ids import TenantId, UserId
 from tenants.billing.periods import month_of
+from tenants.billing.plans.price_book import Price
 from tenants.models import Budget, MonthSpend, TeamMembership
 
 
@@ -47,6 +49,15 @@ def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> 
         unique_fields=["tenant_id", "month", "holder"],
         update_fields=["micros"],
     )
+
+
+def is_used_up(budget: Budget, spent_micros: int, price: Price | None) -> bool:
+    """A hard budget is before its last micro is spent: as soon as less is left than a completion
+    may cost, gateways let none through. `price`: of the day; None: nothing is priced."""
+    left = budget.limit_micros - spent_micros
+    if left <= 0 or price is None or not budget.is_hard:
+        return left <= 0
+    return left < most_micros(price.tiers[Tier.FAST], Tier.FAST, max_tokens=MAX_GENERATED_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)

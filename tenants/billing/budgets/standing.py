@@ -9,8 +9,10 @@ from django.db.models.functions import Coalesce
 
 from caret.contracts.spending import BudgetScope
 from caret.foundation.postgres.tenancy import tenant
-from tenants.billing.budgets.spent import MonthOfTenant, read_month
+from tenants.billing.budgets.spent import MonthOfTenant, is_used_up, read_month
 from tenants.billing.periods import month_of, utc_day
+from tenants.billing.plans.price_book import Price
+from tenants.billing.plans.queries import read_price_book
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import Budget, Team, User
@@ -26,15 +28,17 @@ class Standing:
     limit_micros: int
     spent_micros: int
     is_hard: bool
+    is_used_up: bool  # a hard one lets nothing through any more
 
 
 def nearest_budgets(*, actor: Actor, limit: int, now: datetime) -> list[Standing]:
     """By the share that is spent, the highest first. All of the tenant's are looked at, MAX_BUDGETS
-    at most. Raises Forbidden. Three queries."""
+    at most. Raises Forbidden. Five queries."""
     actor.require(Permission.READ_BILLING)
     with tenant(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
-        found = [_standing(row, month) for row in _named(actor)]
+        price = read_price_book(actor.tenant_id).on(utc_day(now))
+        found = [_standing(row, month, price) for row in _named(actor)]
     found.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
     return found[:limit]
 
@@ -48,7 +52,7 @@ def _named(actor: Actor) -> QuerySet[Budget]:
     return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
 
 
-def _standing(row: Budget, month: MonthOfTenant) -> Standing:
+def _standing(row: Budget, month: MonthOfTenant, price: Price | None) -> Standing:
     return Standing(
         budget_id=row.id,
         scope=BudgetScope(row.scope),
@@ -56,4 +60,5 @@ def _standing(row: Budget, month: MonthOfTenant) -> Standing:
         limit_micros=row.limit_micros,
         spent_micros=month.of(row),
         is_hard=row.is_hard,
+        is_used_up=is_used_up(row, month.of(row), price),
     )

@@ -75,7 +75,8 @@ def rate_tokens(
             return Rated(0, has_more=False)
         spent = _rate(state, upto, now)
         add_spent(tenant_id, spent)
-        raise_alerts(tenant_id, month_of(utc_day(now)), now=now)
+        price = read_price_book(tenant_id).on(utc_day(now))
+        raise_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
     return Rated(num_batches, upto < newest, spent)

@@ -37,6 +37,7 @@ from tests.people import make_team
 # Costs 10,000 micros in the fast tier: 2 cents and a bit for a hundred of them.
 DEAR = {"prompt_tokens": 0, "cached_tokens": 0, "generated_tokens": 10_000}
 COST = 6_000
+MOST = 608  # that a completion may cost there: 2,000 tokens read, 512 written
 TODAY = NOW - timedelta(hours=1)
 
 
@@ -238,6 +239,20 @@ def test_who_pays_is_told_once_at_each_threshold(company: Company) -> None:
     assert {message.to[0].partition("@")[0] for message in mail.outbox} == {"olga", "bill"}
     with tenant(company.tenant_id):
         assert sorted(BudgetAlert.objects.values_list("percent", flat=True)) == [50, 80, 100]
+
+
+@pytest.mark.parametrize(("is_hard", "percents"), [(True, [50, 80, 100]), (False, [50, 80])])
+def test_a_hard_budget_is_used_up_once_a_completion_may_cost_more_than_is_left(
+    company: Company, is_hard: bool, percents: list[int]
+) -> None:
+    budget = make_budget(company, limit_micros=COST + MOST - 1, is_hard=is_hard)
+    before = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
+
+    spend(company)
+
+    after = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
+    assert (before.is_used_up, after.is_used_up) == (False, is_hard)
+    assert [alert.percent for alert in after.alerts] == percents
 
 
 def test_a_user_is_told_of_his_own_budget(company: Company) -> None:

@@ -260,6 +260,18 @@ def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
     assert "Over" in page
 
 
+def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill: Client) -> None:
+    budget = make_budget(company, limit_micros=6_500)
+    now = timezone.now()
+    use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
+    rate(company.tenant_id, now=now)
+
+    page = bill.get(f"/budgets/{budget.id}").content.decode()
+
+    assert "Stopped" in page
+    assert "That is less than a completion may cost" in page
+
+
 @pytest.mark.parametrize("what", ["", "/change", "/secret", "/delete"])
 def test_a_neighbours_budget_is_not_there(company: Company, sign_in_now: SignIn, what: str) -> None:
     budget = make_budget(company)
