@@ -9,9 +9,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tenants.billing.rating.rate import rate
 from tenants.members.permissions import Role
+from tests.browser.axe import serious
 from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs
-from tests.browser.test_pages import serious
 from tests.cast import ACME, Company, make_company
 from tests.fakes import billing
 from tests.integration.console.pages.usage_rows import colleagues, count, use
