@@ -1,5 +1,7 @@
 """What a period's usage can be narrowed to: its languages, editors, models, variants and teams."""
 
+from collections.abc import Mapping
+
 from django.db.models import F
 
 from caret.foundation.postgres.tenancy import tenant
@@ -12,7 +14,7 @@ from tenants.models import Team
 Choices = dict[str, list[str]]  # by column
 
 
-def read_choices(*, actor: Actor, kind: Kind, asked: Asked) -> tuple[Choices, dict[str, str]]:
+def read_choices(*, actor: Actor, kind: Kind, asked: Asked) -> tuple[Choices, Mapping[str, str]]:
     """And the teams' names by id. Raises Forbidden. Two queries."""
     is_own = is_of_oneself(actor, kind)
     with tenant(actor.tenant_id):
@@ -25,9 +27,12 @@ def choices_of(actor: Actor, asked: Asked, *, is_own: bool) -> Choices:
     return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
 
 
-def names_of_teams(actor: Actor) -> dict[str, str]:
-    """Inside the tenant's scope. None for who may not see them."""
+def names_of_teams(actor: Actor, *, known: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """Inside the tenant's scope. None for who may not see them. `known`: as they were read
+    already."""
     if not actor.may(Permission.READ_TEAMS):
         return {}
+    if known is not None:
+        return known
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
     return {str(team_id): name for team_id, name in teams.values_list("id", "name")}

@@ -36,6 +36,7 @@ class HiddenOverview:
     groups: HiddenGroups
     # What the whole of that time can be narrowed to, by column; None: that was not looked up.
     choices: Mapping[str, list[str]] | None = None
+    team_names: Mapping[str, str] | None = None  # by id; None: nor was that
 
 
 def hidden_in(
@@ -97,6 +98,7 @@ def _hidden_in_overview_of_part(
         choices={
             column: sorted(value for (value,) in parts.used.of((column,))) for column in COLUMNS
         },
+        team_names=part.team_names or None,
     )
 
 

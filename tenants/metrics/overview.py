@@ -73,8 +73,7 @@ class _About:
 
 
 def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
-    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about, or three of a
-    team."""
+    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
     is_own = is_of_oneself(actor, Kind.USAGE)
     check(asked)
     with tenant(actor.tenant_id):
@@ -89,7 +88,8 @@ def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
             if hidden.speeds
             else _speeds(actor, asked, hidden, is_own=is_own, min_users=min_users)
         )
-        choices, teams = _choices(actor, asked, found, hidden, is_own=is_own), names_of_teams(actor)
+        choices = _choices(actor, asked, found, hidden, is_own=is_own)
+        teams = names_of_teams(actor, known=hidden.team_names)
     sees_quality = _sees_quality(actor)
     return Overview(
         is_own=is_own,

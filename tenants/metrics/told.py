@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Func, QuerySet, TextField, Value
+from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, Value
 
 from tenants.members.actor import Actor
 from tenants.metrics.only import COLUMNS, Only
 from tenants.metrics.parts import TEAM, Cell, Dimensions, Parts, People, Used
 from tenants.metrics.suppress import Suppression, suppressed
-from tenants.models import TeamMembership
+from tenants.models import Team, TeamMembership
 from tenants.models.rollup import SERVICES
 
 NO_TEAM: Final = ""
@@ -34,6 +34,7 @@ class Narrowed:
     only: Only
     members: Mapping[str, People]  # by team; empty: nobody asks about teams
     min_users: int
+    team_names: Mapping[str, str]  # by id; empty, too, where nobody asks about teams
 
     def who(self, rows: QuerySet[Any], *more: str) -> Parts:
         """By what it is narrowed by, and by `more` columns. One query."""
@@ -112,12 +113,26 @@ class Narrowed:
 def narrowed(actor: Actor, only: Only, *, min_users: int, by_team: bool = False) -> Narrowed:
     """Inside the tenant's scope. One query where teams are asked about, none else."""
     is_of_teams = by_team or only.team_id is not None
-    return Narrowed(only, _members_of_teams(actor) if is_of_teams else {}, min_users)
+    teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
+    return Narrowed(only, teams.members, min_users, teams.names)
 
 
-def _members_of_teams(actor: Actor) -> dict[str, People]:
-    members: defaultdict[str, set[str]] = defaultdict(set)
-    rows = TeamMembership.objects.filter(tenant_id=actor.tenant_id)
-    for team_id, user_id in rows.values_list("team_id", "user_id"):
-        members[str(team_id)].add(str(user_id))
-    return {team: People(who) for team, who in members.items()}
+@dataclass(frozen=True, slots=True)
+class _Teams:
+    names: Mapping[str, str]
+    members: Mapping[str, People]  # of those that have some
+
+
+_NO_TEAMS: Final = _Teams({}, {})
+
+
+def _read_teams(actor: Actor) -> _Teams:
+    memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
+    of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
+    rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
+    found = list(rows.values_list("id", "name", "who"))
+    return _Teams(
+        names={str(team_id): name for team_id, name, _who in found},
+        members={str(team_id): People(who.split()) for team_id, _name, who in found if who},
+    )

@@ -1,15 +1,19 @@
 """The overview: five figures, each of whom it is for, and about what its address asks."""
 
 import re
+import uuid
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tenants.members.permissions import Role
+from tenants.teams.operations import put_into_team
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.people import make_team
 
 FIGURES = ["First token, p99, inline", "Cancellation", "Prefix-cache hits", "Acceptance"]
 PART = {"HX-Request": "true"}
@@ -127,6 +131,26 @@ def test_each_range_has_few_queries(used: Company, sign_in: SignIn, asked: str) 
         page = shown(client, range=asked, editor="zed")
 
     assert value_of(page, "Prefix-cache hits") == "80.0 %"
+
+
+def test_a_team_has_few_queries(company: Company, sign_in: SignIn) -> None:
+    team_id = make_team(company)
+    for person in colleagues(company, 5):
+        use(company, person)
+        put_into_team(
+            actor=company.platform,
+            team_id=uuid.UUID(team_id),
+            user_id=person.user_id,
+            now=timezone.now(),
+        )
+    count(company)
+    client = sign_in(company.administrator)
+
+    with few_queries():
+        page = shown(client, team=team_id, editor="zed")
+
+    assert value_of(page, "Prefix-cache hits") == "80.0 %"
+    assert f'<option value="{team_id}" selected>' in page
 
 
 @pytest.mark.parametrize(
