@@ -73,7 +73,7 @@ def test_a_file_has_what_the_page_shows(company: Company, sign_in: SignIn) -> No
     control, wide = csv.DictReader(io.StringIO(answer.content.decode()))
     assert (control["variant"], control["control"], control["acceptance"]) == (
         "control",
-        "True",
+        "true",
         "0.5",
     )
     assert wide["acceptance_difference"] == "0.5"
