@@ -75,6 +75,9 @@
   }
   show(document);
   // Tabs that do not fit are scrolled to the one that is shown.
-  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  for (const here of document.querySelectorAll(".tabs [aria-current]")) {
+    const [row, tab] = [here.closest(".tabs"), here.getBoundingClientRect()];
+    row.scrollLeft += tab.left - row.getBoundingClientRect().left - (row.clientWidth - tab.width) / 2;
+  }
   document.addEventListener("htmx:load", (event) => show(event.target));
 })();

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from django.utils.translation import gettext_noop
+
 from caret.foundation.ids import TenantId
 from tenants.encryption.queries import find_evidence
 from tenants.models import Erasure
@@ -26,7 +28,7 @@ def facts_of(row: Erasure) -> dict[str, Any]:
     return {
         "data_class": "data_subject" if row.user_id is not None else "tenant",
         "surface": "Postgres, object store, Redis",
-        "method": "crypto-erase, deletion and pseudonymisation",
+        "method": gettext_noop("crypto-erase, deletion and pseudonymisation"),
         "reason": "erasure" if row.user_id is not None else "shredding",
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 from django.db.models import F
+from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
@@ -164,7 +165,7 @@ def _certify(run: PurgeRun, now: datetime) -> None:
         facts={
             "data_class": run.data_class,
             "surface": TERMS[DataClass(run.data_class)].surface,
-            "method": "row deletion",
+            "method": gettext_noop("row deletion"),
             "reason": "retention",
             "retention_days": run.days,
             "rule_version": run.rule_version,

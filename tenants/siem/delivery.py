@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from caret.foundation.egress import Egress, Network
 from tenants.siem.address import SinkAddress
 
 TIMEOUT_S: Final = 5.0  # of one message's answer, and of a connection
-REFUSED: Final = "Its address is neither public nor one of the operator's networks."
-BROKEN: Final = "It could not be delivered to, for a reason on our side."
-UNREACHABLE: Final = "It cannot be reached."
-UNKNOWN: Final = "Its name is not known."
-UNTRUSTED: Final = "Its certificate does not hold."
-SILENT: Final = f"It did not answer within {TIMEOUT_S:.0f} s."
+REFUSED: Final = gettext_noop("Its address is neither public nor one of the operator's networks.")
+BROKEN: Final = gettext_noop("It could not be delivered to, for a reason on our side.")
+UNREACHABLE: Final = gettext_noop("It cannot be reached.")
+UNKNOWN: Final = gettext_noop("Its name is not known.")
+UNTRUSTED: Final = gettext_noop("Its certificate does not hold.")
+SILENT: Final = gettext_noop("It did not answer in time.")
 
 
 class NotDelivered(Exception):

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import structlog
 from django.db.models import Count, QuerySet, Sum
+from django.utils.translation import gettext_noop
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
@@ -195,7 +196,9 @@ def _facts(erasure: TelemetryErasure) -> dict[str, Any]:
     return {
         "data_class": DataClass.CONTENT.value,
         "surface": TERMS[DataClass.CONTENT].surface,
-        "method": "crypto-erase and deletion" if erasure.keys else "deletion",
+        "method": gettext_noop("crypto-erase and deletion")
+        if erasure.keys
+        else gettext_noop("deletion"),
         "reason": erasure.reason,
         "user_id": None if erasure.user_id is None else str(erasure.user_id),
         "deleted_objects": erasure.num_objects,

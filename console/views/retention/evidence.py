@@ -182,5 +182,9 @@ def _certified(found: CertificateView) -> Certified:
         "tenant": gettext("All of the tenant"),
     }
     return Certified(
-        found.id, found.number, found.created_at, titles.get(name, name), document.get("method", "")
+        found.id,
+        found.number,
+        found.created_at,
+        titles.get(name, name),
+        gettext(document.get("method", "")),
     )
