@@ -54,7 +54,7 @@ def test(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
     if tried.delivered:
         toast(request, gettext("The test arrived."))
     else:
-        messages.error(request, tried.error)
+        messages.error(request, gettext(tried.error))
     return redirect("console:sinks-sink", sink_id)
 
 
