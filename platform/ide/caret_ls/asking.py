@@ -121,9 +121,7 @@ class Asking:
     def _learn(self, flight: Flight, landing: Landing) -> None:
         text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
         if landing.finish in (*_WHOLE, "filtered"):
-            self._learns.cache.put(
-                suggested_at(flight.place, text, id=flight.id, is_prefetched=flight.is_prefetch)
-            )
+            self._learns.cache.put(suggested_at(flight.place, text, id=flight.id))
             if not flight.is_prefetch:
                 self._learns.pace.answered(landing.took_ms)
         if landing.finish == "unknown_language":

@@ -38,16 +38,6 @@ class Buffer:
     def text(self) -> str:
         return "".join(self._lines)
 
-    @property
-    def num_lines(self) -> int:
-        """An empty line after the last line's end counts, as it does in editors."""
-        is_ended = not self._lines or self._lines[-1].endswith(("\n", "\r"))
-        return len(self._lines) + is_ended
-
-    def line(self, number: int) -> str:
-        """Without its end; "" for one that is not there."""
-        return self._lines[number].rstrip("\r\n") if 0 <= number < len(self._lines) else ""
-
     def offset(self, position: Position) -> int:
         """In characters."""
         line, column = self._place(position)
@@ -87,17 +77,12 @@ class Buffer:
         head = touched[0][:from_column] if touched else ""
         tail = touched[last - first][to_column:] if last - first < len(touched) else ""
         deleted = sum(map(len, touched)) - len(head) - len(tail)
-        # A "\r" and a "\n" that have met are one line's end.
-        stop = last + 1
         middle = head + text + tail
-        if middle.endswith("\r") and self._lines[stop : stop + 1]:
-            middle, stop = middle + self._lines[stop], stop + 1
+        # A "\r" and a "\n" that have met are one line's end.
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
             first -= 1
             middle = self._lines[first] + middle
-        if middle and not middle.endswith(("\r", "\n")) and self._lines[stop : stop + 1]:
-            middle, stop = middle + self._lines[stop], stop + 1
-        self._lines[first:stop] = split_lines(middle)
+        self._lines[first : last + 1] = split_lines(middle)
         return Edit(at, deleted, text)
 
     def replace_all(self, text: str) -> Edit:

@@ -6,7 +6,6 @@ completions that the next connection does not know.
 
 import asyncio
 import ssl
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from websockets.typing import Subprotocol
 
 from caret_ls import frames
 from caret_ls.backoff import Backoff
+from caret_ls.clock import Clock
 from caret_ls.frames import Frame
 
 _OPEN_TIMEOUT_S: Final = 10.0
@@ -60,9 +60,13 @@ class Address:
 
 
 class Link:
-    def __init__(self, listener: Listener, backoff: Backoff) -> None:
+    def __init__(
+        self, listener: Listener, backoff: Backoff, clock: Clock, *, tick_s: float = _TICK_S
+    ) -> None:
         self._listener = listener
         self._backoff = backoff
+        self._clock = clock
+        self._tick_s = tick_s  # how often it looks whether the machine has slept
         self._address: Address | None = None
         self._moved = asyncio.Event()  # another address, or awake again: connect anew
         self._outgoing: asyncio.Queue[Frame] | None = None
@@ -125,7 +129,7 @@ class Link:
 
     async def _live(self, address: Address) -> float:
         """One connection, as long as it lasts. How long to wait then, in seconds."""
-        began_s = time.monotonic()
+        began_s = self._clock.monotonic_s()
         try:
             async with _open(address) as socket:
                 await self._serve(socket)
@@ -138,7 +142,7 @@ class Link:
         except (OSError, InvalidHandshake, InvalidURI, ConnectionClosed, ValueError):
             state = LinkState.OFFLINE
         self._listener.on_state(state)
-        if time.monotonic() - began_s > _WELL_AFTER_S:
+        if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:
             self._backoff.reset()
         return _SIGNED_OUT_S if state is LinkState.SIGNED_OUT else self._backoff.next_s()
 
@@ -183,10 +187,10 @@ class Link:
     async def _watch_sleep(self) -> None:
         """The wall clock runs on while a laptop sleeps, the other one stands. What is connected
         then is so no more, and would find out by a time-out."""
-        apart_s = time.time() - time.monotonic()
+        apart_s = self._clock.wall_s() - self._clock.monotonic_s()
         while True:
-            await asyncio.sleep(_TICK_S)
-            now_apart_s = time.time() - time.monotonic()
+            await asyncio.sleep(self._tick_s)
+            now_apart_s = self._clock.wall_s() - self._clock.monotonic_s()
             if abs(now_apart_s - apart_s) > _CLOCKS_APART_S:
                 self._backoff.reset()
                 self._moved.set()

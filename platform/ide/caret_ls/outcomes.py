@@ -110,9 +110,6 @@ class Outcomes:
             if standing.id == id:
                 self._take(uri, standing, now_s)
 
-    def dismiss(self, uri: str, now_s: float) -> None:
-        self._pass_by(uri, now_s)
-
     def close(self, uri: str, now_s: float) -> None:
         """What becomes of it is not known from here on."""
         self._pass_by(uri, now_s)
@@ -129,10 +126,6 @@ class Outcomes:
             if text is not None:
                 self._tell(_persisted(taken, text[taken.start : taken.end], now_s))
         self._taken = [taken for taken in self._taken if taken.spans_s]
-
-    def next_look_s(self) -> float | None:
-        """When `look` would have something to tell; None: nothing was taken."""
-        return min((taken.taken_s + taken.spans_s[0] for taken in self._taken), default=None)
 
     def _tell(self, outcome: Outcome) -> None:
         """What is shown again, after a detour, is the same suggestion: each of these counts

@@ -2,8 +2,8 @@
 
 Rules:
 1. 75 ms after the last change at least; at a fresh line, and when invoked, at once.
-2. Who types faster than he could read a suggestion is waited for: as long as his next key usually
-   takes, so that a request is made where he stops, not at each key.
+2. Who types faster than he could read a suggestion is waited for: most of the time that his next
+   key usually takes, so that a request is made where he slows down, not at each key.
 3. Where answers take long, asking often only costs: the wait grows with them.
 4. Where suggestions are passed by one after the other, the wait grows; one that is taken ends that.
 """
@@ -14,12 +14,15 @@ from itertools import pairwise
 from typing import Final
 
 MIN_WAIT_MS: Final = 75.0  # what Copilot waits
-MAX_WAIT_MS: Final = 400.0
+MAX_WAIT_MS: Final = 250.0
+# By replays of typing in simulated time: with all of it the text comes 100 ms later, with half
+# of it a weak model is asked at every second key.
+_GAP_SHARE: Final = 0.75
 _USUAL_ANSWER_MS: Final = 150.0  # slower ones are waited for
 _NUM_KEYS: Final = 12  # the last ones; a dozen say how somebody types just now
 _THINKS_S: Final = 1.0  # a longer pause says nothing about typing
 _NUM_ANSWERS: Final = 8
-_PASSED_SHARE: Final = 0.25  # by how much each suggestion passed by makes the wait longer
+_PASSED_SHARE: Final = 0.1  # by how much each suggestion passed by makes the wait longer
 _MAX_PASSED: Final = 4
 
 
@@ -54,7 +57,7 @@ class Pace:
     def _pause_ms(self) -> float:
         slow_ms = max(_middle(self._answers_ms) - _USUAL_ANSWER_MS, 0.0)
         patience = 1 + _PASSED_SHARE * self._num_passed
-        wanted_ms = max(self.min_wait_ms + slow_ms, self._usual_gap_ms()) * patience
+        wanted_ms = max(self.min_wait_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
         return min(max(wanted_ms, self.min_wait_ms), max(MAX_WAIT_MS, self.min_wait_ms))
 
     def _usual_gap_ms(self) -> float:

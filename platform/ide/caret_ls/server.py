@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,12 +104,12 @@ class CaretServer(LanguageServer):
             self._told_key = self._told_settings.get("api_key")
         self._session = Session(Settings(), SystemClock(), self._tell_status)
 
-    def run(self) -> None:
+    async def run(self) -> None:
         self._running = asyncio.create_task(self.session.run())
         self._running.add_done_callback(_note_end)
-        self.set_up()
+        await self.set_up()
 
-    def set_up(self, *, told: object = None) -> None:
+    async def set_up(self, *, told: object = None) -> None:
         """Reads all settings anew; `told` are new ones of the editor's."""
         if told is not None:
             self._told_settings = told
@@ -116,21 +117,21 @@ class CaretServer(LanguageServer):
         settings, problems = read(os.environ, folder / "config.toml", self._told_settings)
         for name in problems:
             _log.warning("settings.senseless name=%s", name)
-        self.session.set_up(settings, self._address(settings, folder))
+        self.session.set_up(settings, await self._address(settings, folder))
 
-    def sign_in(self, key: str | None) -> None:
+    async def sign_in(self, key: str | None) -> None:
         """None: out."""
         self._told_key = key
-        self.set_up()
+        await self.set_up()
 
     def pause(self, *, is_paused: bool) -> None:
         self.session.board.set(is_paused=is_paused)
 
-    def _address(self, settings: Settings, folder: Path) -> Address | None:
+    async def _address(self, settings: Settings, folder: Path) -> Address | None:
+        """Off the loop: a keyring may ask its user to unlock it."""
         url = settings.gateway_url
-        key = self._told_key or find_key(
-            os.environ, folder, gateway_url=url, ask_keyring=ask_keyring
-        )
+        find = partial(find_key, os.environ, folder, gateway_url=url, ask_keyring=ask_keyring)
+        key = self._told_key or await asyncio.to_thread(find)
         return None if key is None else Address(url, key, self._editor)
 
     def _tell_status(self, status: Status) -> None:
@@ -153,16 +154,16 @@ def _add_lifecycle(server: CaretServer) -> None:
 
     @server.feature(types.INITIALIZED)
     async def initialized(_params: types.InitializedParams) -> None:
-        server.run()
+        await server.run()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def configured(params: types.DidChangeConfigurationParams) -> None:
         told = params.settings
-        server.set_up(told=told.get(_SECTION, told) if isinstance(told, dict) else None)
+        await server.set_up(told=told.get(_SECTION, told) if isinstance(told, dict) else None)
 
     @server.feature(SIGN_IN)
     async def sign_in(params: Any) -> None:
-        server.sign_in(params.key)
+        await server.sign_in(params.key)
 
 
 def _add_files(server: CaretServer) -> None:

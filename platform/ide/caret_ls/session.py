@@ -58,7 +58,7 @@ class Session:
         self.board = StatusBoard(tell, is_paused=not settings.enabled)
         self.files = Files()
         self.cache = Cache()
-        self.link = Link(self, Backoff(random.random))
+        self.link = Link(self, Backoff(random.random), clock)
         self.outcomes = Outcomes(self._report)
         self.pace = Pace(min_wait_ms=settings.debounce_ms)
         self.policies = Policies(lambda repository: self.link.tell(frames.policy(repository)))

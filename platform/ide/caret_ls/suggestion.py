@@ -24,7 +24,6 @@ class Suggestion:
     head: str  # up to HEAD_CHARS before the cursor, where it was asked for
     tail: str  # after it
     line_before: str
-    is_prefetched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,8 @@ class Remainder:
     text: str
     replaces: int
 
-    @property
-    def num_typed(self) -> int:
-        return len(self.suggestion.text) - len(self.text)
 
-
-def suggested_at(place: Place, text: str, *, id: str, is_prefetched: bool = False) -> Suggestion:
+def suggested_at(place: Place, text: str, *, id: str) -> Suggestion:
     return Suggestion(
         id=id,
         uri=place.uri,
@@ -49,7 +44,6 @@ def suggested_at(place: Place, text: str, *, id: str, is_prefetched: bool = Fals
         head=place.prefix[-HEAD_CHARS:],
         tail=place.suffix[:_TAIL_CHARS],
         line_before=place.line_before,
-        is_prefetched=is_prefetched,
     )
 
 

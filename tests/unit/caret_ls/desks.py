@@ -27,9 +27,10 @@ URI = "file:///nowhere/a.py"
 class TurnedClock:
     def __init__(self) -> None:
         self.now_s = 1_000.0
+        self.slept_s = 0.0  # while the machine sleeps, the wall clock alone runs
 
     def wall_s(self) -> float:
-        return 1_750_000_000.0 + self.now_s
+        return 1_750_000_000.0 + self.now_s + self.slept_s
 
     def monotonic_s(self) -> float:
         return self.now_s

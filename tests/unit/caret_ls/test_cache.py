@@ -58,6 +58,7 @@ def test_over_lines_it_is_typed_through_too(num_typed: int) -> None:
         ("a = f(|)", None),
         ("a = f(|))\n", None),
         ("a = f(|x)\n", None),
+        ("a = f(|c)\n", None),
     ],
 )
 def test_what_the_editor_closed_is_replaced(text: str, expected: tuple[str, int] | None) -> None:

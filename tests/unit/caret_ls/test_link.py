@@ -11,9 +11,11 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from caret_ls.backoff import Backoff
+from caret_ls.clock import Clock, SystemClock
 from caret_ls.frames import Frame
 from caret_ls.link import Address, Ended, Link, LinkState
 from tests.fakes.waiting import until
+from tests.unit.caret_ls.desks import TurnedClock
 
 
 class Gateway:
@@ -67,9 +69,9 @@ async def gateway() -> AsyncIterator[Gateway]:
 
 
 @asynccontextmanager
-async def linked(made: Gateway) -> AsyncIterator[tuple[Link, Told]]:
+async def linked(made: Gateway, clock: Clock | None = None) -> AsyncIterator[tuple[Link, Told]]:
     told = Told()
-    link = Link(told, Backoff(lambda: 0.0))
+    link = Link(told, Backoff(lambda: 0.0), clock or SystemClock(), tick_s=0.01)
     running = asyncio.create_task(link.run())
     link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
     try:
@@ -148,8 +150,20 @@ async def test_when_the_gateway_goes_it_ends_and_comes_back() -> None:
     assert told.states[:3] == [LinkState.CONNECTED, LinkState.OFFLINE, LinkState.CONNECTED]
 
 
+async def test_after_an_hour_s_sleep_it_connects_anew() -> None:
+    clock = TurnedClock()
+    async with gateway() as made, linked(made, clock) as (_link, told):
+        await until(lambda: told.states == [LinkState.CONNECTED])
+        await asyncio.sleep(0.05)
+        before = len(made.sockets)
+        clock.slept_s = 3_600.0
+        await until(lambda: len(made.sockets) == 2 and told.states[-1] is LinkState.CONNECTED)
+
+    assert before == 1
+
+
 async def test_without_a_connection_nothing_can_be_asked() -> None:
-    link = Link(Told(), Backoff(lambda: 0.0))
+    link = Link(Told(), Backoff(lambda: 0.0), SystemClock())
 
     with pytest.raises(Ended, match="offline"):
         await read(link, "1")
@@ -201,7 +215,7 @@ async def test_without_a_key_it_is_signed_out_and_goes_nowhere() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[", "https://127.0.0.1:1"])
 async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
     told = Told()
-    link = Link(told, Backoff(lambda: 0.0))
+    link = Link(told, Backoff(lambda: 0.0), SystemClock())
     running = asyncio.create_task(link.run())
     link.move(Address(url, "key"))
     try:
