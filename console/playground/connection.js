@@ -12,6 +12,7 @@ export class Connection {
     this._session = null;
     this._stream = null;
     this._timer = null;
+    this._numStarts = 0; // and stops: whoever waits knows by it whether he is still waited for
     // Not `unload`: browsers that keep the page for the way back do not send it. Back again, it says
     // what is so: not started.
     addEventListener("pagehide", () => this.stop());
@@ -20,13 +21,20 @@ export class Connection {
   async start() {
     this._giveBack();
     this._on.state("starting", "");
+    const num = this._numStarts;
+    let session;
     try {
-      this._session = await start(this._page.startUrl, this._page.token, this._page.texts);
+      session = await start(this._page.startUrl, this._page.token, this._page.texts);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      this._on.state("stopped", error.message);
+      if (num === this._numStarts) this._on.state("stopped", error.message);
       return;
     }
+    if (num !== this._numStarts) {
+      end(this._page.endUrl, this._page.token, session); // stopped, or started again, meanwhile
+      return;
+    }
+    this._session = session;
     this._on.state("connecting", "");
     this._timer = setTimeout(() => this.stop("hour"), this._session.expiresAt - Date.now());
     this._stream = new Stream({
@@ -60,6 +68,7 @@ export class Connection {
   }
 
   _giveBack() {
+    this._numStarts += 1;
     clearTimeout(this._timer);
     if (this._stream !== null) this._stream.close();
     if (this._session !== null) end(this._page.endUrl, this._page.token, this._session);
