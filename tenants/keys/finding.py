@@ -66,7 +66,8 @@ _PLACES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class WantedKeys:
-    """None and "": no matter which. Keys of the playground only where they are asked for."""
+    """None and "": no matter which. Keys of the playground only where they are asked for, and among
+    those that leaked."""
 
     text: str = ""  # a piece of the name or the owner's address, or how the lookup id begins
     kind: KeyKind | None = None
@@ -80,7 +81,7 @@ class WantedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyCounts:
-    """Without those of the playground."""
+    """Without those of the playground, unless they leaked."""
 
     listed: int
     idle: int
@@ -111,7 +112,7 @@ def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
             listed=keys.count(),
             idle=_concerning(keys, Concern.IDLE, days, now).count(),
             unattended=_concerning(keys, Concern.UNATTENDED, days, now).count(),
-            leaked=_concerning(keys, Concern.LEAKED, days, now).count(),
+            leaked=_concerning(visible_to(actor), Concern.LEAKED, days, now).count(),
             idle_days=days,
             revokes_idle=revokes,
         )
@@ -143,7 +144,10 @@ def key_steps(*, actor: Actor) -> KeySteps:
 
 
 def _matching(actor: Actor, wanted: WantedKeys, now: datetime) -> QuerySet[ApiKey]:
-    found = visible_to(actor).filter(is_playground=wanted.of_playground)
+    found = visible_to(actor)
+    # Whoever has found one has it, however short it lives.
+    if wanted.of_playground or wanted.concern is not Concern.LEAKED:
+        found = found.filter(is_playground=wanted.of_playground)
     if wanted.kind is not None:
         found = found.filter(kind=wanted.kind)
     if wanted.state is not None:

@@ -12,7 +12,7 @@ from caret.contracts.credential import KeyKind, generate_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.errors import Conflict, Forbidden, Invalid
 from tenants.keys.queries import KeyState, KeyView, find_key, require_lookup_id
 from tenants.keys.rows import (
     check_policy,
@@ -126,13 +126,16 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
     reason = read_reason(reason)
     require_lookup_id(lookup_id)
     with tenant(actor.tenant_id):
-        if not ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).exists():
-            raise NotFound("There is no such key.")
+        held = find_key(actor=actor, lookup_id=lookup_id, now=now)
+        if held.revoked_at is not None:
+            return held
+        # Before the row is touched, as everything that changes keys does: in another order the two
+        # could wait for each other.
+        tenant_changed(tenant_id=actor.tenant_id)
         revoked = ApiKey.objects.filter(
             tenant_id=actor.tenant_id, lookup_id=lookup_id, revoked_at=None
         ).update(revoked_at=now)
-        if revoked:
-            tenant_changed(tenant_id=actor.tenant_id)
+        if revoked:  # nobody was quicker
             _record_revocation(actor, lookup_id, reason, now)
         return find_key(actor=actor, lookup_id=lookup_id, now=now)
 

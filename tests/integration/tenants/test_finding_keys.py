@@ -94,6 +94,16 @@ def test_keys_of_the_playground_are_found_where_they_are_asked_for(company: Comp
     assert names(company.developer.actor, of_playground=True) == ["Playground"]
 
 
+def test_one_of_the_playground_that_leaked_is_among_those_that_did(company: Company) -> None:
+    actor, now = company.administrator.actor, timezone.now()
+    start_playground(actor=company.developer.actor, now=now)
+    change(company, "Playground", leaked_at=now)
+
+    assert names(actor, concern=Concern.LEAKED) == ["Playground"]
+    assert count_keys(actor=actor, now=now).leaked == 1
+    assert "Playground" not in names(actor)
+
+
 def test_what_never_was_or_never_ends_has_a_place_in_each_order(company: Company) -> None:
     actor, now = company.administrator.actor, timezone.now()
     change(company, "Anvil", last_used_at=now, expires_at=now + timedelta(days=2))

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind, parse_key
@@ -152,6 +154,24 @@ def test_revoking_twice_keeps_the_first_moment_and_one_entry(cast: Cast) -> None
         entries = AuditEntry.objects.filter(target=f"key:{lookup_id}", action="key.revoked")
         assert [entry.reason for entry in entries] == ["lost"]
     assert second.revoked_at == first.revoked_at
+
+
+def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
+    """As all that changes keys does: else two could wait for each other for ever."""
+    created = make_key(cast.acme, cast.acme.developer)
+
+    with CaptureQueriesContext(connection) as caught:
+        revoke_key(
+            actor=cast.acme.administrator.actor,
+            lookup_id=created.key.lookup_id,
+            reason="",
+            now=timezone.now(),
+        )
+
+    asked = [query["sql"] for query in caught]
+    tenants = [place for place, sql in enumerate(asked) if 'UPDATE "tenants_tenant"' in sql]
+    keys = [place for place, sql in enumerate(asked) if 'UPDATE "tenants_apikey"' in sql]
+    assert tenants[0] < keys[0]
 
 
 def test_a_neighbour_cannot_revoke_a_key_nor_learn_of_it(cast: Cast) -> None:
