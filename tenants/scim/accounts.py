@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 
 from caret.foundation.ids import UserId
 from tenants.audit.operations import record_change
+from tenants.billing.budgets.bound import require_few_of_each
 from tenants.data_subjects.identity import empty_mails
 from tenants.domains.names import domain_of
 from tenants.errors import Conflict, Invalid, Refused
@@ -167,7 +168,8 @@ def _is_verified(actor: Actor, email: str) -> bool:
 
 
 def _settle_teams(actor: Actor, user_id: uuid.UUID, wanted: set[uuid.UUID], now: datetime) -> None:
-    """The teams that the identity provider keeps; those that people keep stay as they are."""
+    """The teams that the identity provider keeps; those that people keep stay as they are. Raises
+    Conflict."""
     kept = ScimGroup.objects.filter(tenant_id=actor.tenant_id).values_list("team_id", flat=True)
     held = TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
     held_ids = set(held.values_list("team_id", flat=True))
@@ -176,6 +178,8 @@ def _settle_teams(actor: Actor, user_id: uuid.UUID, wanted: set[uuid.UUID], now:
         TeamMembership(tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id, created_at=now)
         for team_id in sorted(wanted - held_ids)
     )
+    if wanted - held_ids:
+        require_few_of_each(actor.tenant_id)
 
 
 def _settle_role(

@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import Facts, record_change
+from tenants.billing.budgets.bound import require_few_of_each
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
@@ -88,6 +89,7 @@ def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: dat
             defaults={"created_at": now},
         )
         if is_new:
+            require_few_of_each(actor.tenant_id)
             _record(actor, "team.member_added", team_id, (None, {"user_id": user_id}), now)
         return find_team(actor=actor, team_id=team_id)
 

@@ -11,6 +11,7 @@ from caret.contracts.spending import BudgetScope
 from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import Facts, record_change
+from tenants.billing.budgets.bound import require_few_of_each
 from tenants.billing.budgets.floors import raise_or_leave
 from tenants.billing.budgets.queries import BudgetView, find_budget
 from tenants.billing.budgets.webhook import check_address
@@ -65,6 +66,7 @@ def create_budget(*, actor: Actor, holder: Holder, terms: Terms, now: datetime) 
                 )
         except IntegrityError as error:
             raise Conflict("There is a budget for this already.") from error
+        require_few_of_each(actor.tenant_id)
         _record(actor, "budget.created", budget_id, (None, _facts(terms, holder)), now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
 
@@ -87,6 +89,7 @@ def change_budget(
             webhook_url=terms.webhook_url,
             version=version + 1,
         )
+        require_few_of_each(actor.tenant_id)
         holder = Holder(BudgetScope(held.scope), held.holder_id)
         change = (_facts(_terms(held), holder), _facts(terms, holder))
         _record(actor, "budget.changed", budget_id, change, now)
