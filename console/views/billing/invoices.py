@@ -1,6 +1,8 @@
 """Invoices and credit notes: the list, each of them, and its files."""
 
 import hashlib
+from collections.abc import Callable
+from functools import wraps
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
@@ -14,12 +16,14 @@ from console.shell.parts import show
 from console.views.billing.document import shown_document
 from console.views.billing.sections import tabs
 from tenants.billing.invoices.pdf import render
-from tenants.billing.invoices.queries import find_invoice, page_of_invoices
+from tenants.billing.invoices.queries import NotReproducible, find_invoice, page_of_invoices
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
 
 _LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"
+_LOST: Final = "console/billing/not_reproducible.html"
+_View = Callable[[HttpRequest, Member, int], HttpResponse]
 _LIMIT: Final = 50
 
 
@@ -40,9 +44,23 @@ def invoices(request: HttpRequest, member: Member) -> HttpResponse:
     return show(request, member, _LIST, context)
 
 
+def _reproducible(view: _View) -> _View:
+    """A document that the ledger does not give as it was issued is told, and not shown."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, member: Member, number: int) -> HttpResponse:
+        try:
+            return view(request, member, number)
+        except NotReproducible:
+            return show(request, member, _LOST, {"number": number}, status=409)
+
+    return guarded
+
+
 @require_GET
 @for_members
 @allowed(Permission.READ_BILLING)
+@_reproducible
 def invoice(request: HttpRequest, member: Member, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     context = {
@@ -56,6 +74,7 @@ def invoice(request: HttpRequest, member: Member, number: int) -> HttpResponse:
 @require_GET
 @for_members
 @allowed(Permission.READ_BILLING)
+@_reproducible
 def pdf(request: HttpRequest, member: Member, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number).document
     return _file(render(found), f"{found.head.number}.pdf", "application/pdf")
@@ -64,6 +83,7 @@ def pdf(request: HttpRequest, member: Member, number: int) -> HttpResponse:
 @require_GET
 @for_members
 @allowed(Permission.READ_BILLING)
+@_reproducible
 def as_json(request: HttpRequest, member: Member, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     return _file(found.json, f"{found.document.head.number}.json", "application/json")

@@ -108,10 +108,16 @@ class Document(msgspec.Struct, frozen=True):
     total_cents: int
 
 
+class Inconsistent(Exception):
+    """The lines do not add up to what the ledger booked."""
+
+
 def build_document(head: Head, used: Iterable[Used], sums: Sums) -> Document:
+    """Raises Inconsistent."""
     month = date.fromisoformat(head.month)
     lines = build_lines(used) if head.kind is Kind.INVOICE else (_correction(head, sums),)
-    assert sum(line.amount_cents for line in lines) == sums.subtotal_cents, "the ledger has it so"
+    if sum(line.amount_cents for line in lines) != sums.subtotal_cents:
+        raise Inconsistent
     return Document(
         schema=SCHEMA,
         head=head,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 import msgspec
+import structlog
 from django.db.models import Sum
 
 from caret.foundation.ids import TenantId
@@ -13,6 +14,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.invoices.document import (
     Document,
     Head,
+    Inconsistent,
     Kind,
     Party,
     Sums,
@@ -25,15 +27,19 @@ from tenants.billing.invoices.profile import issuer, read_profile
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import SourceKind
 from tenants.billing.money import MICROS_PER_CENT
-from tenants.errors import NotFound
+from tenants.errors import Conflict, NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import Invoice, LedgerEntry, LedgerTransaction
 from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
 
+logger = structlog.get_logger(__name__)
 
-class NotReproducible(Exception):
+
+class NotReproducible(Conflict):
     """The ledger does not give the document that was issued: a defect of ours, or worse."""
+
+    code = "not_reproducible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +110,16 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
 
 def view_of(row: Invoice, used: Sequence[Used]) -> InvoiceView:
     """Inside the tenant's scope. Raises NotReproducible."""
-    document = build_document(msgspec.convert(row.head, Head), used, _sums(row))
-    if hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
-        raise NotReproducible(row.name)
+    try:
+        document = build_document(msgspec.convert(row.head, Head), used, _sums(row))
+    except Inconsistent:
+        document = None
+    if document is None or hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
+        logger.error("invoice.not_reproducible", tenant_id=str(row.tenant_id), number=row.number)
+        raise NotReproducible(
+            f"The ledger does not give {row.name} as it was issued. Tell whoever runs this"
+            " installation."
+        )
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
     corrected = sum(-_sums(note).subtotal_cents for note in notes)
     return InvoiceView(row.number, Kind(row.kind), document, corrected)

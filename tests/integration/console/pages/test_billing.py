@@ -8,11 +8,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.money import MICROS
 from tenants.billing.rating.rate import rate
 from tenants.members.permissions import Role
+from tenants.models import Invoice
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.fakes.billing import make_budget, make_invoice, make_old_customer, use
 from tests.integration.console.conftest import SignIn
@@ -138,6 +140,22 @@ def test_an_invoice_and_its_files_are_the_same(company: Company, bill: Client) -
     assert as_pdf.content.startswith(b"%PDF")
     assert document.document.head.number in as_pdf["Content-Disposition"]
     assert document.document.head.number in bill.get("/billing/invoices").content.decode()
+
+
+@pytest.mark.parametrize("what", ["", "/pdf", "/json"])
+def test_an_invoice_that_the_ledger_gives_no_more_is_told(
+    company: Company, bill: Client, what: str
+) -> None:
+    number = make_invoice(company)
+    with tenant(company.tenant_id):
+        Invoice.objects.filter(number=number).update(digest=bytes(32))
+
+    answer = bill.get(f"/billing/invoices/{number}{what}")
+    by_api = bill.get(f"/api/v1/invoices/{number}{what.replace('/json', '')}")
+
+    assert answer.status_code == 409
+    assert "The ledger does not give number" in answer.content.decode()
+    assert (by_api.status_code, by_api.json()["code"]) == (409, "not_reproducible")
 
 
 @pytest.mark.parametrize("what", ["", "/pdf", "/json"])
