@@ -1,9 +1,11 @@
 """`manage.py restore --data FILE [--keys FILE]`: see platform/docs/backup.md."""
 
 import argparse
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -24,6 +26,12 @@ _NOT_DESTROYED: Final = (
     "It was restored, and keys and people that are gone since may be there again ({error}). Before"
     " anything is started: `manage.py migrate --database owner`, then `manage.py destroy_again`."
 )
+_NOT_HELD: Final = (
+    "What happened after the backup's last audit entry ({since}) is lost, legal holds among it: ask"
+    " which were placed or released since then, and do it again before the worker is started, which"
+    " purges what nothing holds."
+)
+_NOTHING: Final = "there is none"
 
 
 class Command(BaseCommand):
@@ -44,6 +52,9 @@ class Command(BaseCommand):
         except DumpFailed as error:
             raise CommandError(f"It was not restored: {error}") from error
         self.stdout.write("Restored.")
+        # Before destroying adds entries of its own.
+        last_at = _newest_entry_at(server)
+        self.stdout.write(_NOT_HELD.format(since=_NOTHING if last_at is None else _spelt(last_at)))
         try:
             call_command("destroy_again", stdout=self.stdout)
         except Exception as error:
@@ -66,3 +77,14 @@ def _require_usable(server: Server) -> None:
         require_store()
     except NotTheStore as error:
         raise CommandError(str(error)) from error
+
+
+def _newest_entry_at(server: Server) -> datetime | None:
+    """Of all tenants: this role is one that row security does not bind."""
+    with psycopg.connect(server.address) as connection:
+        row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()
+    return None if row is None else row[0]
+
+
+def _spelt(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
