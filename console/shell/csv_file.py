@@ -1,41 +1,82 @@
-"""A list as a file of comma-separated values: what the page shows, by the same query."""
+"""A list as a file of comma-separated values: what the page shows, by the same query.
+
+A file that does not hold all of it says so in its last lines. A question that cannot be understood
+is refused: a page shows what is wrong beside what it shows instead, a file could not.
+"""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
+from django import forms
 from django.http import HttpResponse
+from django.utils.translation import gettext
 
 from tenants.exports.cells import guarded
 from tenants.exports.rows import Kind, Value
 from tenants.paging import MAX_PAGE, Page
 
-MAX_ROWS: Final = 10_000  # beyond that the exports are for it
+MAX_ROWS: Final = 10_000  # some megabytes; beyond that the exports are for it
 _Row = TypeVar("_Row")
 
 
-def csv_answer(name: str, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> HttpResponse:
-    """`name`: the file's, without its ending. Nothing in it is a formula to a spreadsheet."""
+@dataclass(frozen=True, slots=True)
+class Gathered(Generic[_Row]):
+    rows: list[_Row]
+    is_cut: bool  # there are more
+
+
+def csv_answer(
+    name: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Value]],
+    *,
+    notes: Sequence[str] = (),
+) -> HttpResponse:
+    """`name`: the file's, without its ending. Nothing in it is a formula to a spreadsheet.
+    `notes`: a line each, behind the rows."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(header)
-    for row in rows:
+    for row in (*rows, *([note] for note in notes)):
         writer.writerow(map(_spelt, row))
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 
 
-def all_rows(page_after: Callable[[str | None], Page[_Row]]) -> Iterator[_Row]:
+def csv_refused(*asked: forms.Form) -> HttpResponse:
+    """What is wrong with the address, by parameter."""
+    wrong = [(name, said) for form in asked for name, said in form.errors.items()]
+    lines = [f"{name}: {' '.join(map(str, said))}\n" for name, said in wrong]
+    return HttpResponse("".join(lines), status=400, content_type="text/plain; charset=utf-8")
+
+
+def first_rows(page_after: Callable[[str | None], Page[_Row]]) -> Gathered[_Row]:
     """Page by page, MAX_ROWS at most."""
+    rows: list[_Row] = []
     cursor: str | None = None
     for _ in range(MAX_ROWS // MAX_PAGE):
         page = page_after(cursor)
-        yield from page.rows
+        rows += page.rows
         cursor = page.next_cursor
         if cursor is None:
-            return
+            break
+    return Gathered(rows, is_cut=cursor is not None)
+
+
+def notes_of(listed: Gathered[_Row]) -> list[str]:
+    if not listed.is_cut:
+        return []
+    said = gettext("Cut here: a file has %(num)s rows at most. Ask for less, or make an export.")
+    return [said % {"num": MAX_ROWS}]
+
+
+def all_rows(page_after: Callable[[str | None], Page[_Row]]) -> Iterator[_Row]:
+    """Of lists that nobody expects to have more than MAX_ROWS."""
+    yield from first_rows(page_after).rows
 
 
 def _spelt(value: Value) -> Value:

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
+from caret.contracts.policy import Telemetry
 from caret.foundation.ids import TenantId
 from tenants.members.erased import email_of, erased_among
 from tenants.models import LegalHold, RetentionRule
 from tenants.policies.queries import find_rules
 from tenants.retention.classes import TERMS, DataClass
 from tenants.retention.stores import Hold
+
+_OF_TELEMETRY: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Rule:
     reason: str
     created_at: datetime | None
     is_shortened: bool = False  # by the policy
+    is_policys: bool = False  # the policy alone says it
 
     def cutoff(self, now: datetime) -> datetime:
         return now - timedelta(days=self.days)
@@ -38,7 +43,7 @@ def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
 
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
     """The tenant's own, or a default; the policy may shorten either. Four queries."""
-    shortened = find_rules(tenant_id=tenant_id).retention_days
+    policy = find_rules(tenant_id=tenant_id)
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
         .select_related("author")
@@ -50,13 +55,19 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
     found = {
         data_class: _rule(own[data_class], erased)
         if data_class in own
-        else Rule(terms.default_days, None, None, "", None)
-        for data_class, terms in TERMS.items()
+        else _default(data_class, policy.telemetry)
+        for data_class in TERMS
     }
     return {
-        data_class: _shortened(rule, shortened.get(data_class))
+        data_class: _shortened(rule, policy.retention_days.get(data_class))
         for data_class, rule in found.items()
     }
+
+
+def _default(data_class: DataClass, telemetry: Telemetry | None) -> Rule:
+    if data_class in _OF_TELEMETRY and telemetry is not None:
+        return Rule(telemetry.retention_days, None, None, "", None, is_policys=True)
+    return Rule(TERMS[data_class].default_days, None, None, "", None)
 
 
 def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.formats import get_format
 from django.utils.translation import gettext_lazy as _
 
@@ -30,17 +31,21 @@ _SCOPES: Final = [
 
 class AmountField(forms.DecimalField):
     """As its reader writes it, groups of thousands too: Django takes those out only where it writes
-    them everywhere. What is no group is refused: 1,5 is no 15."""
+    them everywhere. What is no group is refused: 1,5 is no 15, and 0.375 in German neither 375 nor
+    three eighths."""
 
     def to_python(self, value: Any) -> Any:
-        if isinstance(value, str) and _grouped().fullmatch(value.strip()):
-            value = value.replace(get_format("THOUSAND_SEPARATOR"), "")
+        separator = get_format("THOUSAND_SEPARATOR")
+        if isinstance(value, str) and separator in value.strip():
+            if not _grouped().fullmatch(value.strip()):
+                raise ValidationError(self.error_messages["invalid"], code="invalid")
+            value = value.replace(separator, "")
         return super().to_python(value)
 
 
 def _grouped() -> re.Pattern[str]:
     thousands, decimals = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
-    return re.compile(rf"\d{{1,3}}({re.escape(thousands)}\d{{3}})+({re.escape(decimals)}\d*)?")
+    return re.compile(rf"[1-9]\d{{0,2}}({re.escape(thousands)}\d{{3}})+({re.escape(decimals)}\d*)?")
 
 
 class TermsForm(forms.Form):

@@ -17,7 +17,7 @@ from console.insight.asked import Question, read_question
 from console.insight.numbers import COUNTS, SHARES, count, share
 from console.insight.times import times, values
 from console.member import Member, for_members
-from console.shell.csv_file import csv_answer
+from console.shell.csv_file import csv_answer, csv_refused
 from console.shell.parts import show
 from console.views.overview.figures import cached
 from tenants.members.permissions import Permission
@@ -57,6 +57,9 @@ class Line:
 @for_members
 def cache(request: HttpRequest, member: Member) -> HttpResponse:
     question = read_question(request, now=timezone.now())
+    is_file = request.GET.get("format") == "csv"
+    if is_file and question.is_wrong:
+        return csv_refused(question.form)
     found = read_figures(
         actor=member.actor,
         kind=Kind.USAGE,
@@ -65,7 +68,7 @@ def cache(request: HttpRequest, member: Member) -> HttpResponse:
         names=_NAMES,
     )
     rows = found.by[GroupBy.LANGUAGE]
-    if request.GET.get("format") == "csv":
+    if is_file:
         return csv_answer("cache-by-language", ("language", *_NAMES), map(_cells, rows))
     namespace = read_namespace(actor=member.actor)
     context = {

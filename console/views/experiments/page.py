@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from console.insight.asked import Question, read_question
 from console.insight.numbers import count, number
 from console.member import Member, for_members
-from console.shell.csv_file import csv_answer
+from console.shell.csv_file import csv_answer, csv_refused
 from console.shell.parts import show
 from tenants.metrics.experiments import (
     MIN_SHOWN,
@@ -84,8 +84,11 @@ def experiments(request: HttpRequest, member: Member) -> HttpResponse:
     if not any(map(member.actor.may, PERMISSIONS[Kind.QUALITY])):
         raise PermissionDenied
     question = read_question(request, now=timezone.now())
+    is_file = request.GET.get("format") == "csv"
+    if is_file and question.is_wrong:
+        return csv_refused(question.form)
     found = read_experiments(actor=member.actor, asked=question.asked)
-    if request.GET.get("format") == "csv":
+    if is_file:
         return _file(found)
     context = {
         "question": question,

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from caret.contracts.credential import KeyKind
 from console.member import Member, for_members
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows, notes_of
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.views.keys.lines import KIND_NAMES, STATE_NAMES, key_line, key_lines
@@ -50,6 +50,12 @@ class FindKeys(forms.Form):
     )
 
 
+class _LookForm(forms.Form):
+    """What the tabs choose."""
+
+    look = forms.ChoiceField(choices=[(each.value, "") for each in Concern], required=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Tab:
     title: str
@@ -61,16 +67,19 @@ class Tab:
 @for_members
 def keys(request: HttpRequest, member: Member) -> HttpResponse:
     actor, now = member.actor, timezone.now()
-    form = FindKeys(request.GET)
+    form, look = FindKeys(request.GET), _LookForm(request.GET)
+    is_file = request.GET.get("as") == "csv"
+    if is_file and not (form.is_valid() and look.is_valid()):
+        return csv_refused(form, look)
     sorting = read_sorting(request, _NEWEST)
-    wanted = _wanted(request, form, sorting)
+    wanted = _wanted(form, look, sorting)
 
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[KeyView]:
         return find_keys(actor=actor, wanted=wanted, limit=limit, cursor=cursor, now=now)
 
     try:
-        if request.GET.get("as") == "csv":
-            return _file(actor, list(all_rows(page_after)))
+        if is_file:
+            return _file(actor, first_rows(page_after))
         page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
         counts = count_keys(actor=actor, now=now)
     except Forbidden as error:
@@ -93,16 +102,16 @@ def keys(request: HttpRequest, member: Member) -> HttpResponse:
     return show(request, member, "console/keys/keys.html", context, part="console/keys/_rows.html")
 
 
-def _wanted(request: HttpRequest, form: FindKeys, sorting: Sorting[KeyOrder]) -> WantedKeys:
+def _wanted(form: FindKeys, look: "_LookForm", sorting: Sorting[KeyOrder]) -> WantedKeys:
     """What cannot be read is passed over: a link may be older than we are."""
-    form.is_valid()
+    form.is_valid(), look.is_valid()
     kind, state = form.cleaned_data.get("kind"), form.cleaned_data.get("state")
-    concern = request.GET.get("look", "")
+    concern = look.cleaned_data.get("look")
     return WantedKeys(
         text=form.cleaned_data.get("q", ""),
         kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
         state=KeyState(state) if state else None,
-        concern=Concern(concern) if concern in list(Concern) else None,
+        concern=Concern(concern) if concern else None,
         of_playground=kind == _PLAYGROUND,
         order=sorting.order,
         is_descending=sorting.is_descending,
@@ -122,7 +131,7 @@ def _tabs(request: HttpRequest, here: Concern | None, counts: KeyCounts) -> list
     ]
 
 
-def _file(actor: Actor, keys: list[KeyView]) -> HttpResponse:
+def _file(actor: Actor, listed: Gathered[KeyView]) -> HttpResponse:
     header = (
         *("key", "name", "kind", "owner", "state", "created_at", "expires_at"),
         *("last_used_at", "revoked_at", "scopes", "networks"),
@@ -133,6 +142,6 @@ def _file(actor: Actor, keys: list[KeyView]) -> HttpResponse:
             *(key.created_at, key.expires_at, key.last_used_at, key.revoked_at),
             *(" ".join(stored(key.scopes)), " ".join(key.networks)),
         )
-        for key in keys
+        for key in listed.rows
     ]
-    return csv_answer("keys", header, rows)
+    return csv_answer("keys", header, rows, notes=notes_of(listed))

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows, notes_of
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.views.members.names import ROLE_NAMES, way_names
@@ -53,14 +53,17 @@ class Line:
 def members(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
     form, sorting = FindMembers(request.GET), read_sorting(request, _BY_EMAIL)
+    is_file = request.GET.get("as") == "csv"
+    if is_file and not form.is_valid():
+        return csv_refused(form)
     wanted = _wanted(form, sorting)
 
     def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[DirectoryRow]:
         return find_directory(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
 
     try:
-        if request.GET.get("as") == "csv":
-            return _file(list(all_rows(page_after)))
+        if is_file:
+            return _file(first_rows(page_after))
         page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
     except Invalid as error:
         raise Http404 from error
@@ -100,13 +103,13 @@ def _line(row: DirectoryRow) -> Line:
     )
 
 
-def _file(rows: list[DirectoryRow]) -> HttpResponse:
+def _file(listed: Gathered[DirectoryRow]) -> HttpResponse:
     header = ("email", "name", "role", "teams", "signs_in_by", "last_seen_at", "member_since")
     cells = [
         (
             *(row.email, row.name, row.role, ", ".join(row.teams)),
             *(", ".join(row.signs_in_by), row.last_seen_at, row.created_at),
         )
-        for row in rows
+        for row in listed.rows
     ]
-    return csv_answer("members", header, cells)
+    return csv_answer("members", header, cells, notes=notes_of(listed))

@@ -20,6 +20,7 @@ from console.views.policies.changes import changes_between, titles_of
 from console.views.policies.draft import Draft, Meanwhile, find_meanwhile, on_top, read_draft
 from console.views.policies.effects import effects_of
 from console.views.policies.fields import add_refusal, whole_number
+from console.views.policies.reasons import reason_of_undoing
 from tenants.errors import Invalid, Outdated
 from tenants.members.permissions import Permission
 from tenants.policies.document import write_policy
@@ -69,7 +70,7 @@ def undo(request: HttpRequest, member: Member, version: int) -> HttpResponse:
         found = set_policy(
             actor=member.actor,
             document=write_policy(before.policy),
-            reason=gettext("Undoes version %(version)s.") % {"version": version},
+            reason=reason_of_undoing(version),
             replaces=version,
             now=timezone.now(),
         )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
@@ -38,14 +39,18 @@ from tenants.retention.verification import verify_certificate
 from tenants.signing_keys import signing_keys
 
 _ROWS: Final = 25
-_MAX_FILE_BYTES: Final = 64 << 20
+# A request has so many at most; the rest is what a form puts around a file.
+_MAX_FILE_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
 _ZIP: Final = b"PK\x03\x04"
 
 
 class FileForm(forms.Form):
     document = forms.FileField(
         label=_("Certificate or bundle"),
-        help_text=_("A certificate of deletion (.json), or a bundle about a person (.zip)."),
+        help_text=_(
+            "A certificate of deletion (.json), or a bundle about a person (.zip), of 1 MB at most."
+            " Larger ones are verified offline."
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows, notes_of
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.shell.toast import toast
@@ -52,7 +52,9 @@ class TeamForm(forms.Form):
 def teams(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
     form, sorting = FindTeams(request.GET), read_sorting(request, _BY_NAME)
-    form.is_valid()
+    is_file = request.GET.get("as") == "csv"
+    if not form.is_valid() and is_file:
+        return csv_refused(form)
     wanted = WantedTeams(
         text=form.cleaned_data.get("q", ""),
         order=sorting.order,
@@ -63,9 +65,8 @@ def teams(request: HttpRequest, member: Member) -> HttpResponse:
         return find_teams(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
 
     try:
-        if request.GET.get("as") == "csv":
-            rows = [(team.name, team.num_members, team.created_at) for team in all_rows(page_after)]
-            return csv_answer("teams", ("name", "num_members", "created_at"), rows)
+        if is_file:
+            return _file(first_rows(page_after))
         page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
     except Invalid as error:
         raise Http404 from error
@@ -80,6 +81,12 @@ def teams(request: HttpRequest, member: Member) -> HttpResponse:
     }
     part = "console/teams/_rows.html"
     return show(request, member, "console/teams/teams.html", context, part=part)
+
+
+def _file(listed: Gathered[TeamView]) -> HttpResponse:
+    rows = [(team.name, team.num_members, team.created_at) for team in listed.rows]
+    header = ("name", "num_members", "created_at")
+    return csv_answer("teams", header, rows, notes=notes_of(listed))
 
 
 @require_http_methods(["GET", "POST"])

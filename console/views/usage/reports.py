@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any, Final
 
+from django import forms
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -18,7 +19,7 @@ from console.insight.asked import Question, by, read_question
 from console.insight.numbers import COUNTS, SHARES, count
 from console.insight.times import times, values
 from console.member import Member, for_members
-from console.shell.csv_file import csv_answer
+from console.shell.csv_file import csv_answer, csv_refused
 from console.shell.parts import show
 from console.views.overview.figures import SOURCES
 from console.views.usage.table import COLUMNS, Line, cells
@@ -47,6 +48,10 @@ _FORMATS: Final = {True: "SHORT_DATETIME_FORMAT", False: "SHORT_DATE_FORMAT"}
 _URLS: Final = {Kind.USAGE: "usage", Kind.QUALITY: "usage-quality"}
 
 
+class _GroupForm(forms.Form):
+    by = forms.ChoiceField(choices=[(each.value, "") for each in _BY], required=False)
+
+
 @require_http_methods(["GET"])
 @for_members
 def usage(request: HttpRequest, member: Member) -> HttpResponse:
@@ -64,9 +69,14 @@ def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
         raise PermissionDenied
     now = timezone.now()
     question = read_question(request, now=now)
-    group_by = _group_by(request.GET.get("by", ""))
+    group = _GroupForm(request.GET)
+    is_wrong = question.is_wrong or not group.is_valid()
+    is_file = request.GET.get("format") == "csv"
+    if is_file and is_wrong:
+        return csv_refused(question.form, group)
+    group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
     found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
-    if request.GET.get("format") == "csv":
+    if is_file:
         return _file(kind, group_by, found)
     choices, teams = read_choices(actor=member.actor, kind=kind, asked=question.asked)
     context = {
@@ -84,12 +94,8 @@ def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
         "is_quality": kind is Kind.QUALITY,
         "csv_url": f"?{question.narrowed(by=group_by.value, format='csv')}",
     }
-    status = 400 if question.is_wrong else 200
+    status = 400 if is_wrong else 200
     return show(request, member, _PAGE, context, part=_PART, status=status)
-
-
-def _group_by(said: str) -> GroupBy:
-    return GroupBy(said) if said in _BY else GroupBy.DAY
 
 
 def _groups(question: Question, kind: Kind, here: GroupBy, *, has_teams: bool) -> list[Tab]:
@@ -133,8 +139,9 @@ def _rows_behind(question: Question, group_by: GroupBy | None, row: Row) -> str:
         return ""
     more = {} if group_by is None else {group_by.value: row.key}
     if group_by is GroupBy.DAY:
-        day = row.key.partition("T")[0]
-        more = {"range": "custom", "start": day, "end": day}
+        more = {"range": "custom", "start": row.key, "end": row.key}
+        if question.is_hourly:  # an hour of the clock, which is of no day but its own
+            more = {"hour": row.key}
     return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"
 
 

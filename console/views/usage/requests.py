@@ -1,12 +1,14 @@
 """The requests behind the numbers: kinds, times and counts, never who asked and never text."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -18,14 +20,14 @@ from caret.contracts.usage import Finish
 from console.insight.asked import Choice, Filter, Question, read_question
 from console.insight.numbers import count, milliseconds, share
 from console.member import Member, for_members
-from console.shell.csv_file import csv_answer
+from console.shell.csv_file import MAX_ROWS, Gathered, csv_answer, csv_refused, first_rows, notes_of
 from console.shell.parts import show
 from console.views.overview.figures import MODES
 from console.views.usage.tabs import tabs
 from tenants.errors import Invalid
 from tenants.metrics.choices import read_choices
 from tenants.metrics.reports import Kind
-from tenants.paging import Page
+from tenants.paging import MAX_PAGE, Page
 from tenants.usage.listing import Ended, Listed, Order, RequestLine, Wanted, page_of_requests
 
 _PAGE: Final = "console/usage/requests.html"
@@ -60,6 +62,14 @@ class ListForm(forms.Form):
     mode = forms.ChoiceField(choices=[("", ""), *((m.value, "") for m in Mode)], required=False)
     ended = forms.ChoiceField(choices=[("", ""), *((e.value, "") for e in Ended)], required=False)
     order = forms.ChoiceField(choices=[("", ""), *((o.value, "") for o in Order)], required=False)
+    # That begins then, in place of the time that is asked about otherwise.
+    hour = forms.DateTimeField(required=False)
+
+    def clean_hour(self) -> datetime | None:
+        hour: datetime | None = self.cleaned_data["hour"]
+        if hour is not None and not 1900 <= hour.year <= 9000:  # far from where dates end
+            raise forms.ValidationError(gettext("Nothing was counted then."))
+        return hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +93,11 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
     now = timezone.now()
     question = read_question(request, now=now)
     form = ListForm(request.GET)
+    is_good = form.is_valid() and not question.is_wrong
     said = form.cleaned_data if form.is_valid() else {}
     wanted = _wanted(question, said)
+    if request.GET.get("format") == "csv":
+        return _file(member, wanted, now) if is_good else csv_refused(question.form, form)
     try:
         listed = page_of_requests(
             actor=member.actor,
@@ -93,33 +106,32 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
             cursor=request.GET.get("cursor"),
             now=now,
         )
-        is_wrong = question.is_wrong or not form.is_valid()
     except Invalid:  # of the cursor: nobody types one
-        listed, is_wrong = _NOTHING, True
+        listed, is_good = _NOTHING, False
     page = listed.page
-    if request.GET.get("format") == "csv":
-        return _file(page.rows)
     choices, teams = read_choices(actor=member.actor, kind=Kind.USAGE, asked=question.asked)
     context = {
         "question": question,
         "wanted": wanted,
         "is_later": wanted.since > wanted.begins_at,
         "is_of_few": listed.is_of_few,
+        "is_an_hour": said.get("hour") is not None,
         "is_cut": wanted.order is not Order.NEWEST and len(page.rows) == _SHOWN,
         "filters": [*_own_filters(said), *question.filters(choices, teams)],
         "tabs": tabs(member.actor, question, "usage-requests"),
         "lines": [_line(row) for row in page.rows],
         "more_url": _more_url(request, page.next_cursor),
-        "csv_url": _url_with(request, format="csv"),
+        "csv_url": _url_with(request, format="csv", cursor=""),
+        "max_rows": MAX_ROWS,
     }
-    return show(request, member, _PAGE, context, part=_PART, status=400 if is_wrong else 200)
+    return show(request, member, _PAGE, context, part=_PART, status=200 if is_good else 400)
 
 
 def _wanted(question: Question, said: dict[str, Any]) -> Wanted:
-    asked = question.asked
+    asked, hour = question.asked, said.get("hour")
     return Wanted(
-        begins_at=asked.begins_at,
-        ends_at=asked.ends_at,
+        begins_at=hour or asked.begins_at,
+        ends_at=hour + timedelta(hours=1) if hour else asked.ends_at,
         only=asked.only,
         mode=Mode(said["mode"]) if said.get("mode") else None,
         ended=Ended(said["ended"]) if said.get("ended") else None,
@@ -174,13 +186,37 @@ def _url_with(request: HttpRequest, **values: str) -> str:
     said = request.GET.copy()
     for name, value in values.items():
         said[name] = value
+        if not value:
+            del said[name]
     return f"?{said.urlencode()}"
 
 
 _FIELDS: Final = tuple(RequestLine.__dataclass_fields__)
 
 
-def _file(rows: list[RequestLine]) -> HttpResponse:
-    return csv_answer(
-        "requests", _FIELDS, [[getattr(row, name) for name in _FIELDS] for row in rows]
-    )
+def _file(member: Member, wanted: Wanted, now: datetime) -> HttpResponse:
+    """All that the page shows part by part; of another order, as much as there is of it."""
+
+    def page_after(cursor: str | None) -> Page[RequestLine]:
+        listed = page_of_requests(
+            actor=member.actor, wanted=wanted, limit=MAX_PAGE, cursor=cursor, now=now
+        )
+        return listed.page
+
+    gathered = first_rows(page_after)
+    rows = [[getattr(row, name) for name in _FIELDS] for row in gathered.rows]
+    return csv_answer("requests", _FIELDS, rows, notes=_notes(wanted, gathered))
+
+
+def _notes(wanted: Wanted, gathered: Gathered[RequestLine]) -> list[str]:
+    notes = notes_of(gathered)
+    if wanted.order is not Order.NEWEST and len(gathered.rows) == MAX_PAGE:
+        notes.append(gettext("The first %(num)s in this order.") % {"num": MAX_PAGE})
+    if wanted.since > wanted.begins_at:
+        said = gettext(
+            "Since %(since)s: single requests of longer times are listed for their last days only."
+        )
+        notes.append(
+            said % {"since": date_format(timezone.localtime(wanted.since), "SHORT_DATETIME_FORMAT")}
+        )
+    return notes

@@ -93,6 +93,28 @@ def test_a_limit_is_written_as_its_reader_writes_it(company: Company, bill: Clie
     assert 'value="1250,50"' in bill.get(f"/budgets/{made.id}").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("language", "limit"),
+    [
+        *(
+            ("de", limit)
+            for limit in ("0.375", "1.37", "1.2345", "12.50", "01.250", ".5", "1.250.5")
+        ),
+        *(("en", limit) for limit in ("0,375", "1,5", "1,2345", "1250,50", "1,250,5")),
+    ],
+)
+def test_what_is_no_group_of_thousands_is_refused(
+    company: Company, bill: Client, language: str, limit: str
+) -> None:
+    bill.cookies["caret-language"] = language
+
+    answer = bill.post("/budgets/new", ASKED | {"limit": limit})
+
+    assert answer.status_code == 400
+    assert answer.context["form"].has_error("limit")
+    assert budgets(company) == []
+
+
 def test_a_team_and_a_person_have_budgets(company: Company, bill: Client) -> None:
     team = make_team(company, "Platform")
 

@@ -14,7 +14,7 @@ from tenants.members.permissions import Permission, Role, allows
 from tenants.models import AuditEntry
 from tenants.policies.document import DEFAULT_POLICY, read_policy, write_policy
 from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy
+from tenants.policies.queries import find_policy, get_policy
 from tests.cast import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
@@ -269,6 +269,23 @@ def test_a_saved_version_is_undone(company: Company, alice: Client) -> None:
 
     found = find_policy(tenant_id=company.tenant_id)
     assert (found.version, found.policy) == (3, DEFAULT_POLICY)
+
+
+def test_that_a_version_was_undone_is_said_in_the_readers_language(
+    company: Company, alice: Client
+) -> None:
+    draft = fields_of(reviewed(alice, withholds_public_code="on").content.decode())
+    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
+    alice.cookies["caret-language"] = "de"
+
+    alice.post("/policies/versions/2/undo")
+
+    in_german = alice.get("/policies/versions").content.decode()
+    alice.cookies["caret-language"] = "en"
+    in_english = alice.get("/policies/versions").content.decode()
+    assert get_policy(actor=company.platform).reason == "Undoes version 2."
+    assert "Macht Version 2 rückgängig." in in_german
+    assert "Undoes version 2." in in_english
 
 
 def test_a_version_that_is_not_in_force_any_more_is_not_undone(

@@ -5,13 +5,19 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.test.client import BOUNDARY, encode_multipart
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
+from console.views.retention import evidence
 from tenants.members.permissions import Permission, Role, allows
 from tenants.models import AuditEntry
+from tenants.policies.document import write_policy
+from tenants.policies.operations import set_policy
+from tenants.policies.queries import get_policy
 from tenants.retention.certificates import issue_certificate
 from tenants.retention.classes import DataClass
 from tenants.retention.operations import NewHold, place_hold
@@ -22,6 +28,7 @@ from tenants.retention.queries import (
     list_standings,
     report,
 )
+from tenants.telemetry.wordings import TENANT_WORDING
 from tests.cast import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.confirming import confirmed
@@ -242,6 +249,39 @@ def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None
         False,
     ]
     assert alice.post("/retention/verify", {}).status_code == 400
+
+
+def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) -> None:
+    largest = SimpleUploadedFile("c.json", b" " * evidence._MAX_FILE_BYTES)
+    larger = SimpleUploadedFile("c.json", b" " * (evidence._MAX_FILE_BYTES + 1))
+    body = encode_multipart(BOUNDARY, {"document": largest, "csrfmiddlewaretoken": "c" * 64})
+
+    refused = alice.post("/retention/verify", {"document": larger})
+
+    assert evidence._MAX_FILE_BYTES >= 1_000_000
+    assert len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert refused.status_code == 400
+    assert "This file is too large: verify it offline." in refused.content.decode()
+
+
+def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice: Client) -> None:
+    telemetry = {"wording": TENANT_WORDING, "retention_days": 7, "training": False}
+    held = write_policy(get_policy(actor=company.platform).policy)
+    set_policy(
+        actor=company.platform,
+        document=held | {"telemetry": telemetry},
+        reason="",
+        now=timezone.now(),
+    )
+
+    rows = {
+        row.data_class: row.rule
+        for row in list_standings(actor=company.administrator.actor, now=timezone.now())
+    }
+    page = alice.get("/retention").content.decode()
+
+    assert {rows[each].days for each in (DataClass.CONTENT, DataClass.CONTENT_INDEX)} == {7}
+    assert page.count("As the policy says") == 2
 
 
 def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:

@@ -10,6 +10,8 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenancy import tenant
+from console.shell import csv_file
+from console.views.usage import requests
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry
 from tests.cast import ACME, GLOBEX, Company, make_company, make_completion
@@ -105,6 +107,89 @@ def test_a_cell_that_a_spreadsheet_would_compute_is_text(company: Company, sign_
     answer = sign_in(company.developer).get("/usage", {"by": "language", "format": "csv"})
 
     assert "'=1+1" in answer.content.decode()
+
+
+WRONG = {"range": "custom", "start": "2026-02-30"}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "field"),
+    [
+        *((path, WRONG, "start") for path in [*PAGES, "/cache", "/experiments"]),
+        ("/usage", {"by": "x"}, "by"),
+        ("/usage", {"team": "x"}, "team"),
+        ("/usage/requests", {"mode": "x"}, "mode"),
+        ("/usage/requests", {"order": "x"}, "order"),
+        ("/usage/requests", {"hour": "9999-12-31T23:30:00Z"}, "hour"),
+    ],
+)
+def test_a_file_answers_no_other_question(
+    alice: Client, path: str, asked: dict[str, str], field: str
+) -> None:
+    answer = alice.get(path, asked | {"format": "csv"})
+
+    assert answer.status_code == 400
+    assert answer["Content-Type"].startswith("text/plain")
+    assert answer.content.decode().startswith(f"{field}: ")
+
+
+def test_the_file_of_requests_has_all_that_the_filters_let_through(
+    company: Company, sign_in: SignIn
+) -> None:
+    use(company, company.developer, num=60)
+    use(company, company.developer, language="cobol")
+
+    answer = sign_in(company.administrator).get(
+        "/usage/requests", {"language": "python", "format": "csv"}
+    )
+
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    assert len({row["request_id"] for row in rows}) == 60
+
+
+def test_a_file_that_is_cut_says_so(
+    company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_file, "MAX_PAGE", 10)
+    monkeypatch.setattr(csv_file, "MAX_ROWS", 10)
+    monkeypatch.setattr(requests, "MAX_PAGE", 10)
+    use(company, company.developer, num=11)
+
+    lines = (
+        sign_in(company.administrator)
+        .get("/usage/requests", {"format": "csv"})
+        .content.decode()
+        .splitlines()
+    )
+
+    assert len(lines) == 12
+    assert lines[-1].startswith('"Cut here: a file has 10 rows at most.')
+
+
+def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: SignIn) -> None:
+    answer = sign_in(company.administrator).get(
+        "/usage/requests", {"range": "90d", "format": "csv"}
+    )
+
+    assert "single requests of longer times" in answer.content.decode()
+
+
+def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
+    page = shown(alice, "/usage", by="day", range="24h")
+    (link, *_) = re.findall(r'href="/usage/requests\?([^"]*hour=[^"]*)"', page)
+
+    found = shown(alice, f"/usage/requests?{link.replace('&amp;', '&')}")
+
+    assert "start=" not in link
+    assert "Only what was asked from" in found
+    assert links_to_requests(found)
+
+
+def test_behind_another_hour_is_nothing(alice: Client) -> None:
+    found = shown(alice, "/usage/requests", hour="2026-01-01T10:00:00+00:00")
+
+    assert links_to_requests(found) == []
+    assert "Only what was asked from" in found
 
 
 def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> None:

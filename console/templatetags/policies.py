@@ -1,0 +1,13 @@
+"""`{{ row.reason|said_reason }}`: why somebody changed a policy, in the reader's language
+where it is Caret that says so."""
+
+from django import template
+
+from console.views.policies import reasons
+
+register = template.Library()
+
+
+@register.filter
+def said_reason(reason: str) -> str:
+    return reasons.said_reason(reason)
