@@ -241,6 +241,15 @@ def test_lists_of_all_of_many_and_of_none_are_no_look(
     assert listed_in_trail(used) == []
 
 
+def test_the_list_of_a_tenant_of_few_people_is_its_bill(company: Company, sign_in: SignIn) -> None:
+    use(company, company.developer)
+
+    page = shown(sign_in(company.administrator), "/usage/requests")
+
+    assert len(links_to_requests(page)) == 1
+    assert listed_in_trail(company) == []
+
+
 def test_ones_own_requests_are_no_look(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.developer), "/usage/requests", language="cobol")
 
