@@ -8,7 +8,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import BudgetScope, TierPrices
+from caret.contracts.spending import BudgetScope, TierPrices, read_places
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenancy import tenant
@@ -20,6 +20,7 @@ from tenants.billing.periods import begins_at
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.billing.rating.rate import rate
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
+from tenants.snapshots.queries import read_snapshot
 from tenants.usage.feed import next_batch
 from tests.cast import ACME, Company, Person, completion_fields, make_company
 from tests.people import make_colleague
@@ -130,3 +131,17 @@ def make_users_budget(company: Company) -> BudgetView:
     ensure_customer(company)
     holder = Holder(BudgetScope.USER, UUID(make_colleague(company).user_id))
     return make_budget(company, holder=holder)
+
+
+def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
+    """The users of each, by its id, as gateways learn it."""
+    spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
+    num_places = len(spending.budgets)
+    places = {
+        user: read_places(written, num_places=num_places)
+        for user, written in spending.budgets_of.items()
+    }
+    return {
+        budget.budget_id: tuple(user for user in places if place in places[user])
+        for place, budget in enumerate(spending.budgets)
+    }

@@ -17,9 +17,8 @@ import pytest
 from django.conf import LazySettings
 from django.core import mail
 
-from caret.contracts.spending import BudgetScope, read_places, spend_key
+from caret.contracts.spending import BudgetScope, spend_key
 from caret.foundation.postgres.tenancy import tenant
-from tenants.billing.budgets import bound
 from tenants.billing.budgets.alerts import reached
 from tenants.billing.budgets.deliver import deliver_due, wait_after
 from tenants.billing.budgets.floors import raise_floors
@@ -32,7 +31,7 @@ from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
 from tenants.snapshots.queries import read_snapshot
 from tenants.teams.operations import put_into_team, take_out_of_team
 from tests.cast import ACME, Cast, Company, make_company
-from tests.fakes.billing import NOW, balances, make_budget, make_customer, use
+from tests.fakes.billing import NOW, balances, hard_budgets, make_budget, make_customer, use
 from tests.people import make_team
 
 # Costs 10,000 micros in the fast tier: 2 cents and a bit for a hundred of them.
@@ -59,20 +58,6 @@ def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
     for number in range(times):
         use(company, company.developer, at + timedelta(seconds=number), **DEAR)
     rate(company.tenant_id, now=NOW)
-
-
-def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
-    """The users of each, by its id, as gateways learn it."""
-    spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
-    num_places = len(spending.budgets)
-    places = {
-        user: read_places(written, num_places=num_places)
-        for user, written in spending.budgets_of.items()
-    }
-    return {
-        budget.budget_id: tuple(user for user in places if place in places[user])
-        for place, budget in enumerate(spending.budgets)
-    }
 
 
 def test_gateways_learn_a_hard_budget_with_its_prices(company: Company) -> None:
@@ -102,59 +87,6 @@ def test_a_teams_budget_follows_who_is_in_it(company: Company) -> None:
     take_out_of_team(actor=company.platform, team_id=team_id, user_id=ada, now=NOW)
 
     assert hard_budgets(company) == {str(budget.id): ()}
-
-
-@pytest.fixture
-def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[Holder]:
-    """Two teams of ada's, and two are the most."""
-    monkeypatch.setattr(bound, "MAX_OF_PERSON", 2)
-    holders = [Holder(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
-    for holder in holders[:2]:
-        _join(company, holder)
-        make_budget(company, holder=holder)
-    return holders
-
-
-def _join(company: Company, holder: Holder) -> None:
-    assert holder.id is not None
-    ada = company.developer.user_id
-    put_into_team(actor=company.platform, team_id=holder.id, user_id=ada, now=NOW)
-
-
-def test_a_person_is_under_so_many_hard_budgets_of_teams_at_most(
-    company: Company, in_many_teams: list[Holder]
-) -> None:
-    third = in_many_teams[2]
-    _join(company, third)
-
-    with pytest.raises(Conflict, match="hard budgets of 3 teams; 2 are the most"):
-        make_budget(company, holder=third)
-    soft = make_budget(company, holder=third, is_hard=False)
-    with pytest.raises(Conflict, match="2 are the most"):
-        change_budget(actor=company.platform, budget_id=soft.id, terms=Terms(5), version=1, now=NOW)
-
-    assert len(hard_budgets(company)) == 2
-
-
-def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
-    company: Company, in_many_teams: list[Holder]
-) -> None:
-    third = in_many_teams[2]
-    budget = make_budget(company, holder=third)
-
-    with pytest.raises(Conflict, match="take him out of a team"):
-        _join(company, third)
-
-    assert hard_budgets(company)[str(budget.id)] == ()
-
-
-def test_the_tenants_and_ones_own_budget_come_on_top(
-    company: Company, in_many_teams: list[Holder]
-) -> None:
-    make_budget(company)
-    make_budget(company, holder=Holder(BudgetScope.USER, UUID(company.developer.user_id)))
-
-    assert len(hard_budgets(company)) == 4
 
 
 def test_a_budget_says_what_is_spent_of_it(company: Company) -> None:

@@ -1,0 +1,74 @@
+"""How many hard budgets one person is under: each is a reservation of each of his requests."""
+
+from uuid import UUID
+
+import pytest
+
+from caret.contracts.spending import BudgetScope
+from tenants.billing.budgets import bound
+from tenants.billing.budgets.operations import Holder, Terms, change_budget
+from tenants.errors import Conflict
+from tenants.teams.operations import put_into_team
+from tests.cast import ACME, Company, make_company
+from tests.fakes.billing import NOW, hard_budgets, make_budget, make_customer
+from tests.people import make_team
+
+
+@pytest.fixture
+def company() -> Company:
+    company = make_company("budgets", ACME)
+    make_customer(company)
+    return company
+
+
+@pytest.fixture
+def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[Holder]:
+    """Two teams of ada's, and two are the most."""
+    monkeypatch.setattr(bound, "MAX_OF_PERSON", 2)
+    holders = [Holder(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
+    for holder in holders[:2]:
+        _join(company, holder)
+        make_budget(company, holder=holder)
+    return holders
+
+
+def _join(company: Company, holder: Holder) -> None:
+    assert holder.id is not None
+    ada = company.developer.user_id
+    put_into_team(actor=company.platform, team_id=holder.id, user_id=ada, now=NOW)
+
+
+def test_a_person_is_under_so_many_hard_budgets_of_teams_at_most(
+    company: Company, in_many_teams: list[Holder]
+) -> None:
+    third = in_many_teams[2]
+    _join(company, third)
+
+    with pytest.raises(Conflict, match="hard budgets of 3 teams; 2 are the most"):
+        make_budget(company, holder=third)
+    soft = make_budget(company, holder=third, is_hard=False)
+    with pytest.raises(Conflict, match="2 are the most"):
+        change_budget(actor=company.platform, budget_id=soft.id, terms=Terms(5), version=1, now=NOW)
+
+    assert len(hard_budgets(company)) == 2
+
+
+def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
+    company: Company, in_many_teams: list[Holder]
+) -> None:
+    third = in_many_teams[2]
+    budget = make_budget(company, holder=third)
+
+    with pytest.raises(Conflict, match="take him out of a team"):
+        _join(company, third)
+
+    assert hard_budgets(company)[str(budget.id)] == ()
+
+
+def test_the_tenants_and_ones_own_budget_come_on_top(
+    company: Company, in_many_teams: list[Holder]
+) -> None:
+    make_budget(company)
+    make_budget(company, holder=Holder(BudgetScope.USER, UUID(company.developer.user_id)))
+
+    assert len(hard_budgets(company)) == 4
