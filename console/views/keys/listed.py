@@ -102,9 +102,10 @@ def keys(request: HttpRequest, member: Member) -> HttpResponse:
     return show(request, member, "console/keys/keys.html", context, part="console/keys/_rows.html")
 
 
-def _wanted(form: FindKeys, look: "_LookForm", sorting: Sorting[KeyOrder]) -> WantedKeys:
+def _wanted(form: FindKeys, look: _LookForm, sorting: Sorting[KeyOrder]) -> WantedKeys:
     """What cannot be read is passed over: a link may be older than we are."""
-    form.is_valid(), look.is_valid()
+    form.is_valid()
+    look.is_valid()
     kind, state = form.cleaned_data.get("kind"), form.cleaned_data.get("state")
     concern = look.cleaned_data.get("look")
     return WantedKeys(

@@ -122,7 +122,6 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
         "lines": [_line(row) for row in page.rows],
         "more_url": _more_url(request, page.next_cursor),
         "csv_url": _url_with(request, format="csv", cursor=""),
-        "max_rows": MAX_ROWS,
     }
     return show(request, member, _PAGE, context, part=_PART, status=200 if is_good else 400)
 

@@ -270,7 +270,7 @@ def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice:
     set_policy(
         actor=company.platform,
         document=held | {"telemetry": telemetry},
-        reason="",
+        reason="A week",
         now=timezone.now(),
     )
 
