@@ -83,7 +83,8 @@ def _newest_entry_at(server: Server) -> datetime | None:
     """Of all tenants: this role is one that row security does not bind."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()
-    return None if row is None else row[0]
+    last_at: datetime | None = None if row is None else row[0]
+    return last_at
 
 
 def _spelt(moment: datetime) -> str:
