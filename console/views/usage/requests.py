@@ -20,7 +20,7 @@ from caret.contracts.usage import Finish
 from console.insight.asked import Choice, Filter, Question, read_question
 from console.insight.numbers import count, milliseconds, share
 from console.member import Member, for_members
-from console.shell.csv_file import MAX_ROWS, Gathered, csv_answer, csv_refused, first_rows, notes_of
+from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows, notes_of
 from console.shell.parts import show
 from console.views.overview.figures import MODES
 from console.views.usage.tabs import tabs
