@@ -42,6 +42,7 @@ EXPECTED = {
 FOR_PEOPLE = {
     "access.read",
     "access.write",
+    "billing.write",  # whom invoices are made out to
     "audit.push",  # who holds the key could have the whole trail sent to himself, unseen
     "keys.read_own",
     "playground.use",  # a page's; a key that makes keys has keys.create
