@@ -23,6 +23,7 @@ DESTROYS_OR_OPENS: Final = frozenset(
         "access/scim/<uuid:token_id>/revoke",
         "access/second-factor/optional",
         "access/second-factor/required",
+        "billing/profile/edit",
         "budgets/<uuid:budget_id>/delete",
         "cache/purge",
         "keys/<lookup_id>/revoke",
@@ -70,6 +71,7 @@ NEITHER: Final = frozenset(
         "policies/layers/<kind>/<uuid:subject_id>",
         "policies/layers/new",
         "privacy/allowance",
+        "exports/verify",
         "retention/verify",
         "sinks/<uuid:sink_id>/test",
         # What is made, and can be ended, changed back or made again.

@@ -59,7 +59,7 @@ def account(request: HttpRequest, member: Member) -> HttpResponse:
     context: dict[str, Any] = {"tabs": tabs("billing"), "account": found}
     if found is not None:
         context |= _spent_over_time(found, chosen, first) | _this_month(found)
-        context |= _budgets(member, now)
+        context |= _budgets(member, found, now)
     return show(request, member, _PAGE, context, part=_PART)
 
 
@@ -91,8 +91,9 @@ def _spent_over_time(found: Account, chosen: str, first: date) -> dict[str, Any]
     }
 
 
-def _budgets(member: Member, now: datetime) -> dict[str, Any]:
-    found = nearest_budgets(actor=member.actor, limit=_NUM_BUDGETS, now=now)
+def _budgets(member: Member, account: Account, now: datetime) -> dict[str, Any]:
+    price = None if account.plan is None else account.plan.price
+    found = nearest_budgets(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
         "budgets": [bar_of(standing) for standing in found],
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),

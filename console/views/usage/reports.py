@@ -70,7 +70,7 @@ def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
     now = timezone.now()
     question = read_question(request, now=now)
     group = _GroupForm(request.GET)
-    is_wrong = question.is_wrong or not group.is_valid()
+    is_wrong = not group.is_valid() or question.is_wrong
     is_file = request.GET.get("format") == "csv"
     if is_file and is_wrong:
         return csv_refused(question.form, group)

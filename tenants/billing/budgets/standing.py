@@ -12,7 +12,6 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.billing.budgets.spent import MonthOfTenant, is_used_up, read_month
 from tenants.billing.periods import month_of, utc_day
 from tenants.billing.plans.price_book import Price
-from tenants.billing.plans.queries import read_price_book
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import Budget, Team, User
@@ -31,13 +30,14 @@ class Standing:
     is_used_up: bool  # a hard one lets nothing through any more
 
 
-def nearest_budgets(*, actor: Actor, limit: int, now: datetime) -> list[Standing]:
+def nearest_budgets(
+    *, actor: Actor, limit: int, price: Price | None, now: datetime
+) -> list[Standing]:
     """By the share that is spent, the highest first. All of the tenant's are looked at, MAX_BUDGETS
-    at most. Raises Forbidden. Five queries."""
+    at most. `price`: of today, None: nothing is priced. Raises Forbidden. Three queries."""
     actor.require(Permission.READ_BILLING)
     with tenant(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
-        price = read_price_book(actor.tenant_id).on(utc_day(now))
         found = [_standing(row, month, price) for row in _named(actor)]
     found.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
     return found[:limit]

@@ -323,5 +323,9 @@ def test_a_change_without_the_forms_token_is_refused(
 def test_every_permission_opens_something() -> None:
     named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
-    # Asked in addition, where a member is or becomes an owner; and a page's, which no key opens.
-    assert set(Permission) - named == {Permission.WRITE_OWNERS, Permission.USE_PLAYGROUND}
+    # Asked in addition, where a member is or becomes an owner; and pages', which no key opens.
+    assert set(Permission) - named == {
+        Permission.WRITE_OWNERS,
+        Permission.USE_PLAYGROUND,
+        Permission.WRITE_BILLING,
+    }

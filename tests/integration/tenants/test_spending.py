@@ -91,7 +91,7 @@ def test_a_neighbour_and_a_developer_see_none_of_it(company: Company) -> None:
     developer = company.developer.actor
     for look in (
         lambda: read_account(actor=developer, first=None, now=NOW),
-        lambda: nearest_budgets(actor=developer, limit=5, now=NOW),
+        lambda: nearest_budgets(actor=developer, limit=5, price=None, now=NOW),
         lambda: find_profile(actor=developer),
     ):
         with pytest.raises(Forbidden):
@@ -149,7 +149,7 @@ def test_the_budget_that_is_nearest_to_its_limit_comes_first(company: Company) -
     use(company, company.developer, NOW - timedelta(hours=1), generated_tokens=10_000)
     rate(company.tenant_id, now=NOW)
 
-    found = nearest_budgets(actor=company.administrator.actor, limit=5, now=NOW)
+    found = nearest_budgets(actor=company.administrator.actor, limit=5, price=None, now=NOW)
 
     assert {each.holder_name for each in found} == {None, "Platform"}
     shares = [each.spent_micros / each.limit_micros for each in found]
