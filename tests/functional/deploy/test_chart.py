@@ -1,0 +1,86 @@
+"""What the chart writes down a second time is what the code says."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from caret.celery import app
+from caret.embedded.engine import EngineSettings, Model, engine_command
+from caret.embedded.paths import REPOSITORY
+from inference.pools.catalog import PoolEntry, ReplicaEntry
+from inference.pools.leaks import SALTED_CONNECTORS, Speculation
+
+CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
+SETTINGS = REPOSITORY / "platform" / "docs" / "settings.md"
+# What differs between a machine and a cluster: addresses, sizes, and how long streams have to end.
+OWN_FLAGS = {"--model", "--served-model-name", "--host", "--port", "--max-model-len"}
+OWN_FLAGS |= {"--shutdown-timeout", "--tensor-parallel-size", "--quantization"}
+OWN_FLAGS |= {"--kv-events-config", "--speculative-config", "--kv-transfer-config"}
+
+
+def test_every_queue_has_one_worker() -> None:
+    listed = re.findall(r"^    queues: \[(.+)\]$", _text("values.yaml"), re.MULTILINE)
+    served = [queue for queues in listed for queue in queues.split(", ")]
+
+    assert sorted(served) == sorted(queue.name for queue in app.conf.task_queues)
+
+
+def test_settings_that_the_chart_gives_are_documented() -> None:
+    texts = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    given = set(re.findall(r"\{name: ((?:CARET_|DATABASE_|REDIS_)\w+),", texts))
+
+    documented = SETTINGS.read_text()
+    assert len(given) > 20
+    assert [name for name in given if f"`{name.removesuffix('_FILE')}`" not in documented] == []
+
+
+def test_engines_are_started_as_on_one_machine() -> None:
+    model = Model(path="/models/any", served_name="any")
+    command = engine_command(EngineSettings(model=model, port=8000, has_gpu=True))
+    here = " ".join(command).split(" --")[1:]
+
+    assert _flags(f"--{flag}" for flag in here) == _flags(_chart_flags())
+
+
+def test_the_catalogue_has_fields_that_gateways_read() -> None:
+    pools = _text("templates/_pools.tpl")
+    catalog = pools[pools.index('define "caret.catalog"') :]
+    written = set(re.findall(r"^(\w+) = ", catalog, re.MULTILINE))
+    written_of_replicas = set(re.findall(r"\"(\w+) = ", catalog))
+
+    assert written <= set(PoolEntry.__struct_fields__)
+    assert written_of_replicas == set(ReplicaEntry.__struct_fields__)
+
+
+def test_the_schema_lets_through_what_gateways_do() -> None:
+    schema = json.loads(_text("values.schema.json"))
+    pool = schema["properties"]["pools"]["additionalProperties"]["properties"]
+
+    assert _choice(pool["kvTier"], "connector") == set(SALTED_CONNECTORS)
+    assert _choice(pool["speculation"], "method") == set(Speculation)
+
+
+def test_the_schema_knows_every_value() -> None:
+    named = set(re.findall(r"^(\w+):", _text("values.yaml"), re.MULTILINE))
+
+    assert named == set(json.loads(_text("values.schema.json"))["properties"]) - {"global"}
+
+
+def _text(name: str) -> str:
+    return (CHART / name).read_text()
+
+
+def _chart_flags() -> list[str]:
+    return re.findall(r"^- (--\S+?)$", _text("templates/_pools.tpl"), re.MULTILINE)
+
+
+def _flags(written: Iterable[str]) -> set[str]:
+    """As `--name=value` or `--name`, without those that are a cluster's own."""
+    flags = {flag.replace(" ", "=") for flag in written}
+    return {flag for flag in flags if flag.partition("=")[0] not in OWN_FLAGS}
+
+
+def _choice(field: dict[str, Any], name: str) -> set[str]:
+    shapes = [shape for shape in field["anyOf"] if "properties" in shape]
+    return {value for shape in shapes for value in shape["properties"][name]["enum"]}

@@ -1,0 +1,108 @@
+"""Rules and dashboard ask for what gateways tell, and lead to runbooks that are there."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from prometheus_client.core import Metric
+
+from caret.embedded.paths import REPOSITORY
+from caret.foundation.clock import SystemClock
+from inference.recording.engines import EngineWatch, Reader, Values
+from inference.recording.lag import LoopLag
+from inference.recording.metrics import Metrics
+
+WATCHING = REPOSITORY / "platform" / "deploy" / "watching"
+RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
+RULES = ("rules.yaml", "log-rules.yaml")
+# What whoever is on call looks at, in this order.
+ON_CALL_FIVE = [
+    "1. First token p99 by type",
+    "2. Cancelled",
+    "3. Cache hits",
+    "4. Acceptance",
+    "5. Engines in use",
+]
+_NAME = re.compile(r"(?<![\w:\"/.])caret_[a-z0-9_]+(?![\w:\"])")
+_RECORDED = re.compile(r"caret:[a-z0-9_]+:[a-z0-9_]+")
+# Families that are made of what only a whole gateway has are read off the code that makes them.
+_MADE = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_one)\(\s*\"(caret_[a-z_]+)\"")
+_SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+
+
+class _Nobody(Reader):
+    async def read(self, replica: object) -> Values | None:
+        raise AssertionError("no engine is asked")
+
+
+def test_every_metric_that_is_asked_for_is_told_by_gateways() -> None:
+    asked = {name for text in _expressions() for name in _NAME.findall(text)}
+
+    assert len(asked) > 20
+    assert asked - _told() == set()
+
+
+def test_every_recorded_name_that_is_used_is_recorded() -> None:
+    rules = (WATCHING / "rules.yaml").read_text()
+    recorded = set(re.findall(r"- record: (\S+)", rules))
+
+    assert {name for text in _expressions() for name in _RECORDED.findall(text)} == recorded
+
+
+def test_every_alert_leads_to_a_runbook_that_names_it() -> None:
+    index = (RUNBOOKS / "README.md").read_text()
+    rows = dict(re.findall(r"^\| \[([a-z-]+\.md)\]\(\1\) \| (.*) \|$", index, re.MULTILINE))
+
+    for alert, runbook in _alerts():
+        assert runbook.parent == RUNBOOKS
+        assert runbook.exists()
+        assert f"`{alert}`" in rows[runbook.name]
+
+
+def test_the_index_of_runbooks_names_no_alert_that_is_gone() -> None:
+    index = (RUNBOOKS / "README.md").read_text()
+
+    assert set(re.findall(r"`(Caret\w+)`", index)) == {alert for alert, _ in _alerts()}
+
+
+def test_the_dashboard_begins_with_the_five_in_their_order() -> None:
+    panels = json.loads((WATCHING / "dashboard.json").read_text())["panels"]
+    charts = [panel["title"] for panel in panels if panel["type"] != "row"]
+
+    assert charts[:5] == ON_CALL_FIVE
+
+
+def _expressions() -> Iterator[str]:
+    panels = json.loads((WATCHING / "dashboard.json").read_text())["panels"]
+    for panel in panels:
+        yield from (target["expr"] for target in panel.get("targets", []))
+    for line in (WATCHING / "rules.yaml").read_text().splitlines():
+        if not line.lstrip().startswith(("#", "-", "runbook:", "summary:")):
+            yield line
+
+
+def _alerts() -> list[tuple[str, Path]]:
+    texts = "".join((WATCHING / name).read_text() for name in RULES)
+    found = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?\s+runbook: (\S+)", texts)
+    return [(alert, REPOSITORY / runbook) for alert, runbook in found]
+
+
+def _told() -> set[str]:
+    families = [
+        *Metrics().families(),
+        *EngineWatch(_Nobody(), ()).families(),
+        *LoopLag(SystemClock()).families(),
+    ]
+    return {*_samples(families), *_samples_in_code()}
+
+
+def _samples(families: Iterable[Metric]) -> Iterator[str]:
+    for family in families:
+        yield from (family.name + suffix for suffix in _SUFFIXES[family.type])
+
+
+def _samples_in_code() -> Iterator[str]:
+    for path in (REPOSITORY / "inference" / "recording").glob("*.py"):
+        for kind, name in _MADE.findall(path.read_text()):
+            yield f"{name}_total" if kind == "CounterMetricFamily" else name
