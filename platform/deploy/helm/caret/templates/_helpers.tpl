@@ -50,6 +50,9 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "caret.selector" $ | nindent 8 }}
+        {{- with $.pool }}
+        caret/pool: {{ . }}
+        {{- end }}
 {{- end }}
 {{- end }}
 
