@@ -27,7 +27,6 @@ tolerations: []
 {{- $_ := set $pool "maxReplicas" (int ($pool.maxReplicas | default $pool.replicas)) -}}
 {{- $isScaled := and (eq .root.Values.autoscaling.kind "keda") (gt $pool.maxReplicas (int $pool.replicas)) -}}
 {{- $_ := set $pool "isScaled" $isScaled -}}
-{{- $_ := set $pool "numNamed" ($isScaled | ternary $pool.maxReplicas (int $pool.replicas)) -}}
 {{ toYaml $pool }}
 {{- end }}
 
@@ -105,7 +104,7 @@ family = {{ . | quote }}
 heals_words = {{ $pool.healsWords }}
 tenants = {{ $pool.tenants | toJson }}
 replicas = [
-{{- range $number := until (int $pool.numNamed) }}
+{{- range $number := until (int $pool.maxReplicas) }}
   {{ include "caret.replica" (dict "root" $root "pool" $pool "host" (printf "%s-engine-%s-%d.%s-engine-%s" $root.Release.Name $name $number $root.Release.Name $name)) }},
 {{- end }}
 ]
