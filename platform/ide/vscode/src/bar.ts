@@ -1,0 +1,47 @@
+/** The item in the status bar. */
+
+import * as vscode from "vscode";
+import { isRunning, LOOKS, shown, type Status } from "./status";
+
+export class Bar implements vscode.Disposable {
+  status: Status = "starting";
+  private readonly item = vscode.window.createStatusBarItem("caret", vscode.StatusBarAlignment.Right);
+
+  constructor() {
+    this.item.name = "Caret";
+    this.item.command = "caret.showMenu";
+    this.show(this.status);
+    this.item.show();
+  }
+
+  show(status: Status): void {
+    this.status = status;
+    void vscode.commands.executeCommand("setContext", "caret.status", status);
+    void vscode.commands.executeCommand("setContext", "caret.isRunning", isRunning(status));
+    this.look();
+  }
+
+  /** Anew, for another file or other settings. */
+  look(): void {
+    const { icon, says, isWarning } = LOOKS[shown(this.status, language(), languagesOff())];
+    const text = vscode.l10n.t(says);
+    const color = isWarning ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
+    this.item.text = `$(${icon}) Caret`;
+    this.item.tooltip = `Caret: ${text}`;
+    this.item.accessibilityInformation = { label: `Caret: ${text}` };
+    this.item.backgroundColor = color;
+  }
+
+  dispose(): void {
+    this.item.dispose();
+  }
+}
+
+/** Of the file in front of the user. */
+export function language(): string | undefined {
+  return vscode.window.activeTextEditor?.document.languageId;
+}
+
+export function languagesOff(): readonly string[] {
+  return vscode.workspace.getConfiguration("caret").get<string[]>("languagesOff", []);
+}

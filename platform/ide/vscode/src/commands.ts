@@ -1,0 +1,121 @@
+/** What the user can ask of the extension. Pausing is the language server's own command. */
+
+import * as vscode from "vscode";
+import { NEW_KEY, OWN_DATA, pageOf } from "./addresses";
+import { type Bar, language, languagesOff } from "./bar";
+import { isKey } from "./key";
+import { choicesIn } from "./menu";
+import { sentenceFor } from "./reasons";
+import { SECRET, type Server } from "./server";
+import { toggled } from "./settings";
+
+const GREETED = "hasGreeted";
+
+export function registerCommands(
+  context: vscode.ExtensionContext,
+  server: Server,
+  bar: Bar,
+): vscode.Disposable[] {
+  const commands: Record<string, () => unknown> = {
+    "caret.showMenu": () => showMenu(bar),
+    "caret.signIn": () => signIn(context.secrets),
+    "caret.signOut": () => context.secrets.delete(SECRET),
+    "caret.getKey": () => openPage(NEW_KEY),
+    "caret.openConsent": () => openPage(OWN_DATA),
+    "caret.whyNot": () => tellWhyNot(server),
+    "caret.toggleLanguage": toggleLanguage,
+    "caret.openLog": () => vscode.window.showTextDocument(server.logFile),
+    "caret.restart": () => server.restart(),
+  };
+  return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(name, run));
+}
+
+/** Where the server is not installed: how to do it stands in the extension's own description. */
+export async function sayMissing(context: vscode.ExtensionContext): Promise<void> {
+  const how = vscode.l10n.t("How to install it");
+  const path = vscode.l10n.t("Set its path");
+  const text = vscode.l10n.t("Caret needs its language server, caret-ls, which was not found.");
+  const answer = await vscode.window.showErrorMessage(text, how, path);
+  if (answer === how) {
+    await vscode.commands.executeCommand("extension.open", context.extension.id);
+  } else if (answer === path) {
+    await vscode.commands.executeCommand("workbench.action.openSettings", "caret.serverPath");
+  }
+}
+
+/** Once for ever; from then on the status bar says it. */
+export async function greetOnce(context: vscode.ExtensionContext): Promise<void> {
+  if (context.globalState.get(GREETED, false)) {
+    return;
+  }
+  await context.globalState.update(GREETED, true);
+  const into = vscode.l10n.t("Sign in");
+  const make = vscode.l10n.t("Make an API key in the console");
+  const text = vscode.l10n.t("Caret suggests code once you have signed in with an API key.");
+  const answer = await vscode.window.showInformationMessage(text, into, make);
+  if (answer !== undefined) {
+    await vscode.commands.executeCommand(answer === into ? "caret.signIn" : "caret.getKey");
+  }
+}
+
+/** The setting alone sends nothing: consent is given in the console, by the user. */
+export async function sayWhereConsentIsGiven(): Promise<void> {
+  const open = vscode.l10n.t("My consent and data");
+  const text = vscode.l10n.t(
+    "What suggestions have become is kept only of users who have agreed to telemetry in the console.",
+  );
+  if ((await vscode.window.showInformationMessage(text, open)) === open) {
+    await openPage(OWN_DATA);
+  }
+}
+
+async function showMenu(bar: Bar): Promise<void> {
+  const situation = { status: bar.status, language: language(), languagesOff: languagesOff() };
+  const items = choicesIn(situation).map(({ icon, label, about, command }) => ({
+    label: `$(${icon}) ${vscode.l10n.t(label, about ?? "")}`,
+    command,
+  }));
+  const chosen = await vscode.window.showQuickPick(items, { title: "Caret" });
+  if (chosen !== undefined) {
+    await vscode.commands.executeCommand(chosen.command);
+  }
+}
+
+/** Whoever listens to the secrets tells the server, in each window. */
+async function signIn(secrets: vscode.SecretStorage): Promise<void> {
+  const text = await vscode.window.showInputBox({
+    title: vscode.l10n.t("Caret: Sign in"),
+    prompt: vscode.l10n.t("Your API key, from the console"),
+    placeHolder: "cpk_live_...",
+    password: true,
+    ignoreFocusOut: true,
+    validateInput: (value) =>
+      isKey(value.trim()) ? null : vscode.l10n.t("This is not a whole API key."),
+  });
+  if (text !== undefined) {
+    await secrets.store(SECRET, text.trim());
+  }
+}
+
+async function tellWhyNot(server: Server): Promise<void> {
+  const sentence = vscode.l10n.t(sentenceFor(await server.whyNot()));
+  await vscode.window.showInformationMessage(sentence);
+}
+
+/** In the workspace where it has a list of its own, else for the user. */
+async function toggleLanguage(): Promise<void> {
+  const here = language();
+  if (here === undefined) {
+    return;
+  }
+  const configuration = vscode.workspace.getConfiguration("caret");
+  const isWorkspaces = configuration.inspect("languagesOff")?.workspaceValue !== undefined;
+  const { Global, Workspace } = vscode.ConfigurationTarget;
+  const target = isWorkspaces ? Workspace : Global;
+  await configuration.update("languagesOff", toggled(languagesOff(), here), target);
+}
+
+async function openPage(page: string): Promise<void> {
+  const consoleUrl = vscode.workspace.getConfiguration("caret").get("consoleUrl", "");
+  await vscode.env.openExternal(vscode.Uri.parse(pageOf(consoleUrl, page)));
+}

@@ -1,0 +1,67 @@
+/**
+ * Caret in VS Code and its kin: the language server `caret-ls` suggests, the editor shows.
+ *
+ * extension (what happens when) > server, bar, commands (the editor's interface) > the rest (pure)
+ */
+
+import * as vscode from "vscode";
+import { Bar } from "./bar";
+import { greetOnce, registerCommands, sayMissing, sayWhereConsentIsGiven } from "./commands";
+import { SECRET, Server } from "./server";
+import type { Status } from "./status";
+
+let server: Server | undefined;
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const bar = new Bar();
+  const made = new Server(context, (status) => {
+    bar.show(status);
+    notice(context, status);
+  });
+  server = made;
+  context.subscriptions.push(bar, ...registerCommands(context, made, bar), ...watch(context, made, bar));
+  await made.restart();
+}
+
+/** The editor waits for it, so that no process outlives it. */
+export async function deactivate(): Promise<void> {
+  await server?.stop();
+}
+
+function notice(context: vscode.ExtensionContext, status: Status): void {
+  if (status === "missing") {
+    void sayMissing(context);
+  } else if (status === "signed_out") {
+    void greetOnce(context);
+  }
+}
+
+function watch(context: vscode.ExtensionContext, server: Server, bar: Bar): vscode.Disposable[] {
+  return [
+    vscode.workspace.onDidChangeConfiguration(async (change) => configured(change, server, bar)),
+    vscode.window.onDidChangeActiveTextEditor(() => bar.look()),
+    vscode.window.onDidChangeTextEditorSelection(async ({ textEditor }) => server.select(textEditor)),
+    context.secrets.onDidChange(async ({ key }) => {
+      if (key === SECRET) {
+        await server.signIn();
+      }
+    }),
+  ];
+}
+
+async function configured(
+  change: vscode.ConfigurationChangeEvent,
+  server: Server,
+  bar: Bar,
+): Promise<void> {
+  if (!change.affectsConfiguration("caret")) {
+    return;
+  }
+  bar.look();
+  const isOfServer = change.affectsConfiguration("caret.serverPath");
+  await (isOfServer ? server.restart() : server.configure());
+  const shares = vscode.workspace.getConfiguration("caret").get("shareEdits", false);
+  if (shares && change.affectsConfiguration("caret.shareEdits")) {
+    await sayWhereConsentIsGiven();
+  }
+}

@@ -1,0 +1,53 @@
+/** What the menu of the status bar offers, by the situation. */
+
+import { isOff } from "./settings";
+import { isRunning, type Status } from "./status";
+
+export interface Situation {
+  readonly status: Status;
+  readonly language: string | undefined; // of the file in front of the user
+  readonly languagesOff: readonly string[];
+}
+
+export interface Choice {
+  readonly icon: string;
+  readonly label: string;
+  readonly about?: string; // stands for {0} in the label
+  readonly command: string;
+}
+
+export const CHOICES = {
+  signIn: { icon: "key", label: "Sign in", command: "caret.signIn" },
+  signOut: { icon: "sign-out", label: "Sign out", command: "caret.signOut" },
+  getKey: { icon: "add", label: "Make an API key in the console", command: "caret.getKey" },
+  pause: { icon: "debug-pause", label: "Pause suggestions", command: "caret.pause" },
+  resume: { icon: "debug-continue", label: "Resume suggestions", command: "caret.resume" },
+  enable: { icon: "check", label: "Switch on for {0}", command: "caret.toggleLanguage" },
+  disable: { icon: "circle-slash", label: "Switch off for {0}", command: "caret.toggleLanguage" },
+  whyNot: { icon: "question", label: "Why no suggestion?", command: "caret.whyNot" },
+  restart: { icon: "debug-restart", label: "Restart the language server", command: "caret.restart" },
+  consent: { icon: "law", label: "My consent and data", command: "caret.openConsent" },
+  log: { icon: "output", label: "Open the log", command: "caret.openLog" },
+} as const satisfies Record<string, Choice>;
+
+/** What is wrong is mended by the first. */
+export function choicesIn(situation: Situation): Choice[] {
+  const choices = isRunning(situation.status) ? ofRunning(situation) : [CHOICES.restart];
+  return [...choices, ...ofLanguage(situation), CHOICES.consent, CHOICES.log];
+}
+
+function ofRunning({ status }: Situation): Choice[] {
+  if (status === "signed_out") {
+    return [CHOICES.signIn, CHOICES.getKey, CHOICES.whyNot, CHOICES.pause];
+  }
+  const turn = status === "paused" ? CHOICES.resume : CHOICES.pause;
+  return [turn, CHOICES.whyNot, CHOICES.signIn, CHOICES.signOut];
+}
+
+function ofLanguage({ language, languagesOff }: Situation): Choice[] {
+  if (language === undefined) {
+    return [];
+  }
+  const choice = isOff(languagesOff, language) ? CHOICES.enable : CHOICES.disable;
+  return [{ ...choice, about: language }];
+}

@@ -1,0 +1,32 @@
+/** Why nothing was suggested, in the user's words: `caret_ls.skip.Reason`, and the extension's own. */
+
+export const REASONS: Readonly<Record<string, string>> = {
+  paused: "Suggestions are paused.",
+  language_off: "Suggestions are off for this language.",
+  selection: "Text is selected.",
+  excluded: "This file is excluded, by the tenant's policy or by your settings.",
+  mode_off: "The tenant's policy allows no inline suggestions here.",
+  secret_file: "This file looks as if it held secrets; it does not leave this machine.",
+  generated_file: "This file looks generated.",
+  in_comment: "The cursor is in a comment.",
+  in_string: "The cursor is in a string.",
+  statement_ended: "The statement is complete.",
+  mid_line: "The cursor is in the middle of a line.",
+  blank_file: "The file is empty.",
+  newer_keystroke: "You have typed on before the suggestion came.",
+  nothing_to_suggest: "The model had nothing to suggest here.",
+  overloaded: "The gateway is busy and asked to wait.",
+  over_budget: "The budget is spent.",
+  signed_out: "You are signed out, or the key is refused.",
+  offline: "The gateway cannot be reached.",
+  refused: "The gateway has refused the request; the log says why.",
+  file_gone: "The file is not known to the language server.",
+  word_list: "The list of words was open; Esc closes it.",
+};
+
+export const SUGGESTED = "The last request brought a suggestion, or nothing was asked yet.";
+
+/** A reason of a newer server's is shown by its name. */
+export function sentenceFor(reason: string | null): string {
+  return reason === null ? SUGGESTED : (REASONS[reason] ?? reason);
+}

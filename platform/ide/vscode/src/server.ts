@@ -1,0 +1,149 @@
+/** The language server's process: started, told what it is to know, asked, ended. */
+
+import { statSync } from "node:fs";
+import { homedir } from "node:os";
+import * as vscode from "vscode";
+import { LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
+import { findExecutable } from "./executable";
+import { toldSettings } from "./settings";
+import type { Status } from "./status";
+
+export const SECRET = "apiKey";
+const STATUS = "$/caret/status";
+const SELECTION = "$/caret/selection";
+const SIGN_IN = "$/caret/signIn";
+const WHY_NOT = "$/caret/whyNot";
+const WORD_LIST = "word_list"; // the one reason that the server does not know
+const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
+
+export class Server {
+  private client: LanguageClient | undefined;
+  private turn: Promise<void> = Promise.resolve(); // starts and stops, one after the other
+  private wasHidden = false; // the last suggestion would have been, by the list of words
+  private selectedIn: string | undefined; // the file that was told to have a selection
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly tell: (status: Status) => void,
+  ) {}
+
+  get logFile(): vscode.Uri {
+    return vscode.Uri.joinPath(this.context.logUri, "caret-ls.log");
+  }
+
+  /** Never rejects: what goes wrong is told as a status. */
+  restart(): Promise<void> {
+    this.turn = this.turn.then(() => this.end()).then(() => this.begin());
+    return this.turn;
+  }
+
+  stop(): Promise<void> {
+    this.turn = this.turn.then(() => this.end());
+    return this.turn;
+  }
+
+  async configure(): Promise<void> {
+    await this.notify("workspace/didChangeConfiguration", { settings: { caret: told() } });
+  }
+
+  /** Tells the key that is kept now, or that none is. */
+  async signIn(): Promise<void> {
+    await this.notify(SIGN_IN, { key: (await this.context.secrets.get(SECRET)) ?? null });
+  }
+
+  async select(editor: vscode.TextEditor): Promise<void> {
+    const uri = editor.document.uri.toString();
+    const hasSelection = editor.selections.some((selection) => !selection.isEmpty);
+    if (hasSelection === (this.selectedIn === uri)) {
+      return;
+    }
+    this.selectedIn = hasSelection ? uri : undefined;
+    await this.notify(SELECTION, { uri, hasSelection });
+  }
+
+  /** null: there was something to suggest. */
+  async whyNot(): Promise<string | null> {
+    if (this.wasHidden) {
+      return WORD_LIST;
+    }
+    const answer = await this.client?.sendRequest<{ reason: string | null }>(WHY_NOT, {});
+    return answer?.reason ?? null;
+  }
+
+  private async begin(): Promise<void> {
+    const command = findCaretLs();
+    if (command === null) {
+      this.tell("missing");
+      return;
+    }
+    this.tell("starting");
+    const key = await this.context.secrets.get(SECRET);
+    this.client = this.makeClient(command, { ...told(), ...(key && { api_key: key }) });
+    try {
+      await this.client.start();
+    } catch {
+      this.tell("stopped"); // the client has shown why
+    }
+  }
+
+  private async end(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    this.selectedIn = undefined;
+    try {
+      await client?.dispose();
+    } catch {
+      // It did not start, or has ended by itself.
+    }
+  }
+
+  private makeClient(command: string, initializationOptions: object): LanguageClient {
+    const args = ["--log", this.logFile.fsPath];
+    const run = { command, args, options: { cwd: homedir() } };
+    const options: LanguageClientOptions = {
+      documentSelector: FILES,
+      initializationOptions,
+      middleware: { provideInlineCompletionItems: this.provide },
+    };
+    const client = new LanguageClient("caret", "Caret", run, options);
+    client.onNotification(STATUS, ({ status }: { status: Status }) => this.tell(status));
+    client.onDidChangeState(({ newState }) => {
+      if (newState === State.Stopped && client === this.client) {
+        this.tell("stopped");
+      }
+    });
+    return client;
+  }
+
+  /**
+   * While the list of words is open the editor shows only what goes on from its chosen word, which
+   * ours does not: asking would cost, and count as shown.
+   */
+  private readonly provide: NonNullable<
+    NonNullable<LanguageClientOptions["middleware"]>["provideInlineCompletionItems"]
+  > = (document, position, context, token, next) => {
+    this.wasHidden = context.selectedCompletionInfo !== undefined;
+    return this.wasHidden ? null : next(document, position, context, token);
+  };
+
+  private async notify(method: string, params: object): Promise<void> {
+    if (this.client?.isRunning()) {
+      await this.client.sendNotification(method, params);
+    }
+  }
+}
+
+function told(): Record<string, unknown> {
+  const configuration = vscode.workspace.getConfiguration("caret");
+  return toldSettings((name) => configuration.inspect(name));
+}
+
+function findCaretLs(): string | null {
+  const name = vscode.workspace.getConfiguration("caret").get("serverPath", "caret-ls");
+  return findExecutable(name, {
+    platform: process.platform,
+    home: homedir(),
+    path: process.env["PATH"] ?? "",
+    isFile: (path) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false,
+  });
+}

@@ -1,0 +1,66 @@
+/**
+ * What the language server is told of the editor's settings: only what somebody has set, as its
+ * environment and its `config.toml` count for the rest.
+ */
+
+/** Of one setting, as the editor tells where it was set. */
+export interface Inspected {
+  readonly globalValue?: unknown;
+  readonly workspaceValue?: unknown;
+  readonly workspaceFolderValue?: unknown;
+}
+
+export type Inspect = (name: string) => Inspected | undefined;
+
+const WORKSPACE_MAY_SET: Readonly<Record<string, string>> = {
+  enabled: "enabled",
+  inComments: "in_comments",
+  inStrings: "in_strings",
+  debounceMs: "debounce_ms",
+  prefetch: "prefetch",
+};
+// A folder that somebody has cloned must not say where code and key are sent.
+const USER_ALONE_SETS: Readonly<Record<string, string>> = {
+  gatewayUrl: "gateway_url",
+  shareEdits: "share_edits",
+};
+
+export function toldSettings(inspect: Inspect): Record<string, unknown> {
+  const told: Record<string, unknown> = {};
+  for (const [name, toldName] of Object.entries(WORKSPACE_MAY_SET)) {
+    told[toldName] = innermost(inspect(name));
+  }
+  for (const [name, toldName] of Object.entries(USER_ALONE_SETS)) {
+    told[toldName] = inspect(name)?.globalValue;
+  }
+  told["languages_off"] = lowerCase(innermost(inspect("languagesOff")));
+  told["excluded"] = joined(inspect("excluded"));
+  return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+}
+
+/** The list with the language in it, or without it if it was. */
+export function toggled(languagesOff: readonly string[], language: string): string[] {
+  return isOff(languagesOff, language)
+    ? languagesOff.filter((each) => each.toLowerCase() !== language.toLowerCase())
+    : [...languagesOff, language];
+}
+
+export function isOff(languagesOff: readonly string[], language: string): boolean {
+  return languagesOff.some((each) => each.toLowerCase() === language.toLowerCase());
+}
+
+function innermost(inspected: Inspected | undefined): unknown {
+  return inspected?.workspaceFolderValue ?? inspected?.workspaceValue ?? inspected?.globalValue;
+}
+
+/** A workspace excludes more, never less. */
+function joined(inspected: Inspected | undefined): unknown[] | undefined {
+  const levels = [inspected?.globalValue, inspected?.workspaceValue, inspected?.workspaceFolderValue];
+  const lists = levels.filter((level): level is unknown[] => Array.isArray(level));
+  return lists.length > 0 ? [...new Set(lists.flat())] : undefined;
+}
+
+/** The server compares with a language's name in lower case. */
+function lowerCase(value: unknown): unknown {
+  return Array.isArray(value) ? value.map((each) => String(each).toLowerCase()) : value;
+}

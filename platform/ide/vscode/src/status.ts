@@ -1,0 +1,46 @@
+/** What the status bar says of the language server and of the file in front of the user. */
+
+import { isOff } from "./settings";
+
+/** `$/caret/status` says the first six; the others are of the extension's own knowledge. */
+export type Status =
+  | "ready"
+  | "working"
+  | "paused"
+  | "offline"
+  | "signed_out"
+  | "over_budget"
+  | "starting"
+  | "stopped"
+  | "missing"
+  | "language_off";
+
+export interface Look {
+  readonly icon: string; // a codicon's name
+  readonly says: string;
+  readonly isWarning: boolean; // the user can do something about it
+}
+
+export const LOOKS: Readonly<Record<Status, Look>> = {
+  ready: { icon: "chevron-up", says: "Ready", isWarning: false },
+  working: { icon: "loading~spin", says: "Asking for a suggestion", isWarning: false },
+  paused: { icon: "debug-pause", says: "Paused", isWarning: false },
+  offline: { icon: "debug-disconnect", says: "The gateway cannot be reached", isWarning: true },
+  signed_out: { icon: "key", says: "Signed out, or the key is refused", isWarning: true },
+  over_budget: { icon: "credit-card", says: "The budget is spent", isWarning: true },
+  starting: { icon: "loading~spin", says: "The language server is starting", isWarning: false },
+  stopped: { icon: "error", says: "The language server has stopped", isWarning: true },
+  missing: { icon: "error", says: "The language server is not installed", isWarning: true },
+  language_off: { icon: "circle-slash", says: "Off for this language", isWarning: false },
+};
+
+/** Whether there is a server that can be asked and told. */
+export function isRunning(status: Status): boolean {
+  return !["starting", "stopped", "missing"].includes(status);
+}
+
+/** What is shown: where all is well, that the language of the file is off. */
+export function shown(status: Status, language: string | undefined, off: readonly string[]): Status {
+  const isWell = status === "ready" || status === "working";
+  return isWell && language !== undefined && isOff(off, language) ? "language_off" : status;
+}

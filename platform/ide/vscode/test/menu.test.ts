@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { choicesIn, type Situation } from "../src/menu";
+
+const situation: Situation = { status: "ready", language: "python", languagesOff: [] };
+const commands = (changed: Partial<Situation>) =>
+  choicesIn({ ...situation, ...changed }).map((choice) => choice.command);
+
+test("who is signed out can sign in first", () => {
+  assert.equal(commands({ status: "signed_out" })[0], "caret.signIn");
+});
+
+test("what is paused can be resumed", () => {
+  assert.equal(commands({ status: "paused" })[0], "caret.resume");
+});
+
+test("without a server nothing is offered that asks it", () => {
+  const offered = commands({ status: "missing" });
+
+  assert.equal(offered[0], "caret.restart");
+  assert.ok(!offered.includes("caret.pause") && !offered.includes("caret.whyNot"));
+});
+
+test("a language that is off can be switched on", () => {
+  const offered = choicesIn({ ...situation, languagesOff: ["python"] });
+
+  assert.ok(offered.some(({ label, about }) => label === "Switch on for {0}" && about === "python"));
+});
+
+test("without a file no language is offered", () => {
+  assert.ok(!commands({ language: undefined }).includes("caret.toggleLanguage"));
+});

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Inspected, isOff, toggled, toldSettings } from "../src/settings";
+
+const inspecting = (set: Record<string, Inspected>) => (name: string) => set[name];
+
+test("what nobody has set is left to the environment", () => {
+  assert.deepEqual(toldSettings(inspecting({ enabled: {}, gatewayUrl: {} })), {});
+});
+
+test("a workspace's word counts before the user's", () => {
+  const told = toldSettings(inspecting({ debounceMs: { globalValue: 100, workspaceValue: 200 } }));
+
+  assert.deepEqual(told, { debounce_ms: 200 });
+});
+
+test("a workspace does not say where code and key are sent, nor what is shared", () => {
+  const hostile = {
+    gatewayUrl: { workspaceValue: "http://elsewhere.example" },
+    shareEdits: { workspaceFolderValue: true },
+  };
+
+  assert.deepEqual(toldSettings(inspecting(hostile)), {});
+});
+
+test("a workspace excludes more and never less", () => {
+  const told = toldSettings(inspecting({ excluded: { globalValue: ["a"], workspaceValue: ["b"] } }));
+
+  assert.deepEqual(told, { excluded: ["a", "b"] });
+});
+
+test("languages are told as the server compares them", () => {
+  assert.deepEqual(toldSettings(inspecting({ languagesOff: { globalValue: ["Markdown"] } })), {
+    languages_off: ["markdown"],
+  });
+});
+
+test("a language is switched off and on again", () => {
+  const off = toggled(["markdown"], "python");
+
+  assert.ok(isOff(off, "Python"));
+  assert.deepEqual(toggled(off, "Python"), ["markdown"]);
+});

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import german from "../l10n/bundle.l10n.de.json";
+import contributed from "../package.nls.json";
+import contributedInGerman from "../package.nls.de.json";
+import { CHOICES } from "../src/menu";
+import { REASONS, SUGGESTED, sentenceFor } from "../src/reasons";
+import { LOOKS } from "../src/status";
+
+const LITERAL = /l10n\.t\(\s*"([^"]+)"/g;
+
+test("each text has its German", () => {
+  const source = readFileSync("src/commands.ts", "utf-8");
+  const said = [
+    ...Object.values(LOOKS).map((look) => look.says),
+    ...Object.values(REASONS),
+    SUGGESTED,
+    ...Object.values(CHOICES).map((choice) => choice.label),
+    ...[...source.matchAll(LITERAL)].map((found) => found[1]),
+  ];
+
+  assert.deepEqual(Object.keys(german).sort(), [...new Set(said)].sort());
+  assert.deepEqual(Object.keys(contributedInGerman), Object.keys(contributed));
+});
+
+test("a reason of a newer server's is shown by its name", () => {
+  assert.equal(sentenceFor("moon_phase"), "moon_phase");
+});
+
+test("each of the language server's reasons has a sentence", () => {
+  const source = readFileSync("../caret_ls/skip.py", "utf-8");
+  const names = [...source.matchAll(/^ {4}[A-Z_]+ = "(\w+)"/gm)].map((found) => found[1] ?? "");
+
+  assert.ok(names.length > 0);
+  assert.deepEqual(names.filter((name) => !(name in REASONS)), []);
+});
