@@ -74,10 +74,12 @@ class Session:
         return self.assistant.settings
 
     def set_up(self, settings: Settings, address: Address | None) -> None:
-        """Anew, as often as the user changes them."""
+        """Anew, as often as the user changes them. A pause outlives what does not concern it."""
+        if settings.enabled != self.settings.enabled:
+            self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
         self.pace.min_wait_ms = settings.debounce_ms
-        self.board.set(is_paused=not settings.enabled, is_signed_out=address is None)
+        self.board.set(is_signed_out=address is None)
         self.link.move(address)
 
     async def run(self) -> None:
