@@ -33,7 +33,8 @@ export const CHOICES = {
 /** What is wrong is mended by the first. */
 export function choicesIn(situation: Situation): Choice[] {
   const choices = isRunning(situation.status) ? ofRunning(situation) : [CHOICES.restart];
-  return [...choices, ...ofLanguage(situation), CHOICES.consent, CHOICES.log];
+  const log = situation.status === "missing" ? [] : [CHOICES.log]; // nobody has written one
+  return [...choices, ...ofLanguage(situation), CHOICES.consent, ...log];
 }
 
 function ofRunning({ status }: Situation): Choice[] {

@@ -18,6 +18,7 @@ const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 
 export class Server {
   private client: LanguageClient | undefined;
+  private key: string | undefined;
   private turn: Promise<void> = Promise.resolve(); // starts and stops, one after the other
   private wasHidden = false; // the last suggestion would have been, by the list of words
   private selectedIn: string | undefined; // the file that was told to have a selection
@@ -48,7 +49,8 @@ export class Server {
 
   /** Tells the key that is kept now, or that none is. */
   async signIn(): Promise<void> {
-    await this.notify(SIGN_IN, { key: (await this.context.secrets.get(SECRET)) ?? null });
+    this.key = await this.context.secrets.get(SECRET);
+    await this.notify(SIGN_IN, { key: this.key ?? null });
   }
 
   async select(editor: vscode.TextEditor): Promise<void> {
@@ -77,8 +79,8 @@ export class Server {
       return;
     }
     this.tell("starting");
-    const key = await this.context.secrets.get(SECRET);
-    this.client = this.makeClient(command, { ...told(), ...(key && { api_key: key }) });
+    this.key = await this.context.secrets.get(SECRET);
+    this.client = this.makeClient(command);
     try {
       await this.client.start();
     } catch {
@@ -97,12 +99,13 @@ export class Server {
     }
   }
 
-  private makeClient(command: string, initializationOptions: object): LanguageClient {
+  private makeClient(command: string): LanguageClient {
     const args = ["--log", this.logFile.fsPath];
     const run = { command, args, options: { cwd: homedir() } };
     const options: LanguageClientOptions = {
       documentSelector: FILES,
-      initializationOptions,
+      // Asked for again when the client starts a server anew that has fallen over.
+      initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
       middleware: { provideInlineCompletionItems: this.provide },
     };
     const client = new LanguageClient("caret", "Caret", run, options);

@@ -19,6 +19,7 @@ test("without a server nothing is offered that asks it", () => {
 
   assert.equal(offered[0], "caret.restart");
   assert.ok(!offered.includes("caret.pause") && !offered.includes("caret.whyNot"));
+  assert.ok(!offered.includes("caret.openLog"));
 });
 
 test("a language that is off can be switched on", () => {
