@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Case, Count, Max, Q, When
 
 from caret.contracts.usage import Finish
 from caret.foundation.ids import UserId
@@ -35,8 +35,8 @@ class Denials:
 
 
 def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[Denials]:
-    """The most frequent first: all of the tenant's, or one's own. Raises Forbidden. One query a
-    kind."""
+    """The most frequent first: all of the tenant's, or one's own. Raises Forbidden. One
+    query."""
     assert 1 <= num_days <= MAX_DAYS
     if not actor.may(Permission.READ_USAGE):
         actor.require(Permission.READ_OWN_USAGE)
@@ -47,22 +47,19 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[Denials
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
     refused = Q(finish=Finish.ERROR, error_code__in=REFUSALS)
     withheld = Q(finish=Finish.FILTERED, cut_reason__in=WITHHELD)
+    # Both at once, as it is the reading of all records that takes the time.
+    reason = Case(When(finish=Finish.ERROR, then="error_code"), default="cut_reason")
     with tenant(actor.tenant_id):
-        counted = _counted(records, refused, "error_code")
-        counted += _counted(records, withheld, "cut_reason")
-    return sorted(counted, key=lambda each: (-each.num, each.reason, each.mode, str(each.user_id)))
-
-
-def _counted(records: QuerySet[UsageRecord], which: Q, field: str) -> list[Denials]:
-    rows = (
-        records.filter(which)
-        .values(field, "mode", "user_id")
-        .annotate(num=Count("request_id"), last_at=Max("occurred_at"))
-        .order_by()
-    )
-    return [
+        rows = list(
+            records.filter(refused | withheld)
+            .annotate(reason=reason)
+            .values("reason", "mode", "user_id")
+            .annotate(num=Count("request_id"), last_at=Max("occurred_at"))
+            .order_by()
+        )
+    counted = [
         Denials(
-            reason=row[field],
+            reason=row["reason"],
             mode=row["mode"],
             user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
             num=row["num"],
@@ -70,3 +67,4 @@ def _counted(records: QuerySet[UsageRecord], which: Q, field: str) -> list[Denia
         )
         for row in rows
     ]
+    return sorted(counted, key=lambda each: (-each.num, each.reason, each.mode, str(each.user_id)))
