@@ -187,7 +187,8 @@ def _add_files(server: CaretServer) -> None:
 
 
 def _add_completions(server: CaretServer) -> None:
-    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION)
+    # Without options pygls would not announce it.
+    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
         invoked = types.InlineCompletionTriggerKind.Invoked
         offer = await server.session.assistant.suggest(
