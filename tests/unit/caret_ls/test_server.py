@@ -10,7 +10,8 @@ def announced(server: CaretServer) -> types.ServerCapabilities:
         try:
             next(steps)
         except StopIteration as end:
-            return end.value.capabilities
+            result: types.InitializeResult = end.value
+            return result.capabilities
 
 
 def test_editors_that_ask_only_for_what_is_announced_ask_for_suggestions() -> None:
