@@ -16,6 +16,7 @@ from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
 from console.views.policies.draft import Draft, read_draft
 from console.views.policies.fields import MAX_TEXT_CHARS, add_refusal, whole_number
+from console.views.policies.place_form import AS_TYPED, PlaceForm
 from console.views.policies.review import shown as show_review
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
@@ -25,26 +26,9 @@ from tenants.policies.queries import PolicyInForce, find_version, get_policy
 
 _PAGE: Final = "console/exclusion/exclusion.html"
 _ROWS: Final = 16
-_MAX_NAME_CHARS: Final = 512  # as gateways take it
-_OFF: Final = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 
 
-class TestForm(forms.Form):
-    repository = forms.CharField(
-        label=_("Repository"),
-        required=False,
-        max_length=_MAX_NAME_CHARS,
-        widget=forms.TextInput(attrs=_OFF | {"placeholder": "payments"}),
-    )
-    path = forms.CharField(
-        label=_("Path of the file"),
-        required=False,
-        max_length=_MAX_NAME_CHARS,
-        widget=forms.TextInput(attrs=_OFF | {"placeholder": "config/.env"}),
-    )
-
-
-class ExclusionForm(TestForm):
+class ExclusionForm(PlaceForm):
     content_exclusion = forms.CharField(
         label=_("Excluded paths"),
         help_text=_(
@@ -53,7 +37,7 @@ class ExclusionForm(TestForm):
         ),
         required=False,
         max_length=MAX_TEXT_CHARS,
-        widget=forms.Textarea(attrs=_OFF | {"class": "mono", "rows": _ROWS}),
+        widget=forms.Textarea(attrs=AS_TYPED | {"class": "mono", "rows": _ROWS}),
     )
 
 
@@ -97,7 +81,7 @@ def exclusion(request: HttpRequest, member: Member) -> HttpResponse:
 def _read(request: HttpRequest, member: Member, held: PolicyInForce) -> HttpResponse:
     """As it is in force; and tried, where the address names a path."""
     in_force = held.policy.content_exclusion
-    asked = TestForm(request.GET)
+    asked = PlaceForm(request.GET)
     tested = _tested(asked, in_force) if "path" in request.GET and asked.is_valid() else None
     initial = {"content_exclusion": write_exclusions(in_force)}
     if tested is not None:
@@ -134,7 +118,7 @@ def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     return found
 
 
-def _tested(form: TestForm, exclusion: dict[str, tuple[str, ...]]) -> Tested:
+def _tested(form: PlaceForm, exclusion: dict[str, tuple[str, ...]]) -> Tested:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
     globs = excluding_globs(exclusion, repository=repository, path=path)
     return Tested(repository, path, globs)

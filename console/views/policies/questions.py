@@ -14,6 +14,7 @@ from console.shell.parts import show
 from console.views.policies.changes import values_of
 from console.views.policies.fields import add_refusal
 from console.views.policies.pages import tabs
+from console.views.policies.place_form import AS_TYPED, PlaceForm
 from console.views.policies.words import FIELDS, MODES
 from tenants.errors import Invalid
 from tenants.members.actor import Actor
@@ -23,8 +24,6 @@ from tenants.policies.explanation import Explanation, Question
 from tenants.policies.preview import effective_for, explain_for
 
 _MAX_EMAIL_CHARS: Final = 254
-_MAX_NAME_CHARS: Final = 512  # as gateways take it
-_OFF: Final = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 
 
 class WhoForm(forms.Form):
@@ -34,24 +33,12 @@ class WhoForm(forms.Form):
         label=_("Member's e-mail address"),
         required=False,
         max_length=_MAX_EMAIL_CHARS,
-        widget=forms.EmailInput(attrs=_OFF),
+        widget=forms.EmailInput(attrs=AS_TYPED),
     )
 
 
-class AboutForm(WhoForm):
+class AboutForm(PlaceForm, WhoForm):
     mode = forms.ChoiceField(label=_("What is asked for"), choices=list(MODES.items()))
-    repository = forms.CharField(
-        label=_("Repository"),
-        required=False,
-        max_length=_MAX_NAME_CHARS,
-        widget=forms.TextInput(attrs=_OFF | {"placeholder": "payments"}),
-    )
-    path = forms.CharField(
-        label=_("Path of the file"),
-        required=False,
-        max_length=_MAX_NAME_CHARS,
-        widget=forms.TextInput(attrs=_OFF | {"placeholder": "src/keys/prod.pem"}),
-    )
 
 
 @require_GET

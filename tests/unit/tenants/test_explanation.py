@@ -1,44 +1,17 @@
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
-from caret.contracts.policy import Mode, Tier
+from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, Finish
-from caret.foundation.ids import KeyId, RequestId, TenantId
 from tenants.usage.explanation import Explanation, explain
 from tenants.usage.waterfall import WIDTH, lines
-
-_USUAL: Final[dict[str, Any]] = {
-    "request_id": RequestId("0199aaaa-0000-7000-8000-000000000001"),
-    "tenant_id": TenantId("0199aaaa-0000-7000-8000-000000000002"),
-    "user_id": None,
-    "key_id": KeyId("0199aaaa-0000-7000-8000-000000000003"),
-    "occurred_at_ms": 1_763_728_200_123,
-    "protocol": "stream",
-    "mode": Mode.INLINE,
-    "language": "python",
-    "tier": Tier.FAST,
-    "pool": "fast",
-    "replica": "10.0.0.1:8000",
-    "finish": Finish.STOP,
-    "error_code": "",
-    "prompt_tokens": 1_900,
-    "cached_tokens": 1_880,
-    "generated_tokens": 12,
-    "authenticated_ms": 0.2,
-    "admitted_ms": 0.4,
-    "assembled_ms": 2.4,
-    "routed_ms": 2.5,
-    "engine_ms": 40.0,
-    "first_token_ms": 43.0,
-    "total_ms": 120.0,
-    "num_at_replica": 1,
-}
+from tests.fakes.completions import make_completion
 
 
 def record(**fields: Any) -> CompletionRecord:
-    return CompletionRecord(**{**_USUAL, **fields})
+    return make_completion(**{"user_id": None, **fields})
 
 
 def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
