@@ -45,7 +45,7 @@ from tenants.policies.operations import add_version
 from tenants.snapshots.publish import tenant_changed
 from tenants.telemetry import store
 from tenants.telemetry.erasure import demand_all
-from tenants.usage.stream import REJECTED_STREAM
+from tenants.usage.stream import forget_rejected
 
 BATCH: Final = 1_000  # rows to a transaction
 _SCAN: Final = 1_000
@@ -134,8 +134,4 @@ def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     sealed, and gone or refused within minutes."""
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)
-    mine = tenant_id.encode()
-    entries: Any = connection.xrange(REJECTED_STREAM)
-    for entry_id, fields in entries:
-        if any(mine in value for value in fields.values()):
-            connection.xdel(REJECTED_STREAM, entry_id)
+    forget_rejected(connection, tenant_id)

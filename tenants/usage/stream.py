@@ -13,6 +13,7 @@ import redis
 
 from caret.contracts.usage import USAGE_FIELD, USAGE_GROUP, USAGE_STREAM
 from caret.foundation.clock import from_unix_ms
+from caret.foundation.ids import TenantId
 
 REJECTED_STREAM: Final = "caret:usage:rejected"
 MAX_REJECTED: Final = 1_000  # entries; the oldest go first
@@ -90,6 +91,29 @@ class UsageStream:
         pipeline.xack(USAGE_STREAM, USAGE_GROUP, *ids)
         pipeline.xdel(USAGE_STREAM, *ids)
         pipeline.execute()
+
+
+def forget_rejected(connection: redis.Redis, tenant_id: TenantId) -> None:
+    """Parks again all but what names the tenant. XDEL alone would only mark an entry: its bytes
+    stay in memory, and in the file, until all that share its node have gone.
+
+    Raises redis.RedisError.
+    """
+    mine = tenant_id.encode()
+
+    def rewrite(pipeline: Any) -> None:  # again, when something was parked in between
+        parked = pipeline.xrange(REJECTED_STREAM)
+        kept = [
+            (at, fields) for at, fields in parked if not any(mine in v for v in fields.values())
+        ]
+        pipeline.multi()
+        if len(kept) == len(parked):
+            return
+        pipeline.delete(REJECTED_STREAM)
+        for entry_id, fields in kept:
+            pipeline.xadd(REJECTED_STREAM, fields, id=entry_id)
+
+    connection.transaction(rewrite, REJECTED_STREAM)
 
 
 def _entries(rows: Any) -> list[Entry]:

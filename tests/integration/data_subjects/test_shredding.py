@@ -52,6 +52,7 @@ def leave_more(traced: Traced) -> None:
     store.put(tenant_id, uuid.uuid4(), traced.mark.encode())  # of a worker that was killed
     connect().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
     connect().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
+    connect().xadd(REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"})
 
 
 def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
