@@ -109,7 +109,7 @@ class Installation:
     def _migrate(self) -> None:
         with self.progress.step("Migrations", _WHAT["Migrations"]) as tick:
             for what, *arguments in (
-                ("The migration of the database", "migrate", "--database", "owner", "--no-input"),
+                ("The migration of the database", "migrate", *_MIGRATE),
                 ("The making of partitions", "create_partitions"),
             ):
                 run_to_end(
@@ -139,6 +139,9 @@ class Installation:
         ]
 
 
+# Without system checks, for which every address of console and API would be loaded: the console's
+# own start makes them.
+_MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
 # What each step does, in the words of the terminal.
 _WHAT = {
     "Postgres": "the control plane's database",

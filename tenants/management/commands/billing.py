@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.contracts.policy import Tier
 from caret.contracts.spending import TierPrices
+from caret.foundation.command import UncheckedCommand
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.profile import set_profile
@@ -26,7 +27,7 @@ from tenants.members.actor import Actor, platform_actor
 from tenants.members.queries import find_tenant
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Plans, prices, subscriptions, credits and invoices; see platform/docs/billing.md."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.keyvalue import connect
 from tenants.pools.pool_days import MAX_DAYS, count_days
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = (
         "Counts what the pools did over all tenants, for the operators' figures of cost. A task"
         " does so every few minutes, and of all days once a day: this is for who does not wait."

@@ -3,16 +3,16 @@
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.db import connections
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from caret.foundation.postgres import OWNER_ALIAS
 from caret.foundation.postgres.partitions import Month, ensure_month
 from tenants.models.usage import PARTITIONED_TABLES
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Makes the monthly partitions of the usage tables, as the owner."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

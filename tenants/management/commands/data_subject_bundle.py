@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.data_subjects.bundle import Asked, write_bundle
 from tenants.data_subjects.queries import find_person
 from tenants.encryption.errors import EncryptionFailed
@@ -18,7 +19,7 @@ from tenants.members.actor import Actor, platform_actor
 from tenants.members.queries import find_tenant
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Writes all that is held about a person in a tenant: NDJSON in a ZIP, signed."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,10 @@ import argparse
 from typing import Any, Final
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.demonstration.ensure import NAMES
 from tenants.demonstration.fill import AlreadyFilled, Wish, fill
 from tenants.errors import Refused
@@ -14,7 +15,7 @@ from tenants.errors import Refused
 _DAYS_IN_MONTH: Final = 28  # at least
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = (
         "Fills the demonstration tenants with a made-up past, once: people, usage, bills, policies"
         " and evidence, for every page of the console. It touches no other tenant."

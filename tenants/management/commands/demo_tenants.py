@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.demonstration.ensure import ensure_demonstration, read_state, write_state
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Makes the demonstration tenants where they are missing, and prints how to sign in."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import msgspec
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.errors import Invalid, NotFound
 from tenants.texts import read_reason
 from tenants.usage.explanation import explain
@@ -17,7 +18,7 @@ from tenants.usage.requests import find_request_of_anybody
 from tenants.usage.waterfall import lines
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Shows the stages of one completion, and says in words what made it slow or ended it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

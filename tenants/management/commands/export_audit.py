@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.audit.export import Period, Span, write_export
 from tenants.errors import Refused
 from tenants.members.actor import Actor, platform_actor
@@ -17,7 +18,7 @@ from tenants.signing_keys import signing_keys
 from tenants.texts import read_reason
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Writes a tenant's audit trail as signed NDJSON, which `verify_audit` checks offline."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.encryption.errors import EncryptionFailed
 from tenants.members.actor import platform_actor
 from tenants.members.queries import find_tenant
 from tenants.telemetry.training import read_training_data
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Writes what may train models, by the tenant's and its users' consent, as NDJSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

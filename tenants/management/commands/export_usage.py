@@ -11,9 +11,10 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.errors import Refused
 from tenants.exports.export import Export
 from tenants.exports.formats import FORMATS
@@ -29,9 +30,7 @@ from tenants.members.queries import find_tenant
 _EXPORTS = {export.name: export for export in EXPORTS}
 
 
-class Command(BaseCommand):
-    # Checks load the console and all of its API, for which an export has no use but the memory.
-    requires_system_checks = ()
+class Command(UncheckedCommand):
     help = "Writes a tenant's usage: a row a request, or a row for each day and group."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

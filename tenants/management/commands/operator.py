@@ -4,9 +4,10 @@ those who run the platform, for the operators' own pages (CARET_OPERATORS_PATH).
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.errors import Refused
 from tenants.operators.accounts import (
     Credentials,
@@ -18,7 +19,7 @@ from tenants.operators.accounts import (
 from tenants.operators.roles import OperatorRole
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Makes, renews, disables and lists accounts of the platform's operators."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

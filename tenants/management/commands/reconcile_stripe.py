@@ -6,8 +6,9 @@ from datetime import date
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from caret.foundation.command import UncheckedCommand
 from tenants.billing.stripe.http import HttpStripe
 from tenants.billing.stripe.port import StripeFailed
 from tenants.billing.stripe.reconcile import reconcile
@@ -16,7 +17,7 @@ from tenants.members.queries import list_tenants
 _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Compares a month's tokens in the ledger with Stripe's meters."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

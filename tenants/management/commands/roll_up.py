@@ -4,9 +4,10 @@ import argparse
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.errors import Refused
 from tenants.keyvalue import connect
 from tenants.members.queries import find_tenant
@@ -16,7 +17,7 @@ from tenants.usage.stream import UsageStream
 _FORM: Final = "a day, such as 2026-11-01"
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = (
         "Counts hours and days anew from usage records and outcomes, as after an erasure. Hours"
         " that have no records any more keep what they have."

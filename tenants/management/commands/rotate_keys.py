@@ -4,9 +4,10 @@ import argparse
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import TenantId
 from caret.foundation.sealing import SealBroken
@@ -15,7 +16,7 @@ from tenants.encryption.rotation import retire_root_keys, rotate_tenant
 from tenants.members.queries import list_tenants
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = (
         "Wraps tenants' keys by the first of CARET_ROOT_KEYS, and data keys by their tenant's key"
         " in force. Everything may run meanwhile; ended early, it goes on when it is run again."

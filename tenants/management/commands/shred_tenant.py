@@ -3,9 +3,10 @@
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.data_subjects.erasing import erase_to_the_end
 from tenants.data_subjects.operations import demand_shredding
 from tenants.data_subjects.queries import under_way
@@ -14,7 +15,7 @@ from tenants.members.actor import platform_actor
 from tenants.members.queries import find_tenant
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Destroys a closed tenant's keys, then purges what it had. Goes on after a kill."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from caret.foundation.command import UncheckedCommand
 from caret.foundation.signing import write_public_keys
 from tenants.signing_keys import signing_keys
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Prints the installation's public keys as JSON; keep them apart from the installation."
 
     def handle(self, *args: Any, **options: Any) -> None:

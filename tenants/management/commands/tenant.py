@@ -5,10 +5,11 @@ import argparse
 from datetime import datetime
 from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
+from caret.foundation.command import UncheckedCommand
 from tenants.errors import NotFound, Refused
 from tenants.identity.operations import remove_provider
 from tenants.identity.queries import get_rules
@@ -17,7 +18,7 @@ from tenants.members.queries import find_tenant
 from tenants.members.status import raise_cache_epoch, set_status
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Suspends, activates or closes a tenant, or has what engines cached for it forgotten."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from caret.embedded.backup_server import backup_server
+from caret.foundation.command import UncheckedCommand
 from caret.foundation.postgres.dump import DumpFailed, dump_data, dump_keys
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Writes all data into one file and the keys that open it into another."
-    requires_system_checks: list[str] = []  # noqa: RUF012  # it may mend what they find
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True, help="a file that is made")

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.foundation.command import UncheckedCommand
 from tenants.data_subjects.again import demand_again
 from tenants.encryption.destroyed import destroy_again
 from tenants.noted import NotTheStore
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "After a restore, before anything is started: what was destroyed and erased since goes."
-    requires_system_checks: list[str] = []  # noqa: RUF012  # it may mend what they find
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()

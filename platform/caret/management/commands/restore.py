@@ -8,10 +8,11 @@ from typing import Any, Final
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connections
 
 from caret.embedded.backup_server import backup_server
+from caret.foundation.command import UncheckedCommand
 from caret.foundation.postgres.dump import (
     WHICH_DATABASE,
     DumpFailed,
@@ -34,9 +35,8 @@ _NOT_HELD: Final = (
 _NOTHING: Final = "there is none"
 
 
-class Command(BaseCommand):
+class Command(UncheckedCommand):
     help = "Restores a backup into an empty database; what was destroyed since is destroyed again."
-    requires_system_checks: list[str] = []  # noqa: RUF012  # it may mend what they find
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True)
