@@ -14,6 +14,7 @@ class DataPlaneConfig:
     region: str  # in which this gateway is, as policies name it
     redis_url: str
     pools_file: Path
+    resolver: tuple[str, int] | None  # address and port; None: as the machine has it
     journal_folder: Path
     experiments_file: Path | None  # None: no experiments
     public_code_file: Path | None  # an index of public code; None: nothing is compared

@@ -5,12 +5,23 @@ from typing import Final
 
 from django import template
 from django.utils.formats import number_format
+from django.utils.translation import gettext_lazy as _
 
 from console.operators.assets import url_of
+from tenants.pools.state import RefusedReplica
 
 register = template.Library()
 UNKNOWN: Final = "–"
 _WHOLE_MS: Final = 100.0
+_WHY_REFUSED: Final = {
+    "address": _("Its name leads nowhere."),
+    "silent": _("Nobody answers there."),
+    "model": _("It serves %(found)s, not %(wanted)s."),
+    "version": _("It serves %(found)s, and the others %(wanted)s."),
+    "context": _("It takes %(found)s tokens, and the pool says %(wanted)s."),
+    "tokenizer": _("It splits text in other tokens than %(wanted)s does."),
+    "block_size": _("Its cache has blocks of %(found)s tokens, not of %(wanted)s."),
+}
 
 
 def written(value: float, digits: int) -> str:
@@ -52,3 +63,11 @@ def count(value: float | None, digits: int = 0) -> str:
 def unlocalized(value: float) -> str:
     """For a script: a point in every language."""
     return f"{value:g}"
+
+
+@register.filter
+def why_refused(refused: RefusedReplica) -> str:
+    words = _WHY_REFUSED.get(refused.reason)
+    if words is None:  # a newer gateway's
+        return refused.reason
+    return str(words) % {"found": refused.found, "wanted": refused.wanted}

@@ -32,7 +32,7 @@ _MAX_AT_EASE: Final = 0.5  # of the target: who starts under load knows no bette
 
 class CubicLimit:
     def __init__(self, *, floor: int) -> None:
-        self.floor: Final = floor
+        self.floor = floor  # follows the number of replicas
         self.value = float(FIRST * floor)
         self._latest: deque[float] = deque(maxlen=_NUM_LATEST)
         self._at_ease: float | None = None  # ratio; None: not known yet

@@ -189,9 +189,13 @@ class Load:
         self._targets_ms = targets_ms
         targets_s = {mode: target_ms / 1000 for mode, target_ms in targets_ms.items()}
         self._pools = {
-            name: PoolLoad(num_replicas=count, targets_s=targets_s)
+            name: PoolLoad(num_replicas=max(1, count), targets_s=targets_s)
             for name, count in num_replicas.items()
         }
+
+    def resize(self, pool: str, num_replicas: int) -> None:
+        """It has so many now; what was learnt of it stays."""
+        self._pools[pool].limit.floor = _FLOOR_PER_REPLICA * max(1, num_replicas)
 
     @property
     def pools(self) -> tuple[str, ...]:

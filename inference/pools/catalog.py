@@ -11,6 +11,7 @@
     family = "mellum"              # of models: left out: as the tokenizer's markers tell
     heals_words = false            # the model goes on in mid-word; left out: true (fim.py says why)
 
+    block_size = 32                # of the replicas' prefix caches; left out: as most have it
     tenants = ["acme"]             # slugs: a pool of theirs alone; left out: for all others
 
 One shared pool for each tier; the same replicas may stand in two pools. A replica of which more is
@@ -20,6 +21,14 @@ to be said is a table:
         "http://10.0.0.1:8000",
         { url = "http://10.0.0.2:8000", kv_events = "tcp://10.0.0.2:5557", speculation = "ngram" },
     ]
+
+Instead of `replicas`, or beside it, the name of a headless service: each of its addresses is a
+replica, looked up every few seconds. It takes what a replica takes; its name stands for each
+address in `kv_events` and `kv_replay`, too.
+
+    discover = "http://engines.caret.svc.cluster.local:8000"
+
+What a replica says of itself that contradicts its pool keeps it out (membership.py).
 
 kv_events        where it publishes its KV events (vLLM's --kv-events-config): of two replicas or
                  more the gateway then asks the one that holds more of a prompt. They hold prompts
@@ -36,10 +45,10 @@ kv_connector     of its --kv-transfer-config: OffloadingConnector or LMCacheMPCo
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -68,7 +77,9 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     tokenizer: str
     max_context_tokens: int
-    replicas: tuple[str | ReplicaEntry, ...]
+    replicas: tuple[str | ReplicaEntry, ...] = ()
+    discover: str | ReplicaEntry | None = None
+    block_size: int | None = None
     layout: str | None = None
     family: str | None = None
     heals_words: bool = True
@@ -89,6 +100,20 @@ class Replica:
     kv_replay: str | None = None
     speculation: Speculation | None = None  # None: it does not speculate
 
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    def at(self, address: str) -> "Replica":
+        """The same at an IP address in the place of its name."""
+        return replace(
+            self,
+            name=_placed(f"//{self.name}", address).removeprefix("//"),
+            url=_placed(self.url, address),
+            kv_events=self.kv_events and _placed(self.kv_events, address),
+            kv_replay=self.kv_replay and _placed(self.kv_replay, address),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -97,26 +122,37 @@ class Pool:
     model: str
     tokenizer: str
     max_context_tokens: int
-    replicas: tuple[Replica, ...]  # at least one
+    replicas: tuple[Replica, ...]  # none: not one was found, or all were refused
+    discover: Replica | None = None  # a name whose addresses are replicas; None: nothing to find
+    block_tokens: int | None = None  # None: what most of its replicas have
     style: Style = PLAIN_STYLE  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
 
 
 class Pools:
-    """All pools, by name and by whom they serve."""
+    """All pools, by name and by whom they serve. Which replicas they have may change; which pools
+    there are does not."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
         """There is a shared pool for each tier."""
-        self.by_name: Final[Mapping[str, Pool]] = {pool.name: pool for pool in pools}
-        every = self.by_name.values()
-        self._shared = {pool.tier: pool for pool in every if not pool.tenants}
-        self._dedicated = {(slug, pool.tier): pool for pool in every for slug in pool.tenants}
+        self._by_name: Final = {pool.name: pool for pool in pools}
+        every = self._by_name.values()
+        self._shared = {pool.tier: pool.name for pool in every if not pool.tenants}
+        self._dedicated = {(slug, pool.tier): pool.name for pool in every for slug in pool.tenants}
+
+    @property
+    def by_name(self) -> Mapping[str, Pool]:
+        return self._by_name
 
     def of(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
-        return self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]
+        return self._by_name[self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]]
 
     def shared(self, tier: Tier) -> Pool:
-        return self._shared[tier]
+        return self._by_name[self._shared[tier]]
+
+    def has_now(self, pool: str, replicas: Iterable[Replica]) -> None:
+        """From now on it has these; what is under way at others ends as it would."""
+        self._by_name[pool] = replace(self._by_name[pool], replicas=tuple(replicas))
 
     def replicas(self, *, min_of_pool: int = 1) -> tuple[Replica, ...]:
         """Of all pools with so many; one that stands in two of them is there once."""
@@ -166,8 +202,10 @@ def _twice(names: Iterable[str]) -> str | None:
 
 
 def _pool(entry: PoolEntry, path: Path) -> Pool:
-    if not entry.replicas:
+    if not entry.replicas and entry.discover is None:
         raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has no replicas.")
+    if entry.block_size is not None and entry.block_size < 1:
+        raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has a block_size below 1.")
     if entry.max_context_tokens < MIN_CONTEXT_TOKENS:
         raise BadSetting(
             f"CARET_POOLS: {path}: the pool {entry.name} needs max_context_tokens of at least "
@@ -180,6 +218,8 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
         replicas=tuple(_replica(each, pool=entry.name) for each in entry.replicas),
+        discover=None if entry.discover is None else _replica(entry.discover, pool=entry.name),
+        block_tokens=entry.block_size,
         style=Style(layout=entry.layout, family=entry.family, heals_words=entry.heals_words),
         tenants=frozenset(entry.tenants),
     )
@@ -189,7 +229,7 @@ def _replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     if isinstance(entry, str):
         entry = ReplicaEntry(url=entry)
     parts = urlsplit(entry.url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if parts.scheme not in ("http", "https") or not _has_host(parts):
         raise BadSetting(f"CARET_POOLS: the pool {pool} has a replica that is no http address.")
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):
@@ -213,7 +253,19 @@ def _replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
 
 def _is_socket(address: str) -> bool:
     parts = urlsplit(address)
+    return parts.scheme == "tcp" and _has_host(parts) and parts.port is not None
+
+
+def _has_host(parts: SplitResult) -> bool:
     try:
-        return parts.scheme == "tcp" and bool(parts.hostname) and parts.port is not None
+        _ = parts.port
     except ValueError:  # a port that is no number
         return False
+    return bool(parts.hostname)
+
+
+def _placed(url: str, address: str) -> str:
+    """The address in the place of the host's name."""
+    parts = urlsplit(url)
+    host = f"[{address}]" if ":" in address else address
+    return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()

@@ -1,7 +1,7 @@
 """Active health: each replica is asked how it is, again and again, in the background."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from inference.pools.catalog import Replica
@@ -17,10 +17,13 @@ class Probe(Protocol):
 
 
 class Prober:
-    def __init__(self, probe: Probe, replicas: Replicas, every: Iterable[Replica]) -> None:
+    def __init__(
+        self, probe: Probe, replicas: Replicas, every: Callable[[], Iterable[Replica]]
+    ) -> None:
+        """`every`: those that there are, asked anew for each round."""
         self._probe = probe
         self._replicas = replicas
-        self._every = tuple(every)
+        self._every = every
 
     async def run(self) -> None:
         while True:
@@ -30,7 +33,7 @@ class Prober:
     async def round(self) -> None:
         """Asks all of them at once."""
         async with asyncio.TaskGroup() as group:
-            for replica in self._every:
+            for replica in self._every():
                 group.create_task(self._ask(replica))
 
     async def _ask(self, replica: Replica) -> None:

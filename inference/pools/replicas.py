@@ -2,7 +2,7 @@
 operator has drained it."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -74,8 +74,8 @@ class Attempt:
 
 
 class Replicas:
-    """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address:
-    as many as the catalogue has."""
+    """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address,
+    until `keep` is told that they are gone."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -88,6 +88,12 @@ class Replicas:
         for name in drained ^ self._drained:
             log.info("replica.drained", replica=name, is_drained=name in drained)
         self._drained = drained
+
+    def keep(self, urls: Collection[str]) -> None:
+        """Forgets the others, but those where something is under way."""
+        for url, condition in tuple(self._conditions.items()):
+            if url not in urls and not condition.num_under_way and not condition.giving_way:
+                del self._conditions[url]
 
     def is_drained(self, replica: Replica) -> bool:
         return replica.name in self._drained

@@ -68,10 +68,9 @@ class Speculation:
         self._clock = clock
         self._looked_s = clock.monotonic_s()
         self._groups: dict[tuple[str, ...], Acceptances] = {}
-        self._watched = {
-            replica.name: _Watched(replica, self._groups.setdefault(names, Acceptances()))
-            for replica, names in _speculating(pools).items()
-        }
+        self._pools = pools
+        self._watched: dict[str, _Watched] = {}
+        self._follow()
         self._under_way: dict[int, _Followed] = {}  # by the account's identity
         self._estimates: dict[Kind, Estimate] = {}
 
@@ -111,7 +110,17 @@ class Speculation:
             await asyncio.sleep(every_s)
             await self.look()
 
+    def _follow(self) -> None:
+        """Pools' replicas come and go; what languages were like with them stays known."""
+        speculating = _speculating(self._pools)
+        self._watched = {
+            replica.name: self._watched.get(replica.name)
+            or _Watched(replica, self._groups.setdefault(names, Acceptances()))
+            for replica, names in speculating.items()
+        }
+
     async def look(self) -> None:
+        self._follow()
         now_s = self._clock.monotonic_s()
         for acceptances in self._groups.values():
             acceptances.fade(now_s - self._looked_s)

@@ -113,6 +113,10 @@ class CacheIndex:
         """To be filled from this replica's events."""
         return self._held.setdefault(url, HeldBlocks(self._names))
 
+    def forget(self, url: str) -> None:
+        """The replica is gone."""
+        self._held.pop(url, None)
+
     def cached_tokens(
         self, urls: Sequence[str], salt: CacheSalt, token_ids: Sequence[int]
     ) -> dict[str, int]:

@@ -39,9 +39,10 @@ _COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
 
 
 class EngineWatch:
-    def __init__(self, reader: Reader, replicas: Iterable[Replica]) -> None:
+    def __init__(self, reader: Reader, replicas: Callable[[], Iterable[Replica]]) -> None:
+        """`replicas`: those that there are, asked anew for each round."""
         self._reader = reader
-        self._replicas = tuple(replicas)
+        self._replicas = replicas
         self._told: dict[str, Values | None] = {}  # by the replica's name
 
     async def run(self, *, every_s: float) -> None:
@@ -50,8 +51,11 @@ class EngineWatch:
             await asyncio.sleep(every_s)
 
     async def round(self) -> None:
+        every = tuple(self._replicas())
+        for gone in self._told.keys() - {replica.name for replica in every}:
+            del self._told[gone]
         async with asyncio.TaskGroup() as group:
-            for replica in self._replicas:
+            for replica in every:
                 group.create_task(self._read(replica))
 
     def families(self) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
 """Gauges: how the gateway is at the moment it is asked. Nothing is kept for them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -11,6 +11,7 @@ from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Pools
 from inference.pools.circuit import Circuit
+from inference.pools.identity import Refusal
 from inference.pools.replicas import Replicas
 
 _PROCESS: Final = ProcessCollector(registry=None)
@@ -30,6 +31,7 @@ class Gauges:
     pools: Pools
     replicas: Replicas
     journal: Backlog
+    refused: Callable[[], Iterable[tuple[str, str, Refusal]]] = tuple  # pool, replica, why
 
     def families(self) -> Iterator[Metric]:
         yield _one("caret_seats_taken", "Completions under way.", self.seats.num_taken)
@@ -57,7 +59,15 @@ class Gauges:
             about.add_metric([pool.name, pool.tier, pool.model], 1)
             for replica in pool.replicas:
                 members.add_metric([pool.name, replica.name], 1)
-        yield from (about, members)
+        refused = GaugeMetricFamily(
+            "caret_replica_refused",
+            "1 for each replica that contradicts its pool and is asked nothing.",
+            labels=["pool", "replica", "reason", "found", "wanted"],
+        )
+        for name, replica_name, refusal in self.refused():
+            words = (refusal.reason.value, refusal.found, refusal.wanted)
+            refused.add_metric([name, replica_name, *words], 1)
+        yield from (about, members, refused)
 
     def _drained(self) -> Metric:
         drained = GaugeMetricFamily(

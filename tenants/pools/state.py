@@ -49,11 +49,23 @@ class ReplicaState:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedReplica:
+    """One that contradicts its pool, so that it is asked nothing."""
+
+    name: str  # host:port
+    reason: str  # as gateways name it: address, silent, model, version, context, ...
+    found: str
+    wanted: str
+    num_gateways: int  # that refuse it
+
+
+@dataclass(frozen=True, slots=True)
 class PoolState:
     name: str
     tier: str
     model: str
     replicas: list[ReplicaState]
+    refused: list[RefusedReplica]
     under_way: int
     limit: float  # of requests under way, all gateways together, as they have learnt it
     hit_rate: float | None
@@ -83,6 +95,7 @@ def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
             tier=found[pool]["tier"],
             model=found[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
+            refused=_refused(now, pool),
             under_way=int(now.sum("caret_pool_requests", pool=pool)),
             limit=now.sum("caret_pool_limit", pool=pool),
             hit_rate=hit_rate(counted, pool=pool),
@@ -179,6 +192,23 @@ def _of(
 def _is_open(samples: Samples, replica: str) -> bool:
     return any(
         samples.sum("caret_replica_circuit", replica=replica, circuit=circuit) for circuit in _OPEN
+    )
+
+
+def _refused(now: Samples, pool: str) -> list[RefusedReplica]:
+    """By name; what gateways say alike is said once."""
+    return sorted(
+        (
+            RefusedReplica(
+                name=labels["replica"],
+                reason=labels["reason"],
+                found=labels["found"],
+                wanted=labels["wanted"],
+                num_gateways=int(num),
+            )
+            for labels, num in now.each("caret_replica_refused", pool=pool)
+        ),
+        key=lambda refused: (refused.name, refused.reason),
     )
 
 

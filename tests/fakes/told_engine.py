@@ -20,9 +20,15 @@ class ToldEngine:
     wait_s: float = 0.0  # before a completion's first token
     told: dict[str, float] = field(default_factory=dict)  # vLLM's names, without the prefix
     cached_tokens: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0  # 0: any
+    block_size: int | None = None  # None: it does not say
+    root: str = ""  # of the model that it serves; "": it knows no such question
+    num_completions: int = 0
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        self.num_completions += 1
         await asyncio.sleep(self.wait_s)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -35,7 +41,15 @@ class ToldEngine:
         return response
 
     async def tell(self, _request: web.Request) -> web.Response:
-        return web.Response(text="".join(f"vllm:{k} {v}\n" for k, v in self.told.items()))
+        told = "".join(f"vllm:{k} {v}\n" for k, v in self.told.items())
+        if self.block_size is not None:
+            told += f'vllm:cache_config_info{{block_size="{self.block_size}"}} 1.0\n'
+        return web.Response(text=told)
+
+    async def list_models(self, _request: web.Request) -> web.Response:
+        if not self.root:
+            raise web.HTTPNotFound
+        return web.json_response({"data": [{"id": "demo", "root": self.root}]})
 
     async def is_well(self, _request: web.Request) -> web.Response:
         return web.Response()
@@ -62,9 +76,10 @@ def _serve(engine: ToldEngine, loop: asyncio.AbstractEventLoop, started: threadi
     application.router.add_post("/v1/completions", engine.complete)
     application.router.add_get("/metrics", engine.tell)
     application.router.add_get("/health", engine.is_well)
+    application.router.add_get("/v1/models", engine.list_models)
     runner = web.AppRunner(application)
     loop.run_until_complete(runner.setup())
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, engine.host, engine.port)
     loop.run_until_complete(site.start())
     engine.url = "http://{}:{}".format(*runner.addresses[0])
     started.set()

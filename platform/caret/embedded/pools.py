@@ -59,7 +59,7 @@ def read_pools(file: Path) -> list[Pool]:
             Pool(
                 name=entry["name"],
                 tier=entry["tier"],
-                replicas=tuple(_url(replica) for replica in entry["replicas"]),
+                replicas=tuple(_url(replica) for replica in entry.get("replicas", ())),
             )
             for entry in entries
         ]

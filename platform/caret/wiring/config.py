@@ -1,11 +1,19 @@
 """The data plane's settings, read from the environment once."""
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Mode
 from caret.foundation.crypto import parse_root_secret
-from caret.foundation.environment import env_bool, env_int, env_list, env_secret, env_text
+from caret.foundation.environment import (
+    BadSetting,
+    env_bool,
+    env_int,
+    env_list,
+    env_secret,
+    env_text,
+)
 from caret.foundation.home import home_folder
 from inference.config import DataPlaneConfig
 
@@ -23,6 +31,7 @@ def data_plane_config() -> DataPlaneConfig:
         region=env_text("CARET_REGION", "local"),
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
         pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
+        resolver=_resolver(),
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS"),
@@ -44,6 +53,19 @@ def data_plane_config() -> DataPlaneConfig:
         trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
         trusts_clients_traces=env_bool("CARET_TRUST_TRACEPARENT", False),
     )
+
+
+def _resolver() -> tuple[str, int] | None:
+    text = env_text("CARET_RESOLVER", "")
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    try:
+        return str(ip_address(host.strip("[]"))), range(65_536)[int(port)]
+    except (ValueError, IndexError):
+        raise BadSetting(
+            f"CARET_RESOLVER is {text!r}; write an IP address and a port, such as 10.0.0.2:53."
+        ) from None
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:

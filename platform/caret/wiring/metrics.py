@@ -10,6 +10,7 @@ import aiohttp
 from caret.wiring.background import kept_running
 from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
+from inference.pools.membership import Membership
 from inference.pools.vllm_metrics import VllmMetrics
 from inference.recording.admission_gauges import AdmissionGauges
 from inference.recording.background import Background
@@ -28,6 +29,7 @@ class Sources(NamedTuple):
     journal: FileJournal
     session: aiohttp.ClientSession
     slowest: Slowest
+    membership: Membership
 
 
 @asynccontextmanager
@@ -38,13 +40,14 @@ async def metrics_served(
         yield
         return
     lag = LoopLag(plane.clock)
-    engines = EngineWatch(VllmMetrics(sources.session), plane.router.pools.replicas())
+    engines = EngineWatch(VllmMetrics(sources.session), plane.router.pools.replicas)
     gauges = Gauges(
         seats=plane.admission.seats,
         authority=plane.authority,
         pools=plane.router.pools,
         replicas=plane.router.replicas,
         journal=sources.journal,
+        refused=lambda: sources.membership.refused,
     )
     admission = AdmissionGauges(plane.admission.load, plane.admission.quotas)
     background = Background(plane.warmer, plane.router.speculation)

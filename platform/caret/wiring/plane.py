@@ -38,15 +38,19 @@ from inference.gateway.suggestions import Suggestions
 from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane, warm
 from inference.pools.catalog import Pools, read_catalog
+from inference.pools.dns_names import DnsNames
 from inference.pools.drain_feed import DrainFeed
 from inference.pools.http_client import HttpClient
+from inference.pools.identity import PROBE_TEXT
+from inference.pools.kv_feeds import KvEventFeeds
+from inference.pools.membership import Membership
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.speculation import Speculation
 from inference.pools.vllm import VllmEngine
 from inference.pools.vllm_health import VllmHealth
+from inference.pools.vllm_identity import VllmIdentity
 from inference.pools.vllm_metrics import VllmMetrics
-from inference.prefix_cache.feed import KvEventFeed, Publication
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.prefix_cache.warm import Warmer
@@ -98,17 +102,20 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         links = Links(redis, engines, session, ClaimQueue())
         plane = _plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
+        membership = _membership(config, plane, links)
         await drains.begin()
+        await membership.round()  # before anything is asked of a replica
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
             _given_back(plane.admission.quotas.leases) as renewing,
             kept_running(
                 (
                     *(("journal", shipping), ("leases", renewing), ("drains", drains.run)),
+                    ("membership", membership.run),
                     *_work(config, plane, links),
                 )
             ),
-            metrics_served(config, plane, metrics, Sources(journal, session, slowest)),
+            metrics_served(config, plane, metrics, Sources(journal, session, slowest, membership)),
         ):
             with collector_replaced():
                 yield plane
@@ -141,8 +148,7 @@ def _work(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Iterator[t
     yield "health", _prober(plane, links.session).run
     yield "forgetting", partial(forgetting, plane.writers.values())
     yield "collector", _collector(plane).run
-    for feed in _feeds(plane):
-        yield "kv_events", feed.run
+    yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run
     if plane.telemetry is not None:
         yield "telemetry", plane.telemetry.courier.run
     if isinstance(plane.snippets, Retrieval):
@@ -164,20 +170,22 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Observer, ...]
 
 
 def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
-    return Prober(VllmHealth(session), plane.router.replicas, plane.router.pools.replicas())
+    return Prober(VllmHealth(session), plane.router.replicas, plane.router.pools.replicas)
 
 
-def _feeds(plane: DataPlane) -> list[KvEventFeed]:
-    """One for each replica whose events are of use: a pool of one has nothing to choose."""
-    router = plane.router
-    return [
-        KvEventFeed(
-            Publication(replica.name, events=replica.kv_events, replay=replica.kv_replay),
-            router.index.watch(replica.url),
-        )
-        for replica in router.pools.replicas(min_of_pool=2)
-        if replica.kv_events is not None
-    ]
+def _membership(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Membership:
+    router, load = plane.router, plane.admission.load
+    membership = Membership(
+        router.pools,
+        router.replicas,
+        identities=VllmIdentity(links.session),
+        resolver=DnsNames(config.resolver),
+        token_ids={
+            name: tuple(writer.tokens.encode(PROBE_TEXT)) for name, writer in plane.writers.items()
+        },
+    )
+    membership.changed.append(lambda pool: load.resize(pool.name, len(pool.replicas)))
+    return membership
 
 
 def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> Snippets:

@@ -91,7 +91,7 @@ def _alerts() -> list[tuple[str, Path]]:
 def _told() -> set[str]:
     families = [
         *Metrics().families(),
-        *EngineWatch(_Nobody(), ()).families(),
+        *EngineWatch(_Nobody(), tuple).families(),
         *LoopLag(SystemClock()).families(),
     ]
     return {*_samples(families), *_samples_in_code()}

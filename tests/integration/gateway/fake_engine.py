@@ -43,7 +43,11 @@ class FakeEngine:
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(text), text))
             return
         length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
-        body = json.loads(await reader.readexactly(length))
+        sent = await reader.readexactly(length)
+        if not head.startswith(b"post /v1/completions "):
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+            return
+        body = json.loads(sent)
         self.num_streams += 1
         try:
             if self.fault in ("none", "haste"):

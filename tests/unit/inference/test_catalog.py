@@ -95,6 +95,34 @@ def _with(replica: str) -> str:
     return FAST.replace('"http://10.0.0.1:8000/"', replica)
 
 
+DISCOVER = FAST.replace(
+    'replicas = ["http://10.0.0.1:8000/", "https://engine.example.com"]',
+    'discover = { url = "http://engines:8000", kv_events = "tcp://engines:5557" }',
+)
+
+
+def test_a_name_stands_for_each_of_its_addresses(tmp_path: Path) -> None:
+    pool = read_catalog(_write(tmp_path, DISCOVER + QUALITY)).by_name["quick"]
+
+    assert pool.replicas == ()
+    assert pool.discover is not None
+    assert pool.discover.host == "engines"
+    assert pool.discover.at("10.1.2.3") == Replica(
+        name="10.1.2.3:8000", url="http://10.1.2.3:8000", kv_events="tcp://10.1.2.3:5557"
+    )
+    assert pool.discover.at("fd00::7").url == "http://[fd00::7]:8000"
+
+
+def test_a_pool_has_other_replicas_from_one_moment_to_the_next(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
+    found = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
+
+    pools.has_now("quick", [found])
+
+    assert pools.shared(Tier.FAST).replicas == (found,)
+    assert found in pools.replicas()
+
+
 def _connector(name: str) -> str:
     return _with(f'{{ url = "http://10.0.0.9:8000", kv_connector = "{name}" }}') + QUALITY
 
@@ -152,6 +180,13 @@ BAD_FILES = {
     "no replicas": (
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
         "quick has no replicas",
+    ),
+    "no size of blocks": (FAST + "block_size = 0\n" + QUALITY, "block_size below 1"),
+    "a port that is none": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
+    "a name that leaks": (
+        DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')
+        + QUALITY,
+        "nobody has shown",
     ),
     "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
     "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),

@@ -126,7 +126,7 @@ def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
 
 async def test_engines_behind_one_address_are_one() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
-    watch = EngineWatch(FakeReader({replica.name: parse(PAGE)}), [replica])
+    watch = EngineWatch(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
 
     await watch.round()
 
@@ -142,7 +142,7 @@ async def test_engines_behind_one_address_are_one() -> None:
 async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     reader = FakeReader({replica.name: parse(PAGE)})
-    watch = EngineWatch(reader, [replica])
+    watch = EngineWatch(reader, lambda: [replica])
     await watch.round()
 
     reader.told[replica.name] = None
@@ -157,7 +157,7 @@ async def test_an_engine_that_never_answers_holds_nobody_up(
 ) -> None:
     monkeypatch.setattr("inference.recording.engines.MAX_READ_S", 0.01)
     (replica,) = make_pool("http://engine-1:8000").replicas
-    watch = EngineWatch(SilentReader(), [replica])
+    watch = EngineWatch(SilentReader(), lambda: [replica])
 
     await watch.round()
 

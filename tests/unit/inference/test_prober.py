@@ -35,7 +35,7 @@ class FakeProbe:
 async def test_who_says_it_is_ill_is_not_asked() -> None:
     replicas = Replicas(FakeClock())
 
-    await Prober(FakeProbe(ill=ONE), replicas, [ONE, TWO]).round()
+    await Prober(FakeProbe(ill=ONE), replicas, lambda: [ONE, TWO]).round()
 
     assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (Circuit.OPEN, Circuit.CLOSED)
 
@@ -43,7 +43,7 @@ async def test_who_says_it_is_ill_is_not_asked() -> None:
 async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the bound itself, not our code
     replicas, probe = Replicas(FakeClock()), FakeProbe(hanging=ONE)
-    prober = Prober(probe, replicas, [ONE, TWO])
+    prober = Prober(probe, replicas, lambda: [ONE, TWO])
 
     for _ in range(MAX_FAILURES):
         await prober.round()

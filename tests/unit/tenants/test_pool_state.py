@@ -64,6 +64,12 @@ TWO = ONE.replace(
 )
 
 
+REFUSED = (
+    'caret_replica_refused{pool="fast",replica="three:1",reason="block_size",found="16",'
+    'wanted="32"} 1.0\n'
+)
+
+
 def _installation(*pages: str | None, window_s: float | None = 100.0) -> Installation:
     """None: a gateway that does not answer."""
     readings = [
@@ -210,3 +216,13 @@ def test_a_replica_of_two_pools_is_paid_for_once() -> None:
 
 def test_a_sample_that_nobody_has_is_none() -> None:
     assert Samples({}).series == {}
+
+
+def test_a_refused_replica_is_told_once_with_why() -> None:
+    pools = _installation(ONE + REFUSED, TWO + REFUSED, TWO).pools
+
+    (refused,) = pools[0].refused
+    assert (refused.name, refused.num_gateways) == ("three:1", 2)
+    assert (refused.reason, refused.found, refused.wanted) == ("block_size", "16", "32")
+    assert pools[1].refused == []
+    assert "three:1" not in {replica.name for replica in pools[0].replicas}

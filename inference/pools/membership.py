@@ -1,0 +1,205 @@
+"""Which replicas a pool has: those that the catalogue names and those that a service's name leads
+to, without the ones whose word contradicts the pool's (identity.py).
+
+Rules:
+1. What a service's name leads to takes work once it was asked what it is.
+2. What the catalogue names takes work until it contradicts: an engine that starts later than its
+   gateway is asked at the next round.
+3. A name that leads nowhere, or a resolver that does not answer, takes nothing away.
+4. What leaves gets nothing new; what is under way there ends as it would.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+import structlog
+
+from inference.pools.catalog import Pool, Pools, Replica
+from inference.pools.circuit import Circuit
+from inference.pools.identity import Identity, Reason, Refusal, Standard, judge, standard_of
+from inference.pools.replicas import Replicas
+
+ROUND_S: Final = 5.0
+EVERYBODY_EACH: Final = 12  # rounds; between them who is new, refused, silent or unwell
+MAX_ASK_S: Final = 3.0
+MAX_RESOLVE_S: Final = 3.0
+log = structlog.get_logger(__name__)
+
+
+class NoAnswer(Exception):
+    """Nobody answers there."""
+
+
+class NoAddress(NoAnswer):
+    """The name has no address."""
+
+
+class Unresolved(Exception):
+    """The name's addresses are not known now."""
+
+
+class Identities(Protocol):
+    async def ask(self, replica: Replica, model: str) -> Identity:
+        """Raises NoAnswer; takes as long as it takes."""
+
+
+class Resolver(Protocol):
+    async def addresses(self, name: str) -> frozenset[str]:
+        """IPv4 and IPv6; not empty. Raises Unresolved."""
+
+
+class _Candidates:
+    """Of one pool: whoever may be a replica of it, and what is known of them."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.named: Final = pool.replicas
+        self.found: tuple[Replica, ...] = ()
+        self.told: dict[str, Identity] = {}  # by url
+        self.unheard: dict[str, Reason] = {}  # by url: why nothing is told
+        self.standard = Standard()
+        self.refused: dict[str, Refusal] = {}  # by the replica's name
+
+    @property
+    def every(self) -> tuple[Replica, ...]:
+        return tuple({each.url: each for each in (*self.named, *self.found)}.values())
+
+
+class Membership:
+    """One event loop uses it."""
+
+    def __init__(
+        self,
+        pools: Pools,
+        replicas: Replicas,
+        *,
+        identities: Identities,
+        resolver: Resolver,
+        token_ids: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        """`token_ids`: of the probe's text, by pool."""
+        self.changed: list[Callable[[Pool], None]] = []  # called with what a pool has become
+        self._pools = pools
+        self._replicas = replicas
+        self._identities = identities
+        self._resolver = resolver
+        self._token_ids = token_ids
+        self._of = {name: _Candidates(pool) for name, pool in pools.by_name.items()}
+
+    @property
+    def refused(self) -> list[tuple[str, str, Refusal]]:
+        """Pool, replica and why."""
+        return [
+            (pool, replica, refusal)
+            for pool, candidates in self._of.items()
+            for replica, refusal in candidates.refused.items()
+        ]
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        number = 0
+        while True:
+            await asyncio.sleep(ROUND_S)
+            number += 1
+            await self.round(asks_everybody=number % EVERYBODY_EACH == 0)
+
+    async def round(self, *, asks_everybody: bool = True) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in self._of:
+                group.create_task(self._round_of(name, asks_everybody=asks_everybody))
+        self._replicas.keep({replica.url for replica in self._pools.replicas()})
+
+    async def _round_of(self, name: str, *, asks_everybody: bool) -> None:
+        candidates, pool = self._of[name], self._pools.by_name[name]
+        if pool.discover is not None:
+            await self._look_up(candidates, pool.discover)
+        async with asyncio.TaskGroup() as group:
+            for replica in candidates.every:
+                if asks_everybody or self._is_to_be_asked(candidates, replica):
+                    group.create_task(self._ask(candidates, replica, pool.model))
+        self._settle(name)
+
+    async def _look_up(self, candidates: _Candidates, discover: Replica) -> None:
+        try:
+            async with asyncio.timeout(MAX_RESOLVE_S):
+                addresses = await self._resolver.addresses(discover.host)
+        except (Unresolved, TimeoutError) as error:
+            log.warning("pool.unresolved", name=discover.host, error=str(error))
+            return
+        candidates.found = tuple(discover.at(address) for address in sorted(addresses))
+
+    def _is_to_be_asked(self, candidates: _Candidates, replica: Replica) -> bool:
+        return (
+            replica.url not in candidates.told
+            or replica.url in candidates.unheard
+            or replica.name in candidates.refused
+            or self._replicas.circuit(replica) is not Circuit.CLOSED
+        )
+
+    async def _ask(self, candidates: _Candidates, replica: Replica, model: str) -> None:
+        try:
+            async with asyncio.timeout(MAX_ASK_S):
+                candidates.told[replica.url] = await self._identities.ask(replica, model)
+        except NoAddress:
+            candidates.unheard[replica.url] = Reason.ADDRESS
+        except (NoAnswer, TimeoutError):
+            candidates.unheard[replica.url] = Reason.SILENT
+        else:
+            candidates.unheard.pop(replica.url, None)
+
+    def _settle(self, name: str) -> None:
+        """Draws the line through those that there are."""
+        candidates, pool = self._of[name], self._pools.by_name[name]
+        urls = {replica.url for replica in candidates.every}
+        for known in (candidates.told, candidates.unheard):
+            for gone in known.keys() - urls:
+                del known[gone]
+        candidates.standard = standard_of(pool, candidates.told.values(), candidates.standard)
+        refused = {
+            replica.name: refusal
+            for replica in candidates.every
+            if (refusal := self._judged(name, replica)) is not None
+        }
+        self._tell(name, candidates.refused, refused)
+        candidates.refused = refused
+        members = tuple(each for each in candidates.every if each.name not in refused)
+        if members != pool.replicas:
+            self._change(pool, members)
+
+    def _judged(self, name: str, replica: Replica) -> Refusal | None:
+        candidates, pool = self._of[name], self._pools.by_name[name]
+        said = candidates.told.get(replica.url)
+        if said is not None:
+            return judge(pool, said, candidates.standard, self._token_ids[name])
+        reason = candidates.unheard.get(replica.url)
+        if reason is Reason.SILENT and replica in candidates.named:
+            return None  # its circuit says so
+        return None if reason is None else Refusal(reason)
+
+    def _tell(self, pool: str, before: Mapping[str, Refusal], now: Mapping[str, Refusal]) -> None:
+        for replica, refusal in now.items():
+            if before.get(replica) != refusal:
+                log.error(
+                    "replica.refused",
+                    pool=pool,
+                    replica=replica,
+                    reason=refusal.reason.value,
+                    found=refusal.found,
+                    wanted=refusal.wanted,
+                )
+        for replica in before.keys() - now.keys():
+            log.info("replica.not_refused_any_more", pool=pool, replica=replica)
+
+    def _change(self, pool: Pool, members: Iterable[Replica]) -> None:
+        self._pools.has_now(pool.name, members)
+        now = self._pools.by_name[pool.name]
+        before_names = {each.name for each in pool.replicas}
+        now_names = {each.name for each in now.replicas}
+        log.info(
+            "pool.changed",
+            pool=pool.name,
+            joined=sorted(now_names - before_names),
+            left=sorted(before_names - now_names),
+        )
+        for call in self.changed:
+            call(now)

@@ -1,0 +1,81 @@
+"""A DNS server of a few lines, on a UDP port of this machine."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import cast
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.rrset
+
+
+class DnsServer(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.addresses: dict[str, list[str]] = {}  # by name, IPv4 and IPv6
+        self.port = 0
+        self.is_broken = False
+        self.num_asked = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+        self.port = transport.get_extra_info("sockname")[1]
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self.num_asked += 1
+        query = dns.message.from_wire(data)
+        answer = dns.message.make_response(query)
+        answer.flags |= dns.flags.RA
+        (question,) = query.question
+        known = self.addresses.get(question.name.to_text(omit_final_dot=True))
+        if self.is_broken:
+            answer.set_rcode(dns.rcode.SERVFAIL)
+        elif known is None:
+            answer.set_rcode(dns.rcode.NXDOMAIN)
+        elif asked := [
+            address
+            for address in known
+            if (":" in address) == (question.rdtype == dns.rdatatype.AAAA)
+        ]:
+            answer.answer.append(
+                dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, asked)
+            )
+        self._transport.sendto(answer.to_wire(), addr)
+
+
+@asynccontextmanager
+async def dns_server() -> AsyncIterator[DnsServer]:
+    loop = asyncio.get_running_loop()
+    transport, server = await loop.create_datagram_endpoint(DnsServer, local_addr=("127.0.0.1", 0))
+    try:
+        yield server
+    finally:
+        transport.close()
+
+
+@contextmanager
+def dns_server_beside() -> Iterator[DnsServer]:
+    """In a thread of its own: for whoever blocks the tests' loop meanwhile."""
+    made: list[DnsServer] = []
+    started, loop = threading.Event(), asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with dns_server() as server:
+            made.append(server)
+            started.set()
+            await ended.wait()
+
+    ended = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield made[0]
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()

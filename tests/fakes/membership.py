@@ -1,0 +1,80 @@
+"""Replicas that say of themselves what a test has them say, and a resolver of names."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from inference.pools.catalog import Pool, Replica
+from inference.pools.identity import Identity
+from inference.pools.membership import Membership, NoAnswer, Unresolved
+from inference.pools.replicas import Replicas
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import make_pools
+
+TOKEN_IDS = (5, 6, 7)
+
+
+def identity(
+    *,
+    model: str = "demo",
+    root: str | None = "/models/demo",
+    context: int | None = 4096,
+    token_ids: tuple[int, ...] | None = TOKEN_IDS,
+    block_tokens: int | None = 32,
+) -> Identity:
+    return Identity(
+        roots={model: root},
+        max_context_tokens={model: context},
+        token_ids=token_ids,
+        block_tokens=block_tokens,
+    )
+
+
+@dataclass
+class FakeNetwork:
+    """Both ports: who is where, and what it says."""
+
+    said: dict[str, Identity] = field(default_factory=dict)  # by the replica's name
+    failing: dict[str, NoAnswer] = field(default_factory=dict)
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    async def ask(self, replica: Replica, model: str) -> Identity:
+        self.asked.append(replica.name)
+        if replica.name in self.failing:
+            raise self.failing[replica.name]
+        if replica.name not in self.said:
+            raise NoAnswer
+        return self.said[replica.name]
+
+    async def addresses(self, name: str) -> frozenset[str]:
+        if not self.names.get(name):
+            raise Unresolved("planted")
+        return self.names[name]
+
+    def leads_to(self, name: str, addresses: Iterable[str]) -> None:
+        self.names[name] = frozenset(addresses)
+
+
+@dataclass
+class Fleet:
+    """A membership of fakes over these pools."""
+
+    pools: tuple[Pool, ...]
+    network: FakeNetwork = field(default_factory=FakeNetwork)
+
+    def __post_init__(self) -> None:
+        self.catalog = make_pools(*self.pools)
+        self.replicas = Replicas(FakeClock())
+        self.membership = Membership(
+            self.catalog,
+            self.replicas,
+            identities=self.network,
+            resolver=self.network,
+            token_ids={pool.name: TOKEN_IDS for pool in self.catalog.by_name.values()},
+        )
+
+    def names(self, pool: str = "demo-fast") -> list[str]:
+        return [replica.name for replica in self.catalog.by_name[pool].replicas]
+
+    def reasons(self) -> dict[str, str]:
+        return {replica: refusal.reason for _, replica, refusal in self.membership.refused}

@@ -1,0 +1,152 @@
+"""A real gateway whose pools are a name's addresses, at two engines and a DNS server of ours."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from caret.client.stream import Stream
+from tenants.pools.samples import parse
+from tests.benchmarks.installation import own_home
+from tests.fakes.dns_server import DnsServer, dns_server_beside
+from tests.fakes.told_engine import ToldEngine, told_engine
+from tests.functional.gateway.site import Site, ask, own_site, until
+from tests.stack.ports import free_port
+
+NAME = "engines.caret.test"
+ONE, TWO = "127.0.0.1", "127.0.0.2"
+PATHS = [f"src/module_{number}.py" for number in range(12)]
+PATIENCE_S = 15.0  # a round comes every five seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    site: Site
+    dns: DnsServer
+    one: ToldEngine
+    two: ToldEngine
+
+    async def members(self) -> set[str]:
+        told = parse(await self.site.metrics())
+        return {
+            labels["replica"].partition(":")[0]
+            for labels, _ in told.each("caret_pool_replica", pool="demo-fast")
+        }
+
+    async def refused(self) -> dict[str, str]:
+        told = parse(await self.site.metrics())
+        return {
+            labels["replica"].partition(":")[0]: labels["reason"]
+            for labels, _ in told.each("caret_replica_refused", pool="demo-fast")
+        }
+
+    async def become(self, members: set[str]) -> bool:
+        async def is_so() -> bool:
+            return await self.members() == members and not await self.refused()
+
+        return await until(is_so, patience_s=PATIENCE_S)
+
+    async def asked(self) -> set[str]:
+        """Who answers for files of all sorts."""
+        found = set()
+        async with self.site.stream() as stream:
+            for path in PATHS:
+                frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "path": path}
+                frame |= {"type": "complete", "id": self.site.new_id(), "max_tokens": 1}
+                found.add((await ask(stream, frame))[1]["meta"]["replica"].partition(":")[0])
+        return found
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    alike = {"root": "/models/demo", "block_size": 32}
+    with (
+        dns_server_beside() as dns,
+        told_engine(host=ONE, port=free_port(), **alike) as one,
+        told_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike) as two,
+        own_home() as home,
+    ):
+        dns.addresses[NAME] = [ONE]
+        home.environment["CARET_RESOLVER"] = f"127.0.0.1:{dns.port}"
+        with own_site(home, one.url) as site:
+            listed = site.home.paths.pools.read_text()
+            found = listed.replace(f'replicas = ["{one.url}"]', f'discover = "{_named(one.url)}"')
+            assert found != listed
+            site.home.paths.pools.write_text(found)
+            site.gateway.child.stop()
+            site.launch_gateway()
+            yield Parts(site, dns, one, two)
+
+
+def _named(url: str) -> str:
+    return url.replace(ONE, NAME)
+
+
+@pytest.fixture(autouse=True)
+async def _one_is_there(parts: Parts) -> None:
+    parts.dns.is_broken, parts.two.block_size = False, 32
+    parts.dns.addresses[NAME] = [ONE]
+    assert await parts.become({ONE})
+
+
+async def test_the_first_addresses_are_known_at_the_start(parts: Parts) -> None:
+    assert await parts.asked() == {ONE}
+
+
+async def test_who_joins_and_leaves_is_asked_as_long_as_it_is_there(parts: Parts) -> None:
+    parts.dns.addresses[NAME] = [ONE, TWO]
+    assert await parts.become({ONE, TWO})
+    both = await parts.asked()
+
+    parts.dns.addresses[NAME] = [TWO]
+    assert await parts.become({TWO})
+
+    assert both == {ONE, TWO}
+    assert await parts.asked() == {TWO}
+
+
+async def test_what_is_under_way_where_somebody_leaves_ends_as_it_would(parts: Parts) -> None:
+    parts.one.wait_s = 8.0  # longer than a round
+    async with parts.site.raw() as socket:
+        stream = Stream(socket)
+        frame = {"type": "complete", "id": parts.site.new_id(), "mode": "fim", "prefix": "a = "}
+        begun = parts.one.num_completions
+        stays = asyncio.create_task(ask(stream, frame | {"suffix": "\n", "max_tokens": 1}))
+
+        async def is_under_way() -> bool:
+            return parts.one.num_completions > begun
+
+        assert await until(is_under_way)
+        parts.one.wait_s = 0.0
+        parts.dns.addresses[NAME] = [TWO]
+        assert await parts.become({TWO})
+        was_over = stays.done()
+        _, done = await stays
+
+    assert not was_over
+    assert done["meta"]["replica"].startswith(ONE)
+    assert done["finish"] != "error"
+
+
+async def test_who_has_other_blocks_gets_no_work_and_is_named(parts: Parts) -> None:
+    parts.two.block_size = 16
+    parts.dns.addresses[NAME] = [ONE, TWO]
+
+    async def is_refused() -> bool:
+        return await parts.refused() == {TWO: "block_size"}
+
+    assert await until(is_refused, patience_s=PATIENCE_S)
+    assert await parts.members() == {ONE}
+    assert await parts.asked() == {ONE}
+
+
+async def test_a_resolver_that_fails_takes_nobody_away(parts: Parts) -> None:
+    parts.dns.is_broken = True
+    asked = parts.dns.num_asked
+
+    async def was_asked() -> bool:
+        return parts.dns.num_asked > asked
+
+    assert await until(was_asked, patience_s=PATIENCE_S)
+    assert await parts.asked() == {ONE}

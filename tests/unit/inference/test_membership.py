@@ -1,0 +1,190 @@
+"""Who is a replica of a pool, over a network of fakes."""
+
+from dataclasses import replace
+
+import pytest
+
+from caret.contracts.policy import Tier
+from inference.pools.catalog import Pool, Replica
+from inference.pools.identity import Identity, Reason
+from inference.pools.membership import NoAddress
+from tests.fakes.membership import Fleet, identity
+from tests.fakes.pools import make_pool
+
+ENGINES = Replica(name="engines:8000", url="http://engines:8000")
+ONE, TWO, THREE = "10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.3:8000"
+
+
+def _pools(fast: Pool) -> tuple[Pool, Pool]:
+    return fast, make_pool("http://else:8000", tier=Tier.QUALITY)
+
+
+def _discovering() -> Fleet:
+    fleet = Fleet(_pools(replace(make_pool(), replicas=(), discover=ENGINES)))
+    fleet.network.said = {name: identity() for name in (ONE, TWO, THREE)}
+    return fleet
+
+
+def _listed(*names: str) -> Fleet:
+    fleet = Fleet(_pools(make_pool(*(f"http://{name}" for name in names))))
+    fleet.network.said = {name: identity() for name in names}
+    return fleet
+
+
+async def test_each_address_of_the_name_is_a_replica() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.2", "10.0.0.1"])
+
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_who_joins_takes_work_once_it_has_said_what_it_is() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    told = fleet.network.said.pop(TWO)
+
+    await fleet.membership.round()
+    unheard = (fleet.names(), fleet.reasons()[TWO])
+    fleet.network.said[TWO] = told
+    await fleet.membership.round(asks_everybody=False)
+
+    assert unheard == ([ONE], Reason.SILENT)
+    assert fleet.names() == [ONE, TWO]
+    assert TWO not in fleet.reasons()
+
+
+async def test_who_leaves_gets_nothing_new_and_ends_what_it_has() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    await fleet.membership.round()
+    leaving = fleet.catalog.by_name["demo-fast"].replicas[1]
+
+    with fleet.replicas.attempt(leaving):
+        fleet.network.leads_to("engines", ["10.0.0.1"])
+        await fleet.membership.round()
+        under_way = fleet.replicas.num_under_way(leaving)
+
+    assert fleet.names() == [ONE]
+    assert under_way == 1
+
+
+async def test_a_resolver_that_does_not_answer_takes_nobody_away() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    await fleet.membership.round()
+
+    fleet.network.names.clear()
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_whoever_reckons_with_a_pools_size_is_told_of_a_change_once() -> None:
+    fleet = _discovering()
+    sizes: list[int] = []
+    fleet.membership.changed.append(lambda pool: sizes.append(len(pool.replicas)))
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+
+    await fleet.membership.round()
+    await fleet.membership.round()
+
+    assert sizes == [2]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (identity(model="other"), Reason.MODEL),
+        (identity(root="/models/demo-2"), Reason.VERSION),
+        (identity(context=2048), Reason.CONTEXT),
+        (identity(token_ids=(5, 6)), Reason.TOKENIZER),
+        (identity(block_tokens=16), Reason.BLOCK_SIZE),
+    ],
+)
+async def test_who_contradicts_the_others_is_refused_by_name(
+    said: Identity, reason: Reason
+) -> None:
+    fleet = _listed(ONE, TWO, THREE)
+    fleet.network.said[TWO] = said
+
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE, THREE]
+    assert fleet.reasons().get(TWO) == reason
+
+
+async def test_who_has_mended_its_ways_is_taken_back() -> None:
+    fleet = _listed(ONE, TWO, THREE)
+    fleet.network.said[TWO] = identity(block_tokens=16)
+    await fleet.membership.round()
+
+    fleet.network.said[TWO] = identity()
+    await fleet.membership.round(asks_everybody=False)
+
+    assert fleet.names() == [ONE, TWO, THREE]
+    assert fleet.reasons() == {}
+
+
+async def test_the_catalogues_word_on_blocks_goes_before_the_replicas() -> None:
+    pool = replace(make_pool(f"http://{ONE}", f"http://{TWO}"), block_tokens=16)
+    fleet = Fleet(_pools(pool))
+    fleet.network.said = {ONE: identity(), TWO: identity(block_tokens=16)}
+
+    await fleet.membership.round()
+
+    assert fleet.names() == [TWO]
+
+
+async def test_of_two_versions_the_older_stays_until_the_newer_has_more() -> None:
+    fleet = _listed(ONE, TWO, THREE)
+    await fleet.membership.round()
+    newer = identity(root="/models/demo-2")
+
+    fleet.network.said[THREE] = newer
+    await fleet.membership.round()
+    before = fleet.names()
+    fleet.network.said[TWO] = newer
+    await fleet.membership.round()
+
+    assert before == [ONE, TWO]
+    assert fleet.names() == [TWO, THREE]
+
+
+async def test_who_does_not_know_the_questions_is_no_contradiction() -> None:
+    fleet = _listed(ONE, TWO)
+    fleet.network.said[TWO] = Identity()
+
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_an_engine_that_starts_later_than_its_gateway_keeps_its_place() -> None:
+    fleet = _listed(ONE, TWO)
+    del fleet.network.said[TWO]
+
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_a_name_that_leads_nowhere_is_refused() -> None:
+    fleet = _listed(ONE, TWO)
+    fleet.network.failing[TWO] = NoAddress()
+
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == Reason.ADDRESS
+
+
+async def test_who_is_known_is_not_asked_each_time() -> None:
+    fleet = _listed(ONE, TWO)
+    await fleet.membership.round()
+    fleet.network.asked.clear()
+
+    await fleet.membership.round(asks_everybody=False)
+
+    assert ONE not in fleet.network.asked
