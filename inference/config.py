@@ -29,6 +29,7 @@ class DataPlaneConfig:
     # might have been missed. Long enough for a Redis fail-over.
     max_snapshot_age_s: float
     max_engine_stall_s: float  # without a byte from an engine
+    drain_s: int  # for what is under way when this process is to end
     engine_look_s: float  # between two looks at what engines count
     metrics_host: str
     metrics_port: int  # 0: no metrics are served

@@ -56,9 +56,11 @@ class GatewayApplication:
         open_plane: Callable[[], AbstractAsyncContextManager[DataPlane]],
         *,
         allowed_origins: frozenset[str],
+        drain_s: float = 0.0,
     ) -> None:
         self._open_plane = open_plane
         self._allowed_origins = allowed_origins
+        self._drain_s = drain_s
         self._routes: Mapping[tuple[str, str], Asgi] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -84,7 +86,9 @@ class GatewayApplication:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
-        stream = StreamConsumer.as_asgi(plane=plane, allowed_origins=self._allowed_origins)
+        stream = StreamConsumer.as_asgi(
+            plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
+        )
         generating = {
             path: GenerationConsumer.as_asgi(plane=plane, dialect=dialect)
             for path, dialect in DIALECTS.items()

@@ -1,12 +1,13 @@
 """`/v1/stream`: the WebSocket protocol `caret.v1` (platform/docs/protocol.md)."""
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Final
 
 from channels.exceptions import StopConsumer
 
+from caret.foundation.web.paced_closing import SERVICE_RESTART
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.completion.edit import Edit
 from inference.completion.request import Principal
@@ -29,9 +30,13 @@ _CLOSE_KEY_ENDED: Final = 4401
 
 
 class StreamConsumer(DataPlaneConsumer):
-    def __init__(self, plane: DataPlane, allowed_origins: frozenset[str]) -> None:
+    def __init__(
+        self, plane: DataPlane, allowed_origins: frozenset[str], drain_s: float = 0.0
+    ) -> None:
+        """`drain_s`: how long what is under way may last once this process is to end."""
         self._plane = plane
         self._allowed_origins = allowed_origins
+        self._drain_s = drain_s
         self._connection: Connection | None = None
         self._held = ExitStack()
         self._closing: asyncio.Task[None] | None = None
@@ -69,6 +74,21 @@ class StreamConsumer(DataPlaneConsumer):
             await self._connection.on_frame(message.get("text"))
         except ClientGone:  # it sends but does not read
             raise StopConsumer from None
+
+    async def websocket_restart(self, _message: Message) -> None:
+        """This process is to end: once nothing is under way, or it has lasted too long."""
+        if self._connection is None:
+            raise StopConsumer
+        self._closing = asyncio.create_task(self._close_for_restart(self._connection))
+
+    async def _close_for_restart(self, connection: Connection) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_s):
+                await connection.settle()
+        await connection.close()
+        await self.send(
+            {"type": "websocket.close", "code": SERVICE_RESTART, "reason": "connect again"}
+        )
 
     async def websocket_disconnect(self, _message: Message) -> None:
         raise StopConsumer

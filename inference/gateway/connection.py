@@ -166,6 +166,11 @@ class Connection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def settle(self) -> None:
+        """Waits until nothing is under way; what is asked meanwhile is served, and waited for."""
+        while tasks := [each.task for each in self._under_way.values() if each.task]:
+            await asyncio.wait(tasks)
+
     async def _act(self, frame: ClientFrame) -> None:
         """Raises CompletionError."""
         match frame:

@@ -3,6 +3,8 @@
 CARET_TRUSTED_PROXIES names the addresses whose X-Forwarded-* headers count; nobody's do by default.
 """
 
+from typing import Final
+
 import uvicorn
 from django.conf import settings
 
@@ -14,6 +16,8 @@ from caret.wiring.config import data_plane_config
 from inference.consumers.generation import MAX_BODY_BYTES
 from inference.gateway.frames import MAX_FRAME_CHARS
 
+_CLOSING_S: Final = 1  # what is left of it then
+
 
 def main(application: str = "caret.wiring.application:gateway_application") -> int:
     """Runs until SIGTERM or SIGINT. Raises BadSetting before anything is started.
@@ -23,7 +27,7 @@ def main(application: str = "caret.wiring.application:gateway_application") -> i
     host = env_text("CARET_GATEWAY_HOST", "127.0.0.1")
     port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
     proxies = env_list("CARET_TRUSTED_PROXIES")
-    data_plane_config()
+    config = data_plane_config()
     configure_logging("gateway")
     # Channels asks Django for its settings; this process has none, so no database to reach.
     settings.configure(CHANNEL_LAYERS={}, DATABASES={})
@@ -47,6 +51,7 @@ def main(application: str = "caret.wiring.application:gateway_application") -> i
         log_level="warning",  # at INFO it logs paths with their queries
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=3,
+        # Connections end themselves by then (stream.py); what is cut is HTTP that lasts longer.
+        timeout_graceful_shutdown=config.drain_s + _CLOSING_S,
     )
     return 0

@@ -8,5 +8,7 @@ from inference.consumers.application import GatewayApplication
 def gateway_application() -> GatewayApplication:
     config = data_plane_config()
     return GatewayApplication(
-        lambda: open_data_plane(config), allowed_origins=config.allowed_origins
+        lambda: open_data_plane(config),
+        allowed_origins=config.allowed_origins,
+        drain_s=config.drain_s,
     )

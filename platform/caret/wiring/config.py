@@ -45,6 +45,7 @@ def data_plane_config() -> DataPlaneConfig:
         ),
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
+        drain_s=env_int("CARET_DRAIN_S", 3, low=1, high=300),
         engine_look_s=env_int("CARET_ENGINE_LOOK_S", 10, low=1, high=600),
         metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
         metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),

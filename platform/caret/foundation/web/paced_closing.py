@@ -3,13 +3,16 @@
 When a network or a load balancer goes away, thousands of connections end in the same moment, and
 each costs a few tasks: 9,700 held the loop for 1.5 s, in which nobody else got a word. So their
 ends are told to the application a few at a time; a single one is told at once.
+
+When this process is to end, the application is asked to end each connection, by a message of its
+own kind: what is under way may be of use to somebody. uvicorn would cut it.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -45,6 +48,18 @@ class Turns:
 _turns: Final = Turns()  # of the process's one loop
 
 
+# To a consumer: `websocket_restart`. It closes the connection, soon.
+RESTART: Final = {"type": "websocket.restart"}
+SERVICE_RESTART: Final = 1012  # RFC 6455's registry: connect again
+
+
 class PacedWebSocket(WebSocketsSansIOProtocol):
+    def shutdown(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            super().shutdown()
+            return
+        # The type is wider than uvicorn's own list of messages.
+        self.queue.put_nowait(cast(Any, RESTART))
+
     def connection_lost(self, exc: Exception | None) -> None:
         _turns.take(partial(super().connection_lost, exc))

@@ -1,0 +1,27 @@
+"""What a real engine says of itself, and that its gateway takes it."""
+
+import aiohttp
+import pytest
+
+from inference.context.tokens import load_tokens
+from inference.pools.catalog import read_catalog
+from inference.pools.identity import PROBE_TEXT
+from inference.pools.vllm_identity import VllmIdentity
+from tenants.pools.samples import parse
+from tests.functional.gateway.site import Site
+
+pytestmark = pytest.mark.engine
+
+
+async def test_a_real_engine_says_all_that_is_asked_and_is_taken(site: Site) -> None:
+    catalog = read_catalog(site.home.paths.pools)
+    (pool, *_) = catalog.by_name.values()
+
+    async with aiohttp.ClientSession() as session:
+        said = await VllmIdentity(session).ask(pool.replicas[0], pool.model)
+
+    assert said.root(pool.model)
+    assert said.block_tokens == 32
+    assert said.token_ids == tuple(load_tokens(pool.tokenizer).encode(PROBE_TEXT))
+    assert (said.max_context_tokens or {})[pool.model] == pool.max_context_tokens
+    assert list(parse(await site.metrics()).each("caret_replica_refused")) == []
