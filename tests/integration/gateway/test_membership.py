@@ -11,7 +11,7 @@ from tenants.pools.samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.dns_server import DnsServer, dns_server_beside
 from tests.fakes.told_engine import ToldEngine, told_engine
-from tests.functional.gateway.site import Site, ask, own_site, until
+from tests.functional.gateway.site import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
 NAME = "engines.caret.test"
@@ -52,7 +52,7 @@ class Parts:
         found = set()
         async with self.site.stream() as stream:
             for path in PATHS:
-                frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "path": path}
+                frame: Frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "path": path}
                 frame |= {"type": "complete", "id": self.site.new_id(), "max_tokens": 1}
                 found.add((await ask(stream, frame))[1]["meta"]["replica"].partition(":")[0])
         return found

@@ -1,0 +1,72 @@
+"""The chart, rendered by Helm's own engine without a cluster."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from caret.embedded.paths import REPOSITORY
+
+helm_python = pytest.importorskip("helm_python", reason="not installed from the dev lock yet")
+
+CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
+SIZES = {
+    "small": ("values-small.yaml",),
+    "1,000 developers": ("values-small.yaml", "values-1000-developers.yaml"),
+    "a million developers": ("values-small.yaml", "values-1m-developers.yaml"),
+}
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    documents: tuple[Document, ...]
+
+    def of(self, *kinds: str) -> dict[str, Document]:
+        """By name."""
+        return {each["metadata"]["name"]: each for each in self.documents if each["kind"] in kinds}
+
+    def pods(self) -> Iterator[tuple[str, Document]]:
+        """The name of what makes them, and their specification."""
+        for each in self.documents:
+            spec = each.get("spec", {})
+            spec = spec.get("jobTemplate", {}).get("spec", spec)
+            if "template" in spec and each["kind"] != "ScaledObject":
+                yield each["metadata"]["name"], spec["template"]
+
+    def container(self, name: str) -> Document:
+        """The one container of what has this name."""
+        (template,) = [template for found, template in self.pods() if found == name]
+        (container,) = template["spec"]["containers"]
+        found: Document = container
+        return found
+
+
+def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Rendered:
+    """Raises helm_python.HelmError."""
+    values: Document = {}
+    for name in SIZES[size]:
+        values = merged(values, yaml.safe_load((CHART / name).read_text()))
+    values = merged(values, changes or {})
+    texts = helm_python.Chart.load(str(CHART)).render(values, name="caret", namespace="caret")
+    documents = (
+        document
+        for name, text in texts.items()
+        if name.endswith(".yaml")
+        for document in yaml.safe_load_all(text)
+    )
+    return Rendered(tuple(each for each in documents if each))
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
+    """As Helm lays one file of values over another."""
+    both = dict(below)
+    for name, given in above.items():
+        under = both.get(name)
+        if isinstance(under, Mapping) and isinstance(given, Mapping):
+            both[name] = merged(under, given)
+        else:
+            both[name] = given
+    return both

@@ -1,0 +1,136 @@
+"""The service's image as far as it can be built without a container engine: what its steps copy is
+there and enough, what they compile compiles, what they install is pinned. Where it stops: the base
+image, the installation from the lock (`platform/scripts/setup` does it from another), users."""
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.paths import REPOSITORY
+
+IMAGES = REPOSITORY / "platform" / "deploy" / "images"
+SERVICE = (IMAGES / "service.Dockerfile").read_text()
+_STEP = re.compile(r"^(COPY|RUN|ENV|USER|ENTRYPOINT|FROM) ((?:.*\\\n)*.*)$", re.MULTILINE)
+
+
+_STORES = {
+    "CARET_ROOT_SECRET": "0" * 64,
+    "DATABASE_URL": "postgresql:///none",
+    "CARET_OWNER_DATABASE_URL": "postgresql:///none",
+    "REDIS_URL": "redis://none",
+}
+
+
+def _steps(*kinds: str) -> Iterator[tuple[str, str]]:
+    for kind, rest in _STEP.findall(SERVICE):
+        if kind in kinds:
+            yield kind, re.sub(r"\s*\\\n\s*", " ", rest)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree of the last stage's /app."""
+    app = tmp_path_factory.mktemp("app")
+    for _, rest in _steps("COPY"):
+        if rest.startswith("--from") or "/tmp/" in rest:  # noqa: S108  # of the stage before
+            continue
+        *sources, target = rest.split()
+        for source in sources:
+            _copy(source, app / target if len(sources) == 1 else app / source)
+    return app
+
+
+def _copy(source: str, target: Path) -> None:
+    """As the .dockerignore lets it through."""
+    if (REPOSITORY / source).is_file():
+        shutil.copy(REPOSITORY / source, target)
+        return
+    ignored = [line for line in _ignored() if not line.startswith("!")]
+
+    def leave_out(folder: str, names: list[str]) -> set[str]:
+        below = Path(folder).relative_to(REPOSITORY)
+        return {
+            name
+            for name in names
+            if name == "__pycache__"
+            or any(fnmatch.fnmatch(str(below / name), each) for each in ignored if each != "*")
+        }
+
+    shutil.copytree(REPOSITORY / source, target, ignore=leave_out)
+
+
+def _ignored() -> list[str]:
+    return (IMAGES / "service.Dockerfile.dockerignore").read_text().split()
+
+
+def test_what_is_copied_is_let_through_and_there() -> None:
+    allowed = {line[1:] for line in _ignored() if line.startswith("!")}
+    sources = [
+        source
+        for _, rest in _steps("COPY")
+        if not rest.startswith("--from")
+        for source in rest.split()[:-1]
+    ]
+
+    assert len(sources) > 4
+    assert [source for source in sources if source not in allowed] == []
+    assert [source for source in sources if not (REPOSITORY / source).exists()] == []
+
+
+def test_the_tree_compiles_and_says_what_it_can_do(image: Path) -> None:
+    (compiling,) = [rest for _, rest in _steps("RUN") if "compileall" in rest]
+    own = compiling.replace("/opt/caret/bin/python", sys.executable).split()
+    subprocess.run(own, cwd=image, check=True)
+    helped = _manage(image, "migrate", "--help", **_STORES)
+    refused = _manage(image, "gateway", CARET_ROOT_SECRET="0")
+
+    assert helped.returncode == 0, helped.stderr
+    assert "CARET_ROOT_SECRET" in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (image / "inference" / "demo_model" / "weights").exists()
+
+
+def _manage(image: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    others = {name: value for name, value in os.environ.items() if not name.startswith("CARET_")}
+    own = {"PYTHONPATH": f"{image}:{image / 'platform'}", "CARET_HOME": str(image / "home")}
+    return subprocess.run(
+        [sys.executable, "-P", "manage.py", *arguments],
+        cwd=image,
+        env={**others, **own, **settings},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_no_package_of_ours_is_left_out(image: Path) -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+    # Whatever of them is missing would be found in the installation that runs this test.
+    assert [name for name in packages if not (image / name / "__init__.py").exists()] == []
+
+
+def test_what_it_installs_is_pinned_with_hashes() -> None:
+    (installing,) = [rest for _, rest in _steps("RUN") if "pip install" in rest]
+    lock = (REPOSITORY / "platform" / "locks" / "service.txt").read_text()
+    entries = re.split(r"\n(?=[A-Za-z0-9])", lock)
+    pinned = [entry for entry in entries if "==" in entry.partition("\n")[0]]
+
+    assert "--require-hashes" in installing
+    assert len(pinned) > 50
+    assert [entry for entry in pinned if "--hash=sha256:" not in entry] == []
+
+
+def test_nobody_is_root_in_either_image() -> None:
+    for name in ("service.Dockerfile", "engine.Dockerfile"):
+        users = re.findall(r"^USER (\S+)$", (IMAGES / name).read_text(), re.MULTILINE)
+        assert users[-1] == "10001:10001"

@@ -1,0 +1,221 @@
+"""What the chart makes: valid for Kubernetes, closed where it should be, and refused where its
+values contradict each other."""
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from inference.pools.catalog import read_catalog
+from tests.functional.deploy.rendered import SIZES, Document, Rendered, helm_python, render
+
+validate = pytest.importorskip("kubernetes_validate", reason="not installed from the dev lock yet")
+VERSIONS = ("1.30", validate.latest_version())  # the oldest that we say, and the newest
+# Of operators that an installation may have: their schemas are not Kubernetes' own.
+FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}
+ENGINES_PORTS = [8000, 5557, 5558]
+GATEWAYS = {"app.kubernetes.io/component": "gateway"}
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def rendered(request: pytest.FixtureRequest) -> Rendered:
+    return render(request.param)
+
+
+@pytest.fixture(scope="module")
+def million() -> Rendered:
+    return render("a million developers")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_of_it_is_valid(rendered: Rendered, version: str) -> None:
+    known = [each for each in rendered.documents if each["kind"] not in FOREIGN]
+
+    for document in known:
+        validate.validate(document, version, strict=True)
+    assert len(known) > 30
+
+
+def test_a_misspelt_field_is_not_valid() -> None:
+    gateway = render().of("StatefulSet")["caret-gateway"]
+    gateway["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+
+    with pytest.raises(validate.ValidationError):
+        validate.validate(gateway, VERSIONS[0], strict=True)
+
+
+def test_no_pod_is_root_or_writes_to_its_root_or_has_a_token(rendered: Rendered) -> None:
+    pods = dict(rendered.pods())
+    assert len(pods) > 10
+    for name, template in pods.items():
+        spec = template["spec"]
+        containers = [*spec["containers"], *spec.get("initContainers", ())]
+        assert spec["automountServiceAccountToken"] is False, name
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["runAsUser"] > 0, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        for container in containers:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] is True, name
+            assert context["allowPrivilegeEscalation"] is False, name
+            assert context["capabilities"] == {"drop": ["ALL"]}, name
+            assert {"requests", "limits"} <= set(container["resources"]), name
+
+
+def test_who_serves_survives_the_loss_of_a_node(rendered: Rendered) -> None:
+    guarded = [each["spec"]["selector"]["matchLabels"] for each in _kind(rendered, "PodDisruption")]
+
+    for name, template in rendered.pods():
+        component = template["metadata"]["labels"]["app.kubernetes.io/component"]
+        if component in ("gateway", "console", "engine"):
+            labels = template["metadata"]["labels"].items()
+            assert any(each.items() <= labels for each in guarded), name
+
+
+def test_nothing_is_reached_that_is_not_named(rendered: Rendered) -> None:
+    closed = rendered.of("NetworkPolicy")["caret-nothing-else"]["spec"]
+
+    assert closed["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & set(closed)
+    instance = closed["podSelector"]["matchLabels"].items()
+    for name, template in rendered.pods():
+        assert instance <= template["metadata"]["labels"].items(), name
+
+
+def test_engines_and_their_events_are_reached_by_gateways_alone(rendered: Rendered) -> None:
+    (rule,) = rendered.of("NetworkPolicy")["caret-engine"]["spec"]["ingress"]
+
+    (peer,) = rule["from"]
+    assert set(peer) == {"podSelector"}
+    assert GATEWAYS.items() <= peer["podSelector"]["matchLabels"].items()
+    assert [port["port"] for port in rule["ports"]] == ENGINES_PORTS
+    assert "egress" not in rendered.of("NetworkPolicy")["caret-engine"]["spec"]
+
+
+def test_no_rule_lets_everybody_in_or_out(rendered: Rendered) -> None:
+    for name, policy in rendered.of("NetworkPolicy").items():
+        # The schema takes any text for a type.
+        assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
+        for way, peers in (("ingress", "from"), ("egress", "to")):
+            for rule in policy["spec"].get(way, ()):
+                assert rule.get(peers), f"{name}: a rule without peers is for everybody"
+                assert rule.get("ports"), f"{name}: a rule without ports is for all of them"
+
+
+def test_the_owners_address_is_the_migrations_alone(rendered: Rendered) -> None:
+    holders = {name for name, pod in rendered.pods() if "owner-database-url" in str(pod)}
+
+    assert holders == {"caret-migrate", "caret-partitions"}
+
+
+def test_no_secret_is_a_value(rendered: Rendered) -> None:
+    for name, template in rendered.pods():
+        for container in template["spec"]["containers"]:
+            for variable in container.get("env", ()):
+                assert set(variable.get("valueFrom", ())) <= {"fieldRef"}, name
+                assert "@" not in variable.get("value", ""), (name, variable["name"])
+                assert not variable["name"].endswith("SECRET"), name
+
+
+def test_the_catalogue_is_one_that_gateways_read(rendered: Rendered, tmp_path: Any) -> None:
+    path = tmp_path / "pools.toml"
+    path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
+
+    pools = read_catalog(path)
+
+    engines = {name for name in rendered.of("StatefulSet") if name.startswith("caret-engine-")}
+    assert {f"caret-engine-{name}" for name in pools.by_name} == engines
+    for pool in tomllib.loads(path.read_text())["pools"]:
+        args = rendered.container(f"caret-engine-{pool['name']}")["args"]
+        assert f"--max-model-len={pool['max_context_tokens']}" in args
+        assert f"--served-model-name={pool['model']}" in args
+
+
+def test_streams_have_time_to_end(rendered: Rendered) -> None:
+    for name, template in rendered.pods():
+        spec = template["spec"]
+        (container, *_) = spec["containers"]
+        before_s = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds")
+        if name.startswith("caret-engine-"):
+            (own,) = [a for a in container["args"] if a.startswith("--shutdown-timeout=")]
+            ends_s = int(own.partition("=")[2])
+        elif name == "caret-gateway":
+            (ends_s,) = [
+                int(each["value"]) for each in container["env"] if each["name"] == "CARET_DRAIN_S"
+            ]
+        else:
+            continue
+        assert ends_s > 0
+        assert before_s + ends_s < spec["terminationGracePeriodSeconds"], name
+
+
+def test_a_million_developers_have_their_gpus(million: Rendered) -> None:
+    fast, quality = (
+        million.of("ScaledObject")[f"caret-engine-{pool}"]["spec"] for pool in ("fast", "quality")
+    )
+
+    assert (fast["minReplicaCount"], fast["maxReplicaCount"]) == (50, 80)
+    assert (quality["minReplicaCount"], quality["maxReplicaCount"]) == (10, 20)
+    limits = million.container("caret-engine-fast")["resources"]["limits"]
+    assert limits["nvidia.com/gpu"] == 1
+
+
+def test_a_tenants_own_pool_has_its_own_nodes_and_nobody_elses_requests(million: Rendered) -> None:
+    (template,) = [pod for name, pod in million.pods() if name == "caret-engine-fast-acme"]
+    (own,) = [
+        pool
+        for pool in tomllib.loads(million.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])[
+            "pools"
+        ]
+        if pool["name"] == "fast-acme"
+    ]
+
+    assert own["tenants"] == ["acme"]
+    assert template["spec"]["nodeSelector"] == {"caret.example.com/tenant": "acme"}
+    assert template["spec"]["tolerations"]
+
+
+def test_secrets_come_from_a_store_outside_where_one_is_named() -> None:
+    rendered = render(changes={"externalSecrets": {"enabled": True, "store": {"name": "vault"}}})
+
+    secrets = rendered.of("ExternalSecret")
+    assert set(secrets) == {"caret", "caret-owner"}
+    for secret in secrets.values():
+        assert secret["spec"]["secretStoreRef"]["name"] == "vault"
+    assert not rendered.of("Secret")
+
+
+REFUSED: dict[str, tuple[Document, str]] = {
+    "no host": ({"gateway": {"host": ""}}, "gateway.host"),
+    "no time to end": ({"gateway": {"terminationGraceS": 30}}, "gateway.terminationGraceS"),
+    "no pool of a tier": (
+        {"pools": {"quality": {"tenants": ["acme"]}}},
+        "none for the tier quality",
+    ),
+    "two of a tier": ({"pools": {"quality": {"tier": "fast"}}}, "both shared pools"),
+    "fewer at most than at least": ({"pools": {"fast": {"maxReplicas": 0}}}, "maxReplicas"),
+    "a flag that leaks": (
+        {"pools": {"fast": {"args": ["--enable-log-requests"]}}},
+        "pools.fast.args",
+    ),
+    "a connector that leaks": (
+        {"pools": {"fast": {"kvTier": {"connector": "LMCacheConnectorV1"}}}},
+        "kvTier",
+    ),
+    "everybody": ({"network": {"ingress": []}}, "ingress"),
+    "what nobody knows": ({"gatewayy": {}}, "gatewayy"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_values_that_contradict_each_other_are_refused_by_name(what: str) -> None:
+    changes, named = REFUSED[what]
+
+    with pytest.raises(helm_python.HelmError) as refused:
+        render(changes=changes)
+
+    assert named in str(refused.value)
+
+
+def _kind(rendered: Rendered, prefix: str) -> list[Document]:
+    return [each for each in rendered.documents if each["kind"].startswith(prefix)]
