@@ -5,6 +5,7 @@ with EmbeddedPostgres(paths) as postgres:
 """
 
 import signal
+from collections.abc import Mapping
 from typing import Self
 
 from caret.embedded.credentials import write_credentials
@@ -30,7 +31,10 @@ class EmbeddedPostgres:
         *,
         mark: dict[str, str] | None = None,
         account: Account | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """`settings`: of the server, beside and instead of ours."""
+        self._settings = settings or {}
         self._paths = paths
         self._mark = mark or {}
         self._account = account
@@ -77,7 +81,7 @@ class EmbeddedPostgres:
             "log_error_verbosity": "terse",
             "shared_buffers": "64MB",
             "max_connections": "100",
-        }
+        } | dict(self._settings)
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = (str(cluster.programs / "postgres"), "-D", str(cluster.data), *options)
         return ChildSpec(

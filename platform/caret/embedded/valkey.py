@@ -8,6 +8,7 @@ import importlib.util
 import os
 import platform
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -27,9 +28,17 @@ class EmbeddedValkey:
     name = "Valkey"
     ready_timeout_s = _READY_TIMEOUT_S
 
-    def __init__(self, paths: EmbeddedPaths, *, mark: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        paths: EmbeddedPaths,
+        *,
+        mark: dict[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: of its configuration, beside and instead of ours."""
         self._paths = paths
         self._mark = mark or {}
+        self._settings = settings or {}
         self._child: Child | None = None
 
     def __enter__(self) -> Self:
@@ -81,7 +90,7 @@ class EmbeddedValkey:
             "daemonize": "no",
             # Its title would be written over its environment, where it carries the mark.
             "set-proc-title": "no",
-        }
+        } | dict(self._settings)
         file = self._paths.secrets / "valkey.conf"
         file.touch(mode=0o600)
         file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))

@@ -64,3 +64,8 @@ def test_celery_reaches_it_as_redis_does(services: Services) -> None:
         assert message.payload == "hello"
         message.ack()
         queue.close()
+
+
+def test_a_setting_of_the_caller_takes_the_place_of_ours(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths, settings={"maxmemory": "8mb"}), _client(paths) as client:
+        assert client.config_get("maxmemory") == {"maxmemory": str(8 * 1024**2)}
