@@ -1,0 +1,51 @@
+"""Faults, one after the other, under load; each has one line of figures (JSON).
+
+    python -m tests.chaos [--only NAME ...] [--rate 100] [--list]
+
+Needs root (network namespaces, mounts), iproute2 and /dev/net/tun. platform/docs/chaos.md says how
+the figures are read.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatch
+
+from tests.benchmarks.figures import Report
+from tests.chaos import kills
+from tests.chaos.load import clients
+from tests.chaos.run import Run
+from tests.chaos.scenario import Scenario
+from tests.chaos.world import world
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="globs: kill-*")
+    parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
+    parser.add_argument("--list", action="store_true", help="names the faults")
+    options = parser.parse_args(arguments)
+    chosen = _chosen(options.only or ["*"])
+    if options.list:
+        sys.stdout.writelines(f"{scenario.name}\n" for scenario in chosen)
+        return 0
+    # As by Ctrl-C: disks and hosts are taken down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    report = Report("chaos")
+    with world() as made, clients(made, rate=options.rate) as asking:
+        Run(made, asking, report).all_of(chosen)
+    return report.exit_status
+
+
+def _chosen(globs: Sequence[str]) -> list[Scenario]:
+    """Raises SystemExit when there is none."""
+    every = (*kills.scenarios(),)
+    found = [each for each in every if any(fnmatch(each.name, glob) for glob in globs)]
+    if not found:
+        raise SystemExit(f"There is no such fault: {', '.join(globs)}. `--list` names them.")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,221 @@
+"""Editors under load: they ask at a given rate whatever happens, and note how each request ended.
+
+Each has one connection to one of the gateways. When it breaks, or nothing comes for too long, the
+editor connects to the next gateway and asks again, as an editor's language server does behind a
+balancer; only what still has no end then has failed.
+
+    python -m tests.chaos.clients SPECIFICATION      a JSON object, as `Load` has it; until SIGTERM
+"""
+
+import asyncio
+import itertools
+import random
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import BufferedWriter
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import uvloop
+from msgspec.structs import replace
+
+from tests.benchmarks.light_client import Answer, Line, WebSocketLine
+from tests.benchmarks.loaded_gateway import frame_of
+from tests.benchmarks.typed_code import Typist, typists
+from tests.chaos.notes import Note
+
+_MAX_ATTEMPTS: Final = 4
+_CONNECT_S: Final = 1.0
+_PATIENCE_S: Final = 5.0  # for the end of one attempt
+_PAUSE_S: Final = 0.2  # before the next attempt
+_AWAY_S: Final = 15.0  # from its own gateway, which may be back by then
+_SETTLE_S: Final = 20.0  # at SIGTERM, for what is under way
+_BROKEN: Final = ("lost", "late", "unreachable")
+
+
+class Party(msgspec.Struct, frozen=True):
+    """The editors of one tenant."""
+
+    tenant: str
+    keys: tuple[str, ...]  # one for each developer
+    rate: float  # requests a second, of all together
+    num_editors: int
+
+
+class Load(msgspec.Struct, frozen=True):
+    gateways: tuple[str, ...]  # base addresses
+    parties: tuple[Party, ...]
+    notes: str  # path of the file to which they are appended
+
+
+class End(msgspec.Struct):
+    """A `done`, or an `error`, as far as it is of interest here."""
+
+    type: str
+    finish: str = ""
+    code: str = ""
+    meta: dict[str, object] = {}
+
+
+_end_decoder: Final = msgspec.json.Decoder(End)
+
+
+class EditorLine(WebSocketLine):
+    """Also keeps the frame that ended the last completion."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.end: End | None = None
+
+    def _on_frame(self, kind: int, payload: bytes) -> None:
+        if payload.startswith((b'{"type":"done"', b'{"type":"error"')):
+            self.end = _end_decoder.decode(payload)
+        super()._on_frame(kind, payload)
+
+
+@dataclass(slots=True)
+class Editor:
+    gateways: Sequence[str]
+    key: str
+    typist: Typist
+    path: str
+    home: int  # which of the gateways it was given; it comes back when it can
+    line: EditorLine | None = None
+    turn: int = 0  # how many of them it has left since
+    left_s: float = 0.0
+
+    async def ask(self, payload: bytes) -> tuple[Answer, End | None]:
+        """One attempt. Its ending is one of _BROKEN when no end was seen."""
+        began_s = time.perf_counter()
+        try:
+            line = await self._connected()
+        except (OSError, TimeoutError):
+            self._leave()
+            return Answer(None, (time.perf_counter() - began_s) * 1000, "unreachable"), None
+        told: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        line.end = None
+
+        def tell(_line: Line, answer: Answer) -> None:
+            if not told.done():
+                told.set_result(answer)
+
+        line.ask(payload, tell)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                answer = await told
+        except TimeoutError:
+            answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")
+        if answer.ending in _BROKEN:
+            self._leave()
+        return answer, line.end
+
+    async def _connected(self) -> EditorLine:
+        if self.turn and time.monotonic() - self.left_s > _AWAY_S:
+            self._close()
+            self.turn = 0
+        if self.line is None or self.line.is_lost:
+            gateway = self.gateways[(self.home + self.turn) % len(self.gateways)]
+            headers = f"authorization: Bearer {self.key}\r\n"
+            async with asyncio.timeout(_CONNECT_S):
+                self.line = await EditorLine.open(f"{gateway}/v1/stream", headers=headers)
+        return self.line
+
+    def _leave(self) -> None:
+        self._close()
+        self.turn += 1
+        self.left_s = time.monotonic()
+
+    def _close(self) -> None:
+        if self.line is not None:
+            self.line.close()
+        self.line = None
+
+
+@dataclass(slots=True)
+class Site:
+    """All parties, and the file of their notes."""
+
+    load: Load
+    out: BufferedWriter
+    free: list[deque[Editor]] = field(default_factory=list)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    ids: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        writing = iter(typists(sum(party.num_editors for party in self.load.parties)))
+        for party in self.load.parties:
+            numbers = range(party.num_editors)
+            self.free.append(deque(self._editor(party, number, writing) for number in numbers))
+
+    async def run(self, until: asyncio.Event) -> None:
+        rates = [party.rate for party in self.load.parties]
+        due_s = time.perf_counter()
+        while not until.is_set():
+            due_s += random.expovariate(sum(rates))
+            if (wait_s := due_s - time.perf_counter()) > 0:
+                await asyncio.sleep(wait_s)
+            (chosen,) = random.choices(range(len(rates)), weights=rates)
+            if self.free[chosen]:  # else all of them wait for an answer: they would not ask
+                task = asyncio.create_task(self._one(chosen))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
+        await asyncio.wait([*self.tasks, asyncio.create_task(asyncio.sleep(0))], timeout=_SETTLE_S)
+
+    async def _one(self, chosen: int) -> None:
+        party, editor = self.load.parties[chosen], self.free[chosen].popleft()
+        at_s, (prefix, suffix) = time.time(), editor.typist.type()
+        breaks, answer, end = 0, None, None
+        for attempt in range(_MAX_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_PAUSE_S)
+            payload = frame_of(str(next(self.ids)), path=editor.path, prefix=prefix, suffix=suffix)
+            answer, end = await editor.ask(payload)
+            if answer.ending not in _BROKEN:
+                break
+            breaks += answer.ending != "unreachable"
+        assert answer is not None
+        note = _noted(party.tenant, at_s, answer, end)
+        note = replace(note, attempts=attempt + 1, breaks=breaks)
+        self.out.write(msgspec.json.encode(note) + b"\n")
+        self.out.flush()
+        self.free[chosen].append(editor)
+
+    def _editor(self, party: Party, number: int, writing: Iterator[Typist]) -> Editor:
+        return Editor(
+            self.load.gateways,
+            key=party.keys[number % len(party.keys)],
+            typist=next(writing),
+            path=f"src/{party.tenant}/module_{number}.py",  # none supersedes another's request
+            home=number,
+        )
+
+
+def _noted(tenant: str, at_s: float, answer: Answer, end: End | None) -> Note:
+    meta = end.meta if end is not None else {}
+    return Note(
+        at_s=at_s,
+        tenant=tenant,
+        ending=answer.ending if end is None else end.finish or end.code,
+        total_ms=answer.end_ms,
+        first_ms=answer.first_ms,
+        request_id=str(meta.get("request_id", "")),
+        prompt_tokens=int(str(meta.get("prompt_tokens", 0))),
+        generated_tokens=int(str(meta.get("generated_tokens", 0))),
+        is_error=end is not None and end.type == "error",
+    )
+
+
+async def serve(load: Load) -> None:
+    until = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, until.set)
+    with Path(load.notes).open("ab") as out:  # noqa: ASYNC230  # before anything runs
+        await Site(load, out).run(until)
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(msgspec.json.decode(sys.argv[1], type=Load)))

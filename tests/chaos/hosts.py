@@ -1,0 +1,118 @@
+"""Hosts on one machine: each a network namespace with an address, all behind one bridge that has a
+namespace of its own. The machine's own network is not touched.
+
+Only their networks are apart: processors, memory, disks and clocks are the machine's. Needs root
+and iproute2.
+"""
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_PREFIX: Final = "caret-chaos-"
+_FOLDER: Final = Path("/run/netns")
+_OWN: Final = Path("/proc/thread-self/ns/net")
+_NEW_NETWORK: Final = 0x4000_0000  # CLONE_NEWNET of sched.h
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    name: str
+    namespace: str
+    address: str
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """This thread is there meanwhile, and so is for ever what it starts, sockets included."""
+        home = os.open(_OWN, os.O_RDONLY)
+        try:
+            _move_to(_FOLDER / self.namespace)
+            yield
+        finally:
+            _set(home)
+            os.close(home)
+
+
+@contextmanager
+def network(names: tuple[str, ...]) -> Iterator[Mapping[str, Host]]:
+    """Hosts by their names, in one network. Raises SystemExit where the machine lets us make none.
+
+    Leaving removes them; what still runs in them keeps its (then silent) network until it ends.
+    """
+    _remove_left_behind()
+    prefix = f"{_PREFIX}{os.getpid()}-"
+    switch = f"{prefix}switch"
+    hosts = {
+        name: Host(name, prefix + name, f"10.77.0.{number}")
+        for number, name in enumerate(names, start=1)
+    }
+    try:
+        _add(switch)
+        _ip("-n", switch, "link", "add", "bridge", "type", "bridge")
+        _ip("-n", switch, "link", "set", "bridge", "up")
+        for number, host in enumerate(hosts.values()):
+            _connect(host, switch, f"port{number}")
+        yield hosts
+    finally:
+        for namespace in (*(host.namespace for host in hosts.values()), switch):
+            _remove(namespace)
+
+
+def _connect(host: Host, switch: str, port: str) -> None:
+    """By a cable from the host to a port of the switch."""
+    inside = ("-n", host.namespace)
+    _add(host.namespace)
+    cable = ("link", "add", port, "type", "veth", "peer", "name", "lan", "netns", host.namespace)
+    _ip("-n", switch, *cable)
+    _ip("-n", switch, "link", "set", port, "master", "bridge", "up")
+    _ip(*inside, "link", "set", "lo", "up")
+    _ip(*inside, "link", "set", "lan", "up")
+    _ip(*inside, "address", "add", f"{host.address}/24", "dev", "lan")
+
+
+def _add(namespace: str) -> None:
+    _ip("netns", "add", namespace)
+
+
+def _remove(namespace: str) -> None:
+    with suppress(subprocess.CalledProcessError):  # it was not made
+        _ip("netns", "del", namespace)
+
+
+def _remove_left_behind() -> None:
+    """Of runs that were killed."""
+    for path in _FOLDER.glob(f"{_PREFIX}*"):
+        pid = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if not Path(f"/proc/{pid}").exists():
+            _remove(path.name)
+
+
+def _ip(*arguments: str) -> None:
+    try:
+        subprocess.run(("ip", *arguments), check=True, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise SystemExit("Hosts are made by `ip` of iproute2, which is not installed.") from None
+    except subprocess.CalledProcessError as error:
+        if arguments[:2] == ("netns", "add"):
+            raise SystemExit(f"This machine lets us make no hosts: {error.stderr}") from None
+        raise
+
+
+def _move_to(path: Path) -> None:
+    namespace = os.open(path, os.O_RDONLY)
+    try:
+        _set(namespace)
+    finally:
+        os.close(namespace)
+
+
+def _set(namespace: int) -> None:
+    if _libc.setns(namespace, _NEW_NETWORK) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,147 @@
+"""The host of Postgres and Valkey: both listen on the network, each with a small disk of its own.
+
+The disks are in memory (tmpfs), so that they can be filled and nothing else suffers. Who looks on
+from outside uses the Unix sockets, which no cut reaches.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from caret.embedded.credentials import (
+    APP_ROLE,
+    DATABASE,
+    OWNER_ROLE,
+    SUPERUSER,
+    password_of,
+    write_credentials,
+)
+from caret.embedded.mark import environment_with
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.postgres import EmbeddedPostgres
+from caret.embedded.postgres_account import choose_account
+from caret.embedded.postgres_cluster import postgres_environment, programs_of
+from caret.embedded.postgres_roles import accepts_connections
+from caret.embedded.valkey import EmbeddedValkey
+from tests.benchmarks.installation import Home
+from tests.chaos.hosts import Host
+
+POSTGRES_PORT: Final = 5432
+VALKEY_PORT: Final = 6379
+_NETWORK: Final = "10.77.0.0/24"
+_DISK_MB: Final = 512
+# So that libpq finds out by itself that a host is gone, and which of the two is the primary.
+_OPTIONS: Final = "target_session_attrs=read-write&connect_timeout=2&tcp_user_timeout=5000"
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    postgres: EmbeddedPaths
+    standby: EmbeddedPaths
+    valkey: EmbeddedPaths
+
+
+@contextmanager
+def small_disks(home: Home) -> Iterator[Disks]:
+    with ExitStack() as stack:
+        folders = [
+            stack.enter_context(_small_disk(home.paths.home / name))
+            for name in ("postgres-disk", "standby-disk", "valkey-disk")
+        ]
+        disks = Disks(*(EmbeddedPaths(folder / "home") for folder in folders))
+        for paths in (disks.postgres, disks.standby, disks.valkey):
+            stack.callback(shutil.rmtree, paths.sockets, ignore_errors=True)
+        yield disks
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    folder.mkdir()
+    options = ("-t", "tmpfs", "-o", f"size={_DISK_MB}m,mode=0700", "tmpfs", str(folder))
+    subprocess.run(("mount", *options), check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(("umount", "--lazy", str(folder)), check=True)
+
+
+class Standby(EmbeddedPostgres):
+    """A replica, which reads its roles from the primary."""
+
+    name = "Postgres (standby)"
+
+    def is_ready(self) -> bool:
+        return accepts_connections(self._paths)
+
+
+def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: str) -> EmbeddedPostgres:
+    return EmbeddedPostgres(paths, mark=environment_with(mark), settings=_served(host, paths))
+
+
+def standby_on(host: Host, paths: EmbeddedPaths, *, mark: str) -> Standby:
+    return Standby(paths, mark=environment_with(mark), settings=_served(host, paths))
+
+
+def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: str) -> EmbeddedValkey:
+    settings = {"bind": host.address, "port": str(VALKEY_PORT)}
+    return EmbeddedValkey(paths, mark=environment_with(mark), settings=settings)
+
+
+def copy_to_standby(primary: Host, disks: Disks) -> None:
+    """A data folder that follows the primary. To be called on the standby's host."""
+    shutil.copytree(disks.postgres.secrets, disks.standby.secrets, dirs_exist_ok=True)
+    write_credentials(disks.standby)
+    data = disks.standby.home / "postgres"
+    shutil.rmtree(data, ignore_errors=True)
+    address = (
+        f"host={primary.address} port={POSTGRES_PORT} user={SUPERUSER}"
+        f" password={password_of(disks.postgres, SUPERUSER)}"
+    )
+    command = (
+        *(str(programs_of(disks.postgres) / "pg_basebackup"), "--pgdata", str(data)),
+        *("--dbname", address, "--write-recovery-conf", "--wal-method", "stream"),
+        *("--checkpoint", "fast"),
+    )
+    subprocess.run(command, check=True, capture_output=True, env=postgres_environment())
+    choose_account().give_to(data)
+
+
+def database_url(role: str, paths: EmbeddedPaths, *hosts: Host) -> str:
+    places = ",".join(f"{host.address}:{POSTGRES_PORT}" for host in hosts)
+    return f"postgresql://{role}:{password_of(paths, role)}@{places}/{DATABASE}?{_OPTIONS}"
+
+
+def redis_url(paths: EmbeddedPaths, host: Host) -> str:
+    return f"redis://:{password_of(paths, 'valkey')}@{host.address}:{VALKEY_PORT}/0"
+
+
+def application_urls(disks: Disks, *, stores: Host, standby: Host) -> dict[str, str]:
+    """As settings of Caret's processes."""
+    hosts = (stores, standby)
+    return {
+        "DATABASE_URL": database_url(APP_ROLE, disks.postgres, *hosts),
+        "CARET_OWNER_DATABASE_URL": database_url(OWNER_ROLE, disks.postgres, *hosts),
+        "REDIS_URL": redis_url(disks.valkey, stores),
+    }
+
+
+def _served(host: Host, paths: EmbeddedPaths) -> dict[str, str]:
+    rules = paths.secrets / "pg_hba.conf"
+    rules.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lines = (
+        "local all all scram-sha-256",
+        f"host all all {_NETWORK} scram-sha-256",
+        f"host replication all {_NETWORK} scram-sha-256",
+    )
+    rules.write_text("".join(f"{line}\n" for line in lines))
+    return {
+        "listen_addresses": host.address,
+        "port": str(POSTGRES_PORT),
+        "hba_file": str(rules),
+        "max_wal_size": "128MB",  # the disk is small
+        "min_wal_size": "32MB",
+    }

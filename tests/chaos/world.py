@@ -1,0 +1,234 @@
+"""All of Caret on hosts of their own, under load: what the faults are done to.
+
+clients --- gateway-1, gateway-2 --- engine-1, engine-2
+                    |
+                  stores (Postgres, Valkey) --- workers (worker, beat)
+                    |
+                  standby (of Postgres, on demand)
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import django
+
+from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.embedded.http_health import answers_ok
+from caret.embedded.part import Part, ProgramPart, await_ready
+from caret.embedded.paths import REPOSITORY, EmbeddedPaths
+from caret.embedded.pools import render_pools, write_pools
+from caret.embedded.process import ChildSpec, dying_with_parent
+from caret.embedded.programs import beat_part, manage, run_to_end, web_part, worker_part
+from tests.benchmarks.figures import say
+from tests.benchmarks.installation import Home, own_home
+from tests.chaos.hosts import Host, network
+from tests.chaos.stores import Disks, application_urls, postgres_on, small_disks, valkey_on
+
+HOSTS: Final = (
+    *("gateway-1", "gateway-2", "engine-1", "engine-2"),
+    *("stores", "standby", "workers", "clients"),
+)
+GATEWAY_PORT: Final = 8401
+METRICS_PORT: Final = 8403
+ENGINE_PORT: Final = 8402
+_RESTART_S: Final = 1.0
+# So that what is shed is shed for a reason: cores are shared here with all the rest.
+_PATIENCE: Final = {"CARET_SHED_INLINE_MS": "1000"}
+
+
+@dataclass(slots=True)
+class Placed:
+    """A part on its host."""
+
+    key: str  # as scenarios name it
+    part: Part
+    host: Host
+
+    def launch(self) -> None:
+        with self.host.entered():
+            self.part.launch()
+
+    def await_ready(self) -> None:
+        """Raises PartFailed."""
+        with self.host.entered():
+            await_ready(self.part)
+
+    def is_ready(self) -> bool:
+        if not self.part.child.is_alive:
+            return False
+        with self.host.entered():
+            return self.part.is_ready()
+
+    def signal(self, number: signal.Signals) -> None:
+        """To it and to its children."""
+        os.killpg(self.part.child.pid, number)
+
+    @property
+    def pid(self) -> int:
+        return self.part.child.pid
+
+
+@dataclass(slots=True)
+class World:
+    home: Home
+    hosts: Mapping[str, Host]
+    disks: Disks
+    settings: Mapping[str, str] = field(repr=False)  # of Caret's processes on the hosts
+    parts: dict[str, Placed] = field(default_factory=dict)
+    database: EmbeddedPaths = field(init=False)  # of the Postgres that is the primary now
+    _down_since_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.database = self.disks.postgres
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**self.home.environment, **self.settings}
+
+    def gateway_urls(self) -> tuple[str, ...]:
+        names = ("gateway-1", "gateway-2")
+        return tuple(f"http://{self.hosts[name].address}:{GATEWAY_PORT}" for name in names)
+
+    def start(self, key: str, host: str, part: Part) -> Placed:
+        say(f"{key} starts")
+        placed = self.parts[key] = Placed(key, part, self.hosts[host])
+        placed.launch()
+        placed.await_ready()
+        return placed
+
+    def revive(self, *, apart_from: frozenset[str] = frozenset()) -> None:
+        """Starts again who has ended, as the supervisor of a cluster does, after a second."""
+        now_s = time.monotonic()
+        for key, placed in self.parts.items():
+            if key in apart_from or placed.part.child.is_alive:
+                self._down_since_s.pop(key, None)
+            elif now_s - self._down_since_s.setdefault(key, now_s) >= _RESTART_S:
+                say(f"{key} is started again")
+                placed.launch()
+
+    def is_ready(self) -> bool:
+        return all(placed.is_ready() for placed in self.parts.values())
+
+    def manage(self, *arguments: str) -> str:
+        return run_to_end(
+            arguments[0],
+            manage(*arguments),
+            log_file=self.home.paths.logs / "manage.log",
+            environment=self.home.environment,
+        )
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """Running, its tables made, Django set up in this process; nobody asks anything yet."""
+    with ExitStack() as stack:
+        home = stack.enter_context(own_home())
+        hosts = stack.enter_context(network(HOSTS))
+        disks = stack.enter_context(small_disks(home))
+        postgres = postgres_on(hosts["stores"], disks.postgres, mark=home.mark)
+        valkey = valkey_on(hosts["stores"], disks.valkey, mark=home.mark)
+        made = World(home, hosts, disks, {})
+        stack.callback(_stop_all, made)
+        made.start("postgres", "stores", postgres)
+        made.start("valkey", "stores", valkey)
+        made.settings = application_urls(disks, stores=hosts["stores"], standby=hosts["standby"])
+        _set_up_django(made)
+        say("Tables are made")
+        made.manage("migrate", "--database", "owner")
+        made.manage("create_partitions")
+        _start_engines(made)
+        _start_gateways(made)
+        _start_workers(made)
+        yield made
+
+
+def _set_up_django(made: World) -> None:
+    """Here and for commands: by the Unix sockets, which no fault of the network reaches."""
+    made.home.environment.update(
+        DATABASE_URL=made.disks.postgres.app_database_url.read_text().strip(),
+        CARET_OWNER_DATABASE_URL=made.disks.postgres.owner_database_url.read_text().strip(),
+        REDIS_URL=made.disks.valkey.redis_url.read_text().strip(),
+    )
+    os.environ |= made.home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
+    django.setup()
+
+
+def _start_engines(made: World) -> None:
+    for name in ("engine-1", "engine-2"):
+        made.start(name, name, _engine(made, name))
+
+
+def _engine(made: World, name: str) -> Part:
+    host = made.hosts[name]
+    address = ("--host", host.address, "--port", str(ENGINE_PORT))
+    mood = made.home.paths.home / f"{name}.mood"
+    mood.write_text("")
+    spec = ChildSpec(
+        name=name,
+        command=dying_with_parent(
+            (sys.executable, "-m", "tests.chaos.moody_engine", *address, "--mood", str(mood))
+        ),
+        log_file=made.home.paths.logs / f"{name}.log",
+        environment=made.environment,
+        folder=REPOSITORY,
+    )
+    return ProgramPart(
+        make_spec=lambda: spec,
+        question=lambda: answers_ok(f"http://{host.address}:{ENGINE_PORT}/health"),
+        name=name,
+        ready_timeout_s=60.0,
+    )
+
+
+def _start_gateways(made: World) -> None:
+    model = engine_from_environment(0).model
+    pools = render_pools(
+        model=model.served_name,
+        tokenizer=model.path,
+        max_context_tokens=MAX_CONTEXT_TOKENS,
+        replicas=[
+            f"http://{made.hosts[name].address}:{ENGINE_PORT}" for name in ("engine-1", "engine-2")
+        ],
+        heals_words=model.heals_words,
+    )
+    write_pools(made.home.paths.pools, pools)
+    for name in ("gateway-1", "gateway-2"):
+        made.start(name, name, _gateway(made, name))
+
+
+def _gateway(made: World, name: str) -> Part:
+    host = made.hosts[name]
+    folder = EmbeddedPaths(made.home.paths.home / name)  # its journal and its log
+    folder.logs.mkdir(parents=True)
+    settings = {
+        "CARET_GATEWAY_HOST": host.address,
+        "CARET_GATEWAY_PORT": str(GATEWAY_PORT),
+        "CARET_METRICS_HOST": host.address,
+        "CARET_METRICS_PORT": str(METRICS_PORT),
+        "CARET_JOURNAL": str(folder.journal),
+        "CARET_POOLS": str(made.home.paths.pools),
+    }
+    return web_part(
+        "Gateway",
+        port=GATEWAY_PORT,
+        host=host.address,
+        paths=folder,
+        environment=made.environment | _PATIENCE | settings,
+    )
+
+
+def _start_workers(made: World) -> None:
+    paths, environment = made.home.paths, made.environment
+    made.start("worker", "workers", worker_part(paths=paths, environment=environment))
+    made.start("beat", "workers", beat_part(paths=paths, environment=environment))
+
+
+def _stop_all(made: World) -> None:
+    for placed in reversed(made.parts.values()):
+        placed.part.child.stop()

@@ -1,0 +1,85 @@
+"""What was sent against what is billed."""
+
+import pytest
+
+from tests.chaos.ledger import Row, balance
+from tests.chaos.notes import Note
+
+STOPPED = {"at_s": 0.0, "tenant": "acme", "ending": "stop", "total_ms": 40.0}
+
+
+def note(request_id: str, *, prompt: int = 10, generated: int = 3, **more: object) -> Note:
+    counts = {"prompt_tokens": prompt, "generated_tokens": generated}
+    return Note(**{**STOPPED, "request_id": request_id, **counts, **more})  # type: ignore[arg-type]
+
+
+def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
+    return Row(request_id, prompt, generated)
+
+
+def test_what_is_billed_once_as_it_was_told_is_even() -> None:
+    found = balance([note("a"), note("b")], [row("b"), row("a")], ())
+
+    assert found.is_even
+    assert (found.noted, found.billed) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "field"),
+    [
+        ([row("a")], "missing"),
+        ([row("a"), row("b"), row("b")], "doubled"),
+        ([row("a"), row("b", generated=4)], "different"),
+        ([row("a"), row("b", prompt=9)], "different"),
+        ([row("a"), row("b"), row("c")], "unseen"),
+    ],
+)
+def test_each_kind_of_mistake_is_counted(rows: list[Row], field: str) -> None:
+    found = balance([note("a"), note("b")], rows, ())
+
+    assert not found.is_even
+    assert getattr(found, field) == 1
+
+
+def test_a_stream_that_broke_may_be_billed_unseen() -> None:
+    found = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
+
+    assert found.is_even
+    assert (found.unseen, found.broken) == (1, 1)
+
+
+def test_an_error_frame_names_no_request_and_may_be_billed() -> None:
+    failed = note("", ending="engine_lost", is_error=True)
+
+    assert balance([failed], [row("a")], ()).is_even
+
+
+def test_what_is_noted_later_may_be_billed_already_or_not() -> None:
+    found = balance([note("a")], [row("a"), row("b")], [note("b"), note("c")])
+
+    assert found.is_even
+    assert found.missing == 0
+
+
+@pytest.mark.parametrize(
+    ("ending", "is_error", "verdict"),
+    [
+        ("stop", False, "served"),
+        ("filtered", False, "served"),
+        ("shed", False, "shed"),
+        ("rate_limited", True, "shed"),
+        ("revoked_key", True, "shed"),
+        ("engine_lost", True, "failed"),
+        ("internal", True, "failed"),
+        ("lost", False, "failed"),
+        ("late", False, "failed"),
+        ("unreachable", False, "failed"),
+    ],
+)
+def test_only_what_an_editor_would_show_has_failed(
+    ending: str, is_error: bool, verdict: str
+) -> None:
+    found = note("a", ending=ending, is_error=is_error)
+
+    verdicts = {"served": found.is_served, "shed": found.is_shed, "failed": found.is_failed}
+    assert [name for name, holds in verdicts.items() if holds] == [verdict]
