@@ -6,6 +6,7 @@ from pathlib import Path
 
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from caret.embedded.paths import EmbeddedPaths
 from caret.foundation.broker_url import broker_from_redis_url
@@ -18,7 +19,7 @@ def worker_answers(paths: EmbeddedPaths, *, environment: Mapping[str, str], work
     with Celery(broker=broker_from_redis_url(url), set_as_current=False) as asker:
         try:
             return bool(asker.control.ping(destination=[worker], timeout=_TIMEOUT_S, limit=1))
-        except (OperationalError, OSError):
+        except (OperationalError, RedisError, OSError):  # kombu lets some of Redis's own through
             return False
 
 

@@ -1,5 +1,6 @@
 import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import redis
@@ -7,8 +8,10 @@ from celery import Celery
 
 from caret.embedded.paths import EmbeddedPaths
 from caret.embedded.valkey import EmbeddedValkey
+from caret.embedded.worker_health import worker_answers
 from caret.foundation.broker_url import broker_from_redis_url
 from tests.stack.services import Services
+from tests.stack.waiting import wait_until
 
 
 @pytest.fixture
@@ -69,3 +72,27 @@ def test_celery_reaches_it_as_redis_does(services: Services) -> None:
 def test_a_setting_of_the_caller_takes_the_place_of_ours(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths, settings={"maxmemory": "8mb"}), _client(paths) as client:
         assert client.config_get("maxmemory") == {"maxmemory": str(8 * 1024**2)}
+
+
+def test_a_worker_s_health_asked_of_a_valkey_that_ends_meanwhile_is_bad(
+    paths: EmbeddedPaths,
+) -> None:
+    with EmbeddedValkey(paths), _client(paths) as client:
+        ending = Thread(target=_end_who_waits, args=(client,))
+        ending.start()
+        answers = worker_answers(paths, environment={}, worker="nobody@localhost")
+        ending.join()
+
+    assert not answers
+
+
+def _end_who_waits(client: redis.Redis) -> None:
+    """For an answer of the worker."""
+
+    def ended() -> bool:
+        waiting = [each for each in client.client_list() if each["cmd"] == "brpop"]
+        for each in waiting:
+            client.client_kill_filter(_id=each["id"])
+        return bool(waiting)
+
+    wait_until(ended, timeout_s=10.0)
