@@ -15,7 +15,8 @@ from inference.pools.replicas import Replicas
 
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
 MAX_COMPLETION_S: Final = 30.0
-_LOSSES: Final = ("engine_unavailable", "engine_lost")
+# Each is the replica's fault: another one would have answered.
+_LOSSES: Final = ("engine_unavailable", "engine_lost", "engine_garbled")
 # The others are the request's fault, and would be again.
 _RETRYABLE: Final = (*_LOSSES, "engine_busy")
 

@@ -184,6 +184,8 @@ def _status_in(error: object) -> int | None:
 def _refused(status: int | None) -> EngineFailed:
     if status == 503:  # its queue is full, or it is starting
         return EngineFailed("engine_busy", "The engine takes no requests now.", http_status=503)
+    if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return EngineFailed("engine_lost", "The engine failed.")
     return EngineFailed("engine_refused", "The engine refused the request.")
 
 

@@ -236,7 +236,8 @@ async def test_comments_and_blank_lines_are_passed_over() -> None:
         (503, "engine_busy", 503),
         (400, "engine_refused", 502),
         (404, "engine_refused", 502),
-        (500, "engine_refused", 502),
+        (500, "engine_lost", 502),
+        (502, "engine_lost", 502),  # a router whose engine has gone
     ],
 )
 async def test_an_answer_other_than_200_is_a_refusal(
