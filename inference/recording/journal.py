@@ -1,9 +1,11 @@
 """Usage records on their way to Redis: first to a local file, then in batches to the stream.
 
 A record is written to the current segment before `append` returns, so that the end of this process
-loses none; a shipping task sends whole batches and deletes a segment once all of it is in Redis.
-Segments that a gateway left behind are shipped by the next one that uses the folder. A batch that
-was sent just before an end is sent again: ingest counts each record once, by its id.
+loses none; a shipping task sends whole batches. A segment is deleted once all of it is ingested: a
+Redis that was started without its file, or whose replica took over and had not heard of the last
+entries, has lost what it held, and is sent all of that again. Segments that a gateway left behind
+are shipped by the next one that uses the folder. Twice sent does no harm: ingest counts each record
+once, by its id.
 
     journal/
       <start>-<pid>.<n>.log    segments: frames of 4 bytes length + msgpack record array
@@ -20,8 +22,9 @@ import struct
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import structlog
 
@@ -30,15 +33,45 @@ from caret.contracts.usage import UsageRecord, encode_records
 _FRAME: Final = struct.Struct(">I")
 SHIP_EVERY_S: Final = 0.25  # a shipment costs as much as a completion
 MAX_RETRY_S: Final = 5.0
+LAST_LOOKS_S: Final = 1.5  # whoever stops a gateway waits
 # At most so many frames to a pipeline: 500 in one held the loop for 10 ms.
 FRAMES_PER_BATCH: Final = 50
+# Shipped segments on disk, an hour of them: who ingests may be away. Redis has the older ones.
+MAX_SHIPPED: Final = 15_000
 MAX_UNWRITTEN: Final = 10_000  # records of about 300 bytes; the oldest go first
+EntryId: TypeAlias = tuple[int, int]  # milliseconds and number, as Redis names entries
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    server: str  # the run of Redis that has it: another one may have lost it
+    entry: EntryId  # the last one
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    server: str
+    oldest: EntryId | None  # of what is not ingested yet; None: all is
+
+
 class Shipment(Protocol):
-    async def send(self, batches: list[bytes]) -> None:
+    async def send(self, batches: list[bytes]) -> Receipt:
         """Delivers encoded record arrays; raises OSError when it could not."""
+
+    async def backlog(self) -> Backlog:
+        """Raises OSError when it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shipped:
+    """A segment that Redis has, and that may not be ingested yet."""
+
+    path: Path
+    receipt: Receipt
+
+    def is_ingested(self, backlog: Backlog) -> bool:
+        return backlog.oldest is None or self.receipt.entry < backlog.oldest
 
 
 class Segment:
@@ -72,12 +105,13 @@ class FileJournal:
         self._num_segments = 0
         self._current = self._new_segment()
         self._closed: list[Path] = []
+        self._shipped: deque[_Shipped] = deque()
         self._is_closed = False
         self._unwritten: deque[bytes] = deque(maxlen=MAX_UNWRITTEN)
 
     @property
     def num_waiting_segments(self) -> int:
-        """Full files that Redis does not have yet."""
+        """Full files that Redis does not have yet, or not any more."""
         return len(self._closed)
 
     @property
@@ -109,9 +143,12 @@ class FileJournal:
         """Sends all that is there; False when the shipment failed and the rest has to wait."""
         try:
             self._rotate()
+            await self._settle(shipment)
             while self._closed:
-                await ship_segment(self._closed[0], shipment)
-                del self._closed[0]
+                receipt = await ship_segment(self._closed[0], shipment)
+                path = self._closed.pop(0)
+                if receipt is not None:
+                    await self._keep(_Shipped(path, receipt))
             while self._unwritten:
                 # Taken out first: a full queue drops its head while the sending waits.
                 await self._send_or_keep(self._unwritten.popleft(), shipment)
@@ -119,6 +156,26 @@ class FileJournal:
             log.warning("usage.undelivered", error=type(error).__name__)
             return False
         return True
+
+    async def _settle(self, shipment: Shipment) -> None:
+        """Deletes what is ingested, and lays out again what a former run of Redis may have lost."""
+        if not self._shipped:
+            return
+        backlog = await shipment.backlog()
+        lost = [each.path for each in self._shipped if each.receipt.server != backlog.server]
+        if lost:
+            log.warning("usage.shipped_again", segments=len(lost))
+            self._closed[:0] = lost
+        self._shipped = deque(
+            each for each in self._shipped if each.receipt.server == backlog.server
+        )
+        while self._shipped and self._shipped[0].is_ingested(backlog):
+            await _delete(self._shipped.popleft().path)
+
+    async def _keep(self, shipped: _Shipped) -> None:
+        self._shipped.append(shipped)
+        if len(self._shipped) > MAX_SHIPPED:
+            await _delete(self._shipped.popleft().path)
 
     async def _send_or_keep(self, data: bytes, shipment: Shipment) -> None:
         try:
@@ -128,8 +185,13 @@ class FileJournal:
             raise
 
     async def close(self, shipment: Shipment) -> None:
-        """The last attempt; what stays undelivered waits in the folder for the next gateway."""
-        await self.ship(shipment)
+        """The last attempt; what is not ingested within a moment, which is how long ingest takes,
+        waits in the folder for the next gateway."""
+        deadline_s = time.monotonic() + LAST_LOOKS_S
+        while await self.ship(shipment) and self._shipped:
+            if time.monotonic() > deadline_s:
+                break
+            await asyncio.sleep(SHIP_EVERY_S)
         self._current.close()
         self._is_closed = True
         if not self._current.num_bytes:
@@ -147,15 +209,26 @@ class FileJournal:
         return Segment(self._folder / f"{self._name}.{self._num_segments:06}.log")
 
 
-async def ship_segment(path: Path, shipment: Shipment) -> None:
-    """Sends a segment's frames in order, then deletes it. Raises what the shipment raises."""
+async def ship_segment(path: Path, shipment: Shipment) -> Receipt | None:
+    """Sends a segment's frames in order. None: there were none, and it is gone. Raises what the
+    shipment raises."""
     try:
         frames = list(read_frames(await asyncio.to_thread(path.read_bytes)))
     except FileNotFoundError:
-        return  # another gateway took it for abandoned, and has shipped it
-    for start in range(0, len(frames), FRAMES_PER_BATCH):
+        return None  # another gateway took it for abandoned, and has shipped it
+    receipts = [
         # Cancelled here, the segment stays and is sent again: twice sent, once counted.
         await shipment.send(frames[start : start + FRAMES_PER_BATCH])
+        for start in range(0, len(frames), FRAMES_PER_BATCH)
+    ]
+    if not receipts:
+        await _delete(path)
+        return None
+    # Of the first server: had it ended in between, the first frames may be lost.
+    return Receipt(receipts[0].server, receipts[-1].entry)
+
+
+async def _delete(path: Path) -> None:
     await asyncio.to_thread(path.unlink, missing_ok=True)
 
 

@@ -1,20 +1,33 @@
-"""A shipment in memory, which can be told to fail."""
+"""A shipment in memory, which can be told to fail, and to lose what it has."""
 
 from caret.contracts.usage import UsageRecord, decode_records
+from inference.recording.journal import Backlog, EntryId, Receipt
 
 
 class FakeShipment:
-    """Fails while `fails`; with `max_calls`, after so many deliveries."""
+    """Fails while `fails`; with `max_calls`, after so many deliveries. Each call is one entry."""
 
-    def __init__(self, *, fails: bool = False, max_calls: int | None = None) -> None:
+    def __init__(
+        self, *, fails: bool = False, max_calls: int | None = None, ingests: bool = True
+    ) -> None:
+        """`ingests`: at once all that comes; else nothing, until it is told so."""
         self.fails = fails
         self.max_calls = max_calls
+        self.ingests = ingests
+        self.oldest: EntryId = (1, 0)  # that is not ingested, while it does not ingest
+        self.server = "first"
         self.calls: list[list[bytes]] = []
 
-    async def send(self, batches: list[bytes]) -> None:
+    async def send(self, batches: list[bytes]) -> Receipt:
         if self.fails or (self.max_calls is not None and len(self.calls) >= self.max_calls):
             raise OSError("planted")
         self.calls.append(list(batches))
+        return Receipt(self.server, (len(self.calls), 0))
+
+    async def backlog(self) -> Backlog:
+        if self.fails:
+            raise OSError("planted")
+        return Backlog(self.server, None if self.ingests else self.oldest)
 
     @property
     def records(self) -> list[UsageRecord]:

@@ -18,6 +18,7 @@ from caret.contracts.usage import OutcomeRecord, encode_records
 from inference.recording.journal import (
     FRAMES_PER_BATCH,
     FileJournal,
+    Receipt,
     Segment,
     abandoned_segments,
     read_frames,
@@ -121,6 +122,76 @@ async def test_what_stays_undelivered_is_shipped_by_the_next_gateway(tmp_path: P
     await _run_until_shipped(FileJournal(tmp_path), shipment, 1)
 
     assert shipment.records == RECORDS[:1]
+
+
+async def test_what_is_shipped_and_not_ingested_stays_in_its_file(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
+    journal.append(RECORDS[0])
+    await journal.ship(shipment)
+
+    await journal.ship(shipment)
+
+    assert len(_segments(tmp_path)) == 2  # its own, and the one that is written
+    assert shipment.records == RECORDS[:1]
+
+
+async def test_what_is_ingested_is_deleted_and_what_came_later_stays(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
+    for record in RECORDS[:3]:
+        journal.append(record)
+        await journal.ship(shipment)
+    _, second, *_others = _segments(tmp_path)
+
+    shipment.oldest = (2, 0)
+    await journal.ship(shipment)
+
+    assert _segments(tmp_path)[0] == second
+
+
+async def test_what_another_server_may_have_lost_is_shipped_again(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
+    for record in RECORDS[:2]:
+        journal.append(record)
+        await journal.ship(shipment)
+
+    shipment.server = "second"
+    await journal.ship(shipment)
+
+    assert shipment.records == [*RECORDS[:2], *RECORDS[:2]]
+
+
+async def test_what_was_ingested_before_the_server_changed_is_not_shipped_again(
+    tmp_path: Path,
+) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal.append(RECORDS[0])
+    await journal.ship(shipment)
+    await journal.ship(shipment)
+
+    shipment.server = "second"
+    await journal.ship(shipment)
+
+    assert shipment.records == RECORDS[:1]
+
+
+async def test_a_server_that_changes_within_a_segment_gets_all_of_it(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), ChangingServer(ingests=False)
+    for record in RECORDS:
+        journal.append(record)
+    await journal.ship(shipment)
+
+    await journal.ship(shipment)
+
+    assert shipment.records == [*RECORDS, *RECORDS]
+
+
+class ChangingServer(FakeShipment):
+    """After its first delivery."""
+
+    async def send(self, batches: list[bytes]) -> Receipt:
+        receipt = await super().send(batches)
+        self.server = "second"
+        return receipt
 
 
 async def _run_until_shipped(

@@ -1,0 +1,67 @@
+"""Usage records in a real Valkey: what the journal is told of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from caret.contracts.usage import USAGE_STREAM, encode_records
+from caret.embedded.paths import EmbeddedPaths
+from caret.embedded.valkey import EmbeddedValkey
+from inference.recording.journal import Receipt
+from inference.recording.redis_shipment import RedisShipment
+from tests.fakes.usage import make_record
+
+BATCHES = [encode_records([make_record(number)]) for number in range(2)]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> EmbeddedPaths:
+    return EmbeddedPaths(tmp_path / "home")
+
+
+def _connected(paths: EmbeddedPaths) -> Redis:
+    return Redis.from_url(paths.redis_url.read_text().strip())
+
+
+def _name(receipt: Receipt) -> str:
+    milliseconds, number = receipt.entry
+    return f"{milliseconds}-{number}"
+
+
+async def test_the_backlog_begins_with_what_was_not_deleted_yet(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths):
+        async with _connected(paths) as redis:
+            shipment = RedisShipment(redis)
+            first = await shipment.send(BATCHES[:1])
+            second = await shipment.send(BATCHES[1:])
+            before = await shipment.backlog()
+            await redis.xdel(USAGE_STREAM, _name(first))
+            after = await shipment.backlog()
+            await redis.xdel(USAGE_STREAM, _name(second))
+            end = await shipment.backlog()
+
+    assert (before.oldest, after.oldest, end.oldest) == (first.entry, second.entry, None)
+    assert {first.server, second.server, before.server, end.server} == {first.server}
+
+
+async def test_a_receipt_names_the_last_of_what_was_sent(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths):
+        async with _connected(paths) as redis:
+            receipt = await RedisShipment(redis).send(BATCHES)
+            newest: Any = await redis.xrevrange(USAGE_STREAM, count=1)
+
+    assert newest[0][0].decode() == _name(receipt)
+
+
+async def test_a_server_that_was_started_again_is_another(paths: EmbeddedPaths) -> None:
+    with EmbeddedValkey(paths):
+        async with _connected(paths) as redis:
+            receipt = await RedisShipment(redis).send(BATCHES)
+    with EmbeddedValkey(paths):
+        async with _connected(paths) as redis:
+            backlog = await RedisShipment(redis).backlog()
+
+    assert backlog.server != receipt.server
+    assert backlog.oldest is not None  # its file was there
