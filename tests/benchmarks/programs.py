@@ -89,9 +89,13 @@ class Neighbours:
     _began_s: float = field(default_factory=time.monotonic)
     _others_s: float = field(default_factory=lambda: _others_cpu_s())
 
+    def num_cores(self) -> float:
+        """On average so far."""
+        return (_others_cpu_s() - self._others_s) / (time.monotonic() - self._began_s)
+
     def tell(self, report: Report, name: str) -> None:
         """So that one knows which of the figures taken meanwhile are the machine's, not ours."""
-        num_cores = (_others_cpu_s() - self._others_s) / (time.monotonic() - self._began_s)
+        num_cores = self.num_cores()
         is_quiet = num_cores <= MAX_NEIGHBOURS
         if not is_quiet:
             say(f"Others used {num_cores:.1f} cores meanwhile: do not trust these figures.")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 
 from tests.benchmarks.figures import Report
-from tests.chaos import kills
+from tests.chaos import clocks, disks, engines, guests, kills, losses, networks
 from tests.chaos.load import clients
 from tests.chaos.run import Run
 from tests.chaos.scenario import Scenario
@@ -40,7 +40,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _chosen(globs: Sequence[str]) -> list[Scenario]:
     """Raises SystemExit when there is none."""
-    every = (*kills.scenarios(),)
+    families = (kills, networks, engines, guests, clocks, disks, losses)
+    every = [each for family in families for each in family.scenarios()]
     found = [each for each in every if any(fnmatch(each.name, glob) for glob in globs)]
     if not found:
         raise SystemExit(f"There is no such fault: {', '.join(globs)}. `--list` names them.")

@@ -94,9 +94,10 @@ class Editor:
         began_s = time.perf_counter()
         try:
             line = await self._connected()
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
             self._leave()
-            return Answer(None, (time.perf_counter() - began_s) * 1000, "unreachable"), None
+            ending = "unauthorized" if " 401 " in str(error) else "unreachable"
+            return Answer(None, (time.perf_counter() - began_s) * 1000, ending), None
         told: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         line.end = None
 

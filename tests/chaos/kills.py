@@ -12,7 +12,7 @@ KINDS = ("gateway-1", "engine-1", "worker", "beat", "valkey", "postgres")
 _STOPPED_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Killed(Fault):
     """By SIGKILL, with all its children. Whoever supervises it starts it again at once."""
 
@@ -24,7 +24,7 @@ class Killed(Fault):
         placed.part.child.kill()  # waits for its end
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stopped(Fault):
     """By SIGSTOP: connections stay open, nothing is answered."""
 

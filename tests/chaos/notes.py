@@ -9,7 +9,9 @@ import msgspec
 _SHED_CODES: Final = frozenset(
     ("rate_limited", "budget_spent", "too_many_requests", "too_many_connections", "revoked_key")
 )
-_REFUSED_BY_KEY: Final = frozenset(("invalid_key", "tenant_suspended", "expired_key"))
+_REFUSED_BY_KEY: Final = frozenset(
+    ("unauthorized", "invalid_key", "tenant_suspended", "expired_key")  # the first: a handshake's
+)
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):

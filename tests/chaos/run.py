@@ -10,15 +10,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from tests.benchmarks.figures import Report, percentile, say
+from tests.benchmarks.programs import Neighbours
 from tests.chaos.billed import settled_balance
 from tests.chaos.leaks import grown, held_in
 from tests.chaos.ledger import NOTHING, Balance
-from tests.chaos.load import Clients
+from tests.chaos.load import Crowd
 from tests.chaos.notes import Note
 from tests.chaos.scenario import Scenario
 from tests.chaos.world import World
 
 MAX_TIMES_CALM: Final = 1.5  # the quiet tenant's first token
+_WARM_UP_S: Final = 10.0  # everybody's first request takes longer
 _CALM_S: Final = 5.0
 _STEADY_S: Final = 3.0  # so long all must be served before it counts as recovered
 _RECOVERY_S: Final = 60.0
@@ -30,20 +32,22 @@ _MISTAKES: Final = ("missing", "doubled", "different", "unseen", "broken")
 @dataclass(slots=True)
 class Run:
     world: World
-    clients: Clients
+    crowd: Crowd  # its tenant is the quiet one
     report: Report
     calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm times
     balance: Balance = NOTHING  # of all so far
 
     def all_of(self, scenarios: Iterable[Scenario]) -> None:
+        time.sleep(_WARM_UP_S)
         for scenario in scenarios:
+            scenario.prepare(self.world)
             say(f"{scenario.name}: calm")
             self._wait_calm()
             self._one(scenario)
 
     def _one(self, scenario: Scenario) -> None:
         before = held_in(self.world)
-        began_s = time.time()
+        neighbours, began_s = Neighbours(), time.time()
         say(f"{scenario.name}: begins")
         try:
             scenario.begin(self.world)
@@ -53,16 +57,21 @@ class Run:
         ended_s = time.time()
         say(f"{scenario.name}: has ended")
         recovery = self._recovered(ended_s)
-        notes = [note for note in self.clients.read() if note.at_s >= began_s]
-        balance, billed_s = settled_balance(self.world, self.clients.read, patience_s=_BILLING_S)
+        notes = [note for note in self.world.notebook.read() if note.at_s >= began_s]
+        balance, billed_s = settled_balance(
+            self.world, self.world.notebook.read, patience_s=_BILLING_S
+        )
         figures = Figures(notes, self._changed(balance), recovery, billed_s)
         leaks = grown(before, held_in(self.world))
-        self._tell(scenario, figures, leaks, seconds=ended_s - began_s)
+        others = round(neighbours.num_cores(), 2)
+        self._tell(
+            scenario, figures, leaks, fault_s=round(ended_s - began_s, 1), others_cores=others
+        )
 
     def _pass(self, scenario: Scenario) -> None:
         until_s = time.monotonic() + scenario.hold_s
         while time.monotonic() < until_s:
-            self.world.revive(apart_from=scenario.stays_down)
+            self.world.revive()
             time.sleep(_LOOK_EVERY_S)
 
     def _wait_calm(self) -> None:
@@ -70,7 +79,7 @@ class Run:
         while time.time() < began_s + _CALM_S:
             self.world.revive()
             time.sleep(_LOOK_EVERY_S)
-        self.calm += [note for note in self.clients.since(began_s) if self._is_quiet(note)]
+        self.calm += [note for note in self.world.notebook.since(began_s) if self._is_quiet(note)]
 
     def _recovered(self, ended_s: float) -> "Recovery":
         deadline_s = time.monotonic() + _RECOVERY_S
@@ -80,9 +89,11 @@ class Run:
             now_s = time.time()
             if ready_s is None and self.world.is_ready():
                 ready_s = round(now_s - ended_s, 1)
-            bad = [note.at_s for note in self.clients.since(ended_s) if _is_bad(note)]
+            bad = [note.at_s for note in self.world.notebook.since(ended_s) if _is_bad(note)]
             last_s = max(bad, default=ended_s)
-            is_steady = now_s - last_s >= _STEADY_S and bool(self.clients.since(now_s - _STEADY_S))
+            is_steady = now_s - last_s >= _STEADY_S and bool(
+                self.world.notebook.since(now_s - _STEADY_S)
+            )
             if (ready_s is not None and is_steady) or time.monotonic() > deadline_s:
                 return Recovery(round(last_s - ended_s, 1) if is_steady else None, ready_s)
             time.sleep(_LOOK_EVERY_S)
@@ -94,7 +105,7 @@ class Run:
         return now | {name: now[name] - before[name] for name in _MISTAKES}
 
     def _tell(
-        self, scenario: Scenario, figures: "Figures", leaks: dict[str, Any], *, seconds: float
+        self, scenario: Scenario, figures: "Figures", leaks: dict[str, Any], **more: float
     ) -> None:
         quiet = [note for note in figures.notes if self._is_quiet(note)]
         self.report.judged(
@@ -103,14 +114,15 @@ class Run:
             "requests failed visibly",
             passed=figures.num_failed == 0 and self.balance.is_even,
             target="none, and all billed once",
-            fault_s=round(seconds, 1),
+            **more,
             **figures.told(),
-            quiet_first_ms={"calm": _p99(self.calm), "fault": _p99(quiet)},
+            **scenario.told(figures.notes),
+            quiet_first_ms={"calm": _p99(self.calm), "fault": _p99(quiet), "n": len(quiet)},
             grown=leaks,
         )
 
     def _is_quiet(self, note: Note) -> bool:
-        return note.tenant == self.clients.quiet
+        return note.tenant == self.crowd.tenant
 
 
 @dataclass(frozen=True, slots=True)

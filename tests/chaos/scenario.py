@@ -1,8 +1,10 @@
 """A fault, as all families have it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from tests.chaos.notes import Note
 from tests.chaos.world import World
 
 
@@ -14,26 +16,33 @@ class Scenario(Protocol):
     def hold_s(self) -> float:
         """From its beginning to its end."""
 
-    @property
-    def stays_down(self) -> frozenset[str]:
-        """Parts that nobody starts again meanwhile."""
+    def prepare(self, world: World) -> None:
+        """What takes its time, and is no fault yet."""
 
     def begin(self, world: World) -> None: ...
 
     def end(self, world: World) -> None:
         """Puts right what no supervisor would. Also called when the run is broken off."""
 
+    def told(self, notes: Sequence[Note]) -> dict[str, Any]:
+        """Figures of its own, of what was asked from its beginning to the recovery."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Fault:
     """What most have in common."""
 
     name: str
     hold_s: float
-    stays_down: frozenset[str] = frozenset()
+
+    def prepare(self, world: World) -> None:
+        pass
 
     def begin(self, world: World) -> None:
         raise NotImplementedError
 
     def end(self, world: World) -> None:
         pass
+
+    def told(self, notes: Sequence[Note]) -> dict[str, Any]:
+        return {}

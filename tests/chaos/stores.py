@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import psycopg
+
 from caret.embedded.credentials import (
     APP_ROLE,
     DATABASE,
@@ -20,7 +22,6 @@ from caret.embedded.credentials import (
     password_of,
     write_credentials,
 )
-from caret.embedded.mark import environment_with
 from caret.embedded.paths import EmbeddedPaths
 from caret.embedded.postgres import EmbeddedPostgres
 from caret.embedded.postgres_account import choose_account
@@ -78,17 +79,17 @@ class Standby(EmbeddedPostgres):
         return accepts_connections(self._paths)
 
 
-def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: str) -> EmbeddedPostgres:
-    return EmbeddedPostgres(paths, mark=environment_with(mark), settings=_served(host, paths))
+def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedPostgres:
+    return EmbeddedPostgres(paths, mark=mark, settings=_served(host, paths))
 
 
-def standby_on(host: Host, paths: EmbeddedPaths, *, mark: str) -> Standby:
-    return Standby(paths, mark=environment_with(mark), settings=_served(host, paths))
+def standby_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Standby:
+    return Standby(paths, mark=mark, settings=_served(host, paths))
 
 
-def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: str) -> EmbeddedValkey:
+def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedValkey:
     settings = {"bind": host.address, "port": str(VALKEY_PORT)}
-    return EmbeddedValkey(paths, mark=environment_with(mark), settings=settings)
+    return EmbeddedValkey(paths, mark=mark, settings=settings)
 
 
 def copy_to_standby(primary: Host, disks: Disks) -> None:
@@ -108,6 +109,18 @@ def copy_to_standby(primary: Host, disks: Disks) -> None:
     )
     subprocess.run(command, check=True, capture_output=True, env=postgres_environment())
     choose_account().give_to(data)
+
+
+def superuser(paths: EmbeddedPaths) -> psycopg.Connection:
+    """By the Unix socket; each statement is a transaction of its own. Raises OperationalError."""
+    return psycopg.connect(
+        host=str(paths.sockets),
+        port=POSTGRES_PORT,
+        dbname="postgres",
+        user=SUPERUSER,
+        password=password_of(paths, SUPERUSER),
+        autocommit=True,
+    )
 
 
 def database_url(role: str, paths: EmbeddedPaths, *hosts: Host) -> str:

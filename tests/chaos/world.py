@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import django
 
 from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment
 from caret.embedded.http_health import answers_ok
+from caret.embedded.mark import environment_with
 from caret.embedded.part import Part, ProgramPart, await_ready
 from caret.embedded.paths import REPOSITORY, EmbeddedPaths
 from caret.embedded.pools import render_pools, write_pools
@@ -27,8 +29,10 @@ from caret.embedded.process import ChildSpec, dying_with_parent
 from caret.embedded.programs import beat_part, manage, run_to_end, web_part, worker_part
 from tests.benchmarks.figures import say
 from tests.benchmarks.installation import Home, own_home
+from tests.chaos.crowds import Notebook
 from tests.chaos.hosts import Host, network
 from tests.chaos.stores import Disks, application_urls, postgres_on, small_disks, valkey_on
+from tests.chaos.wrong_clock import Clocks, make_clocks
 
 HOSTS: Final = (
     *("gateway-1", "gateway-2", "engine-1", "engine-2"),
@@ -79,17 +83,23 @@ class World:
     home: Home
     hosts: Mapping[str, Host]
     disks: Disks
+    clocks: Clocks
     settings: Mapping[str, str] = field(repr=False)  # of Caret's processes on the hosts
     parts: dict[str, Placed] = field(default_factory=dict)
     database: EmbeddedPaths = field(init=False)  # of the Postgres that is the primary now
+    notebook: Notebook = field(default_factory=Notebook)
     _down_since_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.database = self.disks.postgres
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return {**self.home.environment, **self.settings}
+    def environment_on(self, host: str) -> dict[str, str]:
+        """Of Caret's processes there."""
+        return {**self.home.environment, **self.settings, **self.clocks.environment_on(host)}
+
+    def mark_on(self, host: str) -> dict[str, str]:
+        """Of the stores' processes there, which get no other settings."""
+        return environment_with(self.home.mark) | self.clocks.environment_on(host)
 
     def gateway_urls(self) -> tuple[str, ...]:
         names = ("gateway-1", "gateway-2")
@@ -102,11 +112,19 @@ class World:
         placed.await_ready()
         return placed
 
-    def revive(self, *, apart_from: frozenset[str] = frozenset()) -> None:
+    def mood_file(self, engine: str) -> Path:
+        return self.home.paths.home / f"{engine}.mood"
+
+    def disk_of(self, store: str) -> Path:
+        """Where it is mounted."""
+        paths = {"postgres": self.database, "valkey": self.disks.valkey}
+        return paths[store].home.parent
+
+    def revive(self) -> None:
         """Starts again who has ended, as the supervisor of a cluster does, after a second."""
         now_s = time.monotonic()
         for key, placed in self.parts.items():
-            if key in apart_from or placed.part.child.is_alive:
+            if placed.part.child.is_alive:
                 self._down_since_s.pop(key, None)
             elif now_s - self._down_since_s.setdefault(key, now_s) >= _RESTART_S:
                 say(f"{key} is started again")
@@ -131,9 +149,10 @@ def world() -> Iterator[World]:
         home = stack.enter_context(own_home())
         hosts = stack.enter_context(network(HOSTS))
         disks = stack.enter_context(small_disks(home))
-        postgres = postgres_on(hosts["stores"], disks.postgres, mark=home.mark)
-        valkey = valkey_on(hosts["stores"], disks.valkey, mark=home.mark)
-        made = World(home, hosts, disks, {})
+        clocks = make_clocks(home.paths.home)
+        made = World(home, hosts, disks, clocks, {})
+        postgres = postgres_on(hosts["stores"], disks.postgres, mark=made.mark_on("stores"))
+        valkey = valkey_on(hosts["stores"], disks.valkey, mark=made.mark_on("stores"))
         stack.callback(_stop_all, made)
         made.start("postgres", "stores", postgres)
         made.start("valkey", "stores", valkey)
@@ -167,7 +186,7 @@ def _start_engines(made: World) -> None:
 def _engine(made: World, name: str) -> Part:
     host = made.hosts[name]
     address = ("--host", host.address, "--port", str(ENGINE_PORT))
-    mood = made.home.paths.home / f"{name}.mood"
+    mood = made.mood_file(name)
     mood.write_text("")
     spec = ChildSpec(
         name=name,
@@ -175,7 +194,7 @@ def _engine(made: World, name: str) -> Part:
             (sys.executable, "-m", "tests.chaos.moody_engine", *address, "--mood", str(mood))
         ),
         log_file=made.home.paths.logs / f"{name}.log",
-        environment=made.environment,
+        environment=made.environment_on(name),
         folder=REPOSITORY,
     )
     return ProgramPart(
@@ -219,12 +238,12 @@ def _gateway(made: World, name: str) -> Part:
         port=GATEWAY_PORT,
         host=host.address,
         paths=folder,
-        environment=made.environment | _PATIENCE | settings,
+        environment=made.environment_on(name) | _PATIENCE | settings,
     )
 
 
 def _start_workers(made: World) -> None:
-    paths, environment = made.home.paths, made.environment
+    paths, environment = made.home.paths, made.environment_on("workers")
     made.start("worker", "workers", worker_part(paths=paths, environment=environment))
     made.start("beat", "workers", beat_part(paths=paths, environment=environment))
 

@@ -69,6 +69,7 @@ def test_what_is_noted_later_may_be_billed_already_or_not() -> None:
         ("shed", False, "shed"),
         ("rate_limited", True, "shed"),
         ("revoked_key", True, "shed"),
+        ("unauthorized", False, "shed"),
         ("engine_lost", True, "failed"),
         ("internal", True, "failed"),
         ("lost", False, "failed"),

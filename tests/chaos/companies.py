@@ -1,0 +1,70 @@
+"""Companies in the control plane, whose people ask. Django is set up by the world: it is imported
+where it is needed, once that is there."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tests.chaos.clients import Party
+
+if TYPE_CHECKING:
+    from tenants.keys.operations import CreatedKey
+    from tests.cast import Company
+
+_EDITORS_PER_RATE: Final = 2.0  # enough to go on while some wait for seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    company: "Company"
+    keys: "tuple[CreatedKey, ...]"  # one for each of its people
+    party: Party
+
+    def revoke(self) -> None:
+        """All keys."""
+        _reconnect()
+        from django.utils import timezone
+
+        from tenants.keys.operations import revoke_key
+
+        for key in self.keys:
+            revoke_key(
+                actor=self.company.platform,
+                lookup_id=key.key.lookup_id,
+                reason="chaos",
+                now=timezone.now(),
+            )
+
+    def allow(self, *, per_minute: int, burst: int) -> None:
+        """Of the whole company."""
+        _reconnect()
+        from django.utils import timezone
+        from msgspec.structs import replace
+
+        from caret.contracts.policy import Limits, RateLimit
+        from tenants.policies.document import DEFAULT_POLICY, write_policy
+        from tenants.policies.operations import set_policy
+
+        limits = Limits(tenant=RateLimit(per_minute=per_minute, burst=burst))
+        document = write_policy(replace(DEFAULT_POLICY, limits=limits))
+        actor, now = self.company.platform, timezone.now()
+        set_policy(actor=actor, document=document, reason="chaos", now=now)
+
+
+def new_asker(name: str, *, rate: float) -> Asker:
+    """A company of five with a key each. Its default policy allows each 20 requests a second."""
+    from tests.cast import ACME, make_company, make_key
+
+    _reconnect()
+    company = make_company(name, ACME)
+    keys = tuple(make_key(company, person) for person in company.people.values())
+    num_editors = max(len(keys), math.ceil(rate * _EDITORS_PER_RATE))
+    texts = tuple(key.text for key in keys)
+    return Asker(company, keys, Party(company.tenant_id, texts, rate, num_editors))
+
+
+def _reconnect() -> None:
+    """Postgres may have been killed since."""
+    from django.db import connections
+
+    connections.close_all()

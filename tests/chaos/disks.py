@@ -1,0 +1,60 @@
+"""Disks that are full: a file takes what was free."""
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from tests.chaos.scenario import Fault, Scenario
+from tests.chaos.stores import superuser
+from tests.chaos.world import World
+
+_HOLD_S = 20.0
+_BLOCK = bytes(64 * 1024)
+
+
+@dataclass(slots=True)
+class FullDisk(Fault):
+    part: str = ""
+    ends_log: bool = False  # Postgres needs a new segment of its log at once, and panics
+
+    def begin(self, world: World) -> None:
+        _fill(self._ballast(world))
+        if self.ends_log:
+            _end_log(world)
+
+    def end(self, world: World) -> None:
+        self._ballast(world).unlink(missing_ok=True)
+
+    def _ballast(self, world: World) -> Path:
+        return world.disk_of(self.part) / "ballast"
+
+
+def _fill(file: Path) -> None:
+    with file.open("wb", buffering=0) as stream:
+        try:
+            while True:
+                stream.write(_BLOCK)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        os.fsync(stream.fileno())
+
+
+def _end_log(world: World) -> None:
+    try:
+        with superuser(world.database) as connection:
+            for _ in range(16):
+                connection.execute("SELECT pg_logical_emit_message(false, 'chaos', 'end')")
+                connection.execute("SELECT pg_switch_wal()")
+    except psycopg.OperationalError:
+        return  # it has panicked
+
+
+def scenarios() -> Iterator[Scenario]:
+    yield FullDisk("disk-full-valkey", hold_s=_HOLD_S, part="valkey")
+    yield FullDisk("disk-full-postgres", hold_s=_HOLD_S, part="postgres")
+    yield FullDisk("disk-full-postgres-log", hold_s=_HOLD_S, part="postgres", ends_log=True)

@@ -1,0 +1,28 @@
+"""One engine of two that answers slowly, wrongly, or not at all, and says that it is well."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.chaos.moody_engine import Mood
+from tests.chaos.scenario import Fault, Scenario
+from tests.chaos.world import World
+
+_HOLD_S = 15.0
+_ENGINE = "engine-1"
+
+
+@dataclass(slots=True)
+class Moody(Fault):
+    mood: Mood = Mood.WELL
+
+    def begin(self, world: World) -> None:
+        world.mood_file(_ENGINE).write_text(self.mood)
+
+    def end(self, world: World) -> None:
+        world.mood_file(_ENGINE).write_text(Mood.WELL)
+
+
+def scenarios() -> Iterator[Scenario]:
+    for mood in Mood:
+        if mood is not Mood.WELL:
+            yield Moody(f"engine-{mood}", hold_s=_HOLD_S, mood=mood)
