@@ -79,8 +79,9 @@ class Session:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
         self.pace.min_wait_ms = settings.debounce_ms
-        self.board.set(is_signed_out=address is None)
-        self.link.move(address)
+        if address is None:
+            self.board.set(is_signed_out=True)
+        self.link.move(address)  # whether a key is taken, the gateway says
 
     async def run(self) -> None:
         """For ever."""

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from caret_ls.link import Address, LinkState
 from caret_ls.session import Session
 from caret_ls.settings import Settings
 from caret_ls.status import Status
@@ -26,3 +27,22 @@ async def test_who_switches_it_off_and_on_again_has_ended_the_pause() -> None:
     made.set_up(replace(made.settings, enabled=True), None)
 
     assert not made.board.is_paused
+
+
+async def test_other_settings_make_no_refused_key_a_good_one() -> None:
+    made, address = session(), Address("http://127.0.0.1:1", "cpk_live_secret")
+    made.set_up(made.settings, address)
+    made.on_state(LinkState.SIGNED_OUT)
+
+    made.set_up(replace(made.settings, in_strings=True), address)
+
+    assert made.board.status is Status.SIGNED_OUT
+
+
+async def test_without_a_key_nobody_waits_for_the_link_to_say_so() -> None:
+    made = session()
+    made.on_state(LinkState.CONNECTED)
+
+    made.set_up(made.settings, None)
+
+    assert made.board.status is Status.SIGNED_OUT
