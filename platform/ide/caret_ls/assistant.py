@@ -67,24 +67,32 @@ class Assistant:
         self._knows = knowledge
         self._asking = asking
         self.settings = settings
-        self.last_reason: Reason | None = None  # None: there was something to offer
+        # Of the newest request; None: there was something to offer.
+        self.last_reason: Reason | None = Reason.NOT_ASKED
+        self._num_asked = 0
         self._turns: dict[str, asyncio.Task[Remainder | Reason]] = {}  # the newest of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
     async def suggest(self, uri: str, position: Position, *, is_invoked: bool) -> Offer | None:
         """Being cancelled takes the request back on the wire, unless a newer one joins it."""
+        self._num_asked += 1
+        number = self._num_asked
+        self.last_reason = Reason.NEWER_KEYSTROKE  # should it be taken back
+        found = await self._suggest(uri, position, is_invoked=is_invoked)
+        if number == self._num_asked:  # else a newer one's reason stands there
+            self.last_reason = found if isinstance(found, Reason) else None
+        return None if isinstance(found, Reason) else found
+
+    async def _suggest(self, uri: str, position: Position, *, is_invoked: bool) -> Offer | Reason:
         file = self._knows.files.get(uri)
         if file is None:
-            self.last_reason = Reason.FILE_GONE
-            return None
+            return Reason.FILE_GONE
         place, revision = file.place_at(position, is_invoked=is_invoked), file.revision
         found = await self._newest(file, place)
         if file.revision != revision:
-            found = Reason.NEWER_KEYSTROKE
+            return Reason.NEWER_KEYSTROKE
         if isinstance(found, Reason):
-            self.last_reason = found
-            return None
-        self.last_reason = None
+            return found
         return self._offer(file, place, position, found)
 
     def drop(self, uri: str) -> None:

@@ -34,6 +34,31 @@ async def test_what_the_gateway_says_is_offered_whole(desk: Desk) -> None:
     assert desk.assistant.last_reason is None
 
 
+async def test_before_anything_is_asked_that_is_the_reason(desk: Desk) -> None:
+    assert desk.assistant.last_reason is Reason.NOT_ASKED
+
+
+async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
+    older = desk.asks()
+    await desk.is_asked(1)
+    desk.open("# why |\n")
+    newer = desk.asks()
+    await newer
+    desk.gateway.says("1", "a")
+    await older
+
+    assert desk.assistant.last_reason is Reason.IN_COMMENT
+
+
+async def test_what_the_editor_has_taken_back_was_a_newer_keystroke(desk: Desk) -> None:
+    asked = desk.asks()
+    await desk.is_asked(1)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+
+    assert desk.assistant.last_reason is Reason.NEWER_KEYSTROKE
+
+
 async def test_typed_through_it_is_offered_again_without_a_request(desk: Desk) -> None:
     desk.gateway.ready.append(said("a + 1"))
     await desk.asks()

@@ -13,6 +13,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   statement_ended: "The statement is complete.",
   mid_line: "The cursor is in the middle of a line.",
   blank_file: "The file is empty.",
+  not_asked: "Nothing was asked yet.",
   newer_keystroke: "You have typed on before the suggestion came.",
   nothing_to_suggest: "The model had nothing to suggest here.",
   overloaded: "The gateway is busy and asked to wait.",
@@ -24,7 +25,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   word_list: "The list of words was open; Esc closes it.",
 };
 
-export const SUGGESTED = "The last request brought a suggestion, or nothing was asked yet.";
+export const SUGGESTED = "The last request brought a suggestion.";
 
 /** A reason of a newer server's is shown by its name. */
 export function sentenceFor(reason: string | null): string {

@@ -13,6 +13,7 @@ const STATUS = "$/caret/status";
 const SELECTION = "$/caret/selection";
 const SIGN_IN = "$/caret/signIn";
 const WHY_NOT = "$/caret/whyNot";
+const NOT_ASKED = "not_asked";
 const WORD_LIST = "word_list"; // the one reason that the server does not know
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 
@@ -68,8 +69,10 @@ export class Server {
     if (this.wasHidden) {
       return WORD_LIST;
     }
-    const answer = await this.client?.sendRequest<{ reason: string | null }>(WHY_NOT, {});
-    return answer?.reason ?? null;
+    if (!this.client?.isRunning()) {
+      return NOT_ASKED;
+    }
+    return (await this.client.sendRequest<{ reason: string | null }>(WHY_NOT, {})).reason;
   }
 
   private async begin(): Promise<void> {
