@@ -5,6 +5,7 @@ edit touches the lines that it changes and no others, so that a file of megabyte
 """
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,7 +24,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What a change did, in characters from the beginning of the file as it was before."""
+    """What a change did, in characters from the beginning of the file as it was before. Where an
+    editor replaces a word by a longer one, or all of the text, it is what differs."""
 
     at: int
     deleted: int
@@ -76,19 +78,22 @@ class Buffer:
         touched = self._lines[first : last + 1]
         head = touched[0][:from_column] if touched else ""
         tail = touched[last - first][to_column:] if last - first < len(touched) else ""
-        deleted = sum(map(len, touched)) - len(head) - len(tail)
+        replaced = "".join(touched)
+        deleted = replaced[len(head) : len(replaced) - len(tail)]
         middle = head + text + tail
         # A "\r" and a "\n" that have met are one line's end.
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
             first -= 1
             middle = self._lines[first] + middle
         self._lines[first : last + 1] = split_lines(middle)
-        return Edit(at, deleted, text)
+        same = _num_same(deleted, text)
+        return Edit(at + same, len(deleted) - same, text[same:])
 
     def replace_all(self, text: str) -> Edit:
-        edit = Edit(0, sum(map(len, self._lines)), text)
-        self._lines = split_lines(text)
-        return edit
+        before, self._lines = self.text, split_lines(text)
+        start = _num_same(before, text)
+        end = _num_same(before[start:][::-1], text[start:][::-1])
+        return Edit(start, len(before) - start - end, text[start : len(text) - end])
 
     def _place(self, position: Position) -> tuple[int, int]:
         """Line and column in characters; the line may be the empty one behind the last."""
@@ -108,6 +113,12 @@ class Buffer:
 def split_lines(text: str) -> list[str]:
     """With their ends. `str.splitlines` would break at form feeds and the like, too."""
     return _LINE.findall(text)
+
+
+def _num_same(one: str, other: str) -> int:
+    """With how many characters both begin."""
+    most = range(min(len(one), len(other)))
+    return bisect_left(most, True, key=lambda last: one[: last + 1] != other[: last + 1])
 
 
 def chars_of(text: str, units: int) -> int:

@@ -169,6 +169,8 @@ class Session:
     # --- within
 
     def _note(self, file: OpenFile, edit: Edit) -> None:
+        if not edit.deleted and not edit.inserted:
+            return  # some text was replaced by itself
         now_s = self._clock.monotonic_s()
         self.pace.typed(now_s)
         self._recency.edit(file.uri, at=edit.at, now_s=self._clock.wall_s())

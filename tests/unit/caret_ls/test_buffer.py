@@ -26,6 +26,10 @@ def offset_of(text: str, position: Position) -> int:
     return Buffer(text).offset(position)
 
 
+def made_in(text: str, edit: Edit) -> str:
+    return text[: edit.at] + edit.inserted + text[edit.at + edit.deleted :]
+
+
 @given(texts)
 def test_the_lines_are_the_text(text: str) -> None:
     assert "".join(split_lines(text)) == text
@@ -42,9 +46,28 @@ def test_a_change_is_as_if_it_were_made_in_the_text(text: str, data: st.DataObje
     edit = buffer.replace(start, end, inserted)
 
     first, last = offset_of(text, start), offset_of(text, end)
-    assert edit == Edit(first, last - first, inserted)
+    assert made_in(text, edit) == buffer.text
+    assert edit.at + edit.deleted == last
+    assert not edit.inserted or not text[edit.at : last].startswith(edit.inserted[0])
     assert buffer.text == text[:first] + inserted + text[last:]
     assert Buffer(buffer.text)._lines == buffer._lines
+
+
+@given(texts, texts)
+def test_of_all_the_text_what_differs_is_the_change(text: str, other: str) -> None:
+    edit = Buffer(text).replace_all(other)
+
+    assert made_in(text, edit) == other
+
+
+def test_a_character_put_in_by_an_editor_that_sends_all_is_one_character() -> None:
+    assert Buffer("one\ntwo\n").replace_all("one\ntwo!\n") == Edit(7, 0, "!")
+
+
+def test_a_word_replaced_by_a_longer_one_goes_on_from_it() -> None:
+    edit = Buffer("x = mo").replace(Position(0, 4), Position(0, 6), "mode")
+
+    assert edit == Edit(6, 0, "de")
 
 
 @given(texts, st.data())

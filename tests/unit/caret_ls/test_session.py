@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 from caret_ls.link import Address, LinkState
-from caret_ls.session import Session
+from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
 from caret_ls.status import Status
-from tests.unit.caret_ls.desks import TurnedClock
+from tests.unit.caret_ls.desks import URI, TurnedClock
 
 
 def session() -> Session:
@@ -46,3 +46,13 @@ async def test_without_a_key_nobody_waits_for_the_link_to_say_so() -> None:
     made.set_up(made.settings, None)
 
     assert made.board.status is Status.SIGNED_OUT
+
+
+async def test_text_replaced_by_itself_says_nothing_of_a_suggestion() -> None:
+    made = session()
+    made.open(URI, "python", "a = 1\nb = ")
+    made.outcomes.show(URI, "1", at=10, text="2", now_s=0.0)
+
+    made.change(URI, [Change("a = 1\nb = ")])
+
+    assert not made.outcomes.show(URI, "1", at=10, text="2", now_s=1.0), "it stands there still"
