@@ -75,6 +75,13 @@ class UsageRecord(models.Model):
         indexes: ClassVar = [
             # Reader: rating, which takes batch after batch.
             models.Index(fields=["tenant", "batch"], name="usage_record_batch"),
+            # Readers: what was refused or withheld lately, and lists of such requests: one in a
+            # hundred records or fewer.
+            models.Index(
+                fields=["tenant", "occurred_at"],
+                name="usage_record_denied",
+                condition=models.Q(finish__in=["error", "filtered"]),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -13,6 +13,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.models import NOT_PROVIDED, CheckConstraint, Field, UniqueConstraint
 
+from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
+
 # Those of before there was an installation to stop.
 LAST_FREE = 28
 # Why it stops nobody although it looks so: migration -> sentence.
@@ -26,7 +28,7 @@ _RENAMES = (
 )
 _REMOVALS = (migrations.RemoveField, migrations.DeleteModel)
 _FILLS = (migrations.RunPython,)
-_KEEPS_TABLE = (AddIndexConcurrently, RemoveIndexConcurrently)
+_KEEPS_TABLE = (AddIndexConcurrently, AddPartitionedIndex, RemoveIndexConcurrently)
 
 
 def test_new_migrations_stop_nobody() -> None:
@@ -129,7 +131,10 @@ def _fault(operation: Operation) -> str | None:
     if isinstance(operation, _RENAMES):
         return f"{kind} of a used table: older processes know it as it was. Add, fill, remove."
     if isinstance(operation, migrations.AddIndex):
-        return f"{kind} locks the table while it builds: AddIndexConcurrently, atomic = False."
+        return (
+            f"{kind} locks the table while it builds: AddIndexConcurrently, atomic = False;"
+            " of a partitioned table AddPartitionedIndex."
+        )
     if isinstance(operation, migrations.AddConstraint) and isinstance(
         operation.constraint, (CheckConstraint, UniqueConstraint)
     ):

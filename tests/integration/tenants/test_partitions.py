@@ -8,12 +8,17 @@ from io import StringIO
 
 import psycopg
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections, transaction
+from django.db.backends.utils import CursorWrapper
+from django.db.migrations.state import ProjectState
+from django.db.models import Index
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres import OWNER_ALIAS
+from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 from caret.foundation.postgres.partitions import Month, ensure_month
 from caret.foundation.postgres.tenancy import tenant
 from tenants.models import Outcome, Tenant
@@ -129,3 +134,36 @@ def test_an_upsert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
 
     with tenant(tenant_id):
         assert Outcome.objects.count() == 1
+
+
+def test_an_index_is_built_month_by_month_and_goes_on_where_it_was_stopped() -> None:
+    index = Index(fields=["event"], name="outcome_event_tried")
+    adding = AddPartitionedIndex(model_name="outcome", index=index)
+    ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
+    state = ProjectState.from_apps(apps)
+    owner = connections[OWNER_ALIAS]
+    try:
+        with owner.cursor() as cursor:
+            # As somebody leaves it who stops while the first month is built.
+            cursor.execute(f"CREATE INDEX outcome_event_tried ON ONLY {TABLE} (event)")
+            assert not _is_valid(cursor)
+        for _ in range(2):
+            with owner.schema_editor(atomic=False) as editor:
+                adding.database_forwards("tenants", editor, state, state)
+
+        with owner.cursor() as cursor:
+            assert _is_valid(cursor)
+            ensure_month(owner, TABLE, MARCH.later(1))
+            assert _is_valid(cursor)
+    finally:
+        with owner.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS tenants_outcome_1999_04")
+            cursor.execute("DROP INDEX outcome_event_tried")
+
+
+def _is_valid(cursor: CursorWrapper) -> bool:
+    cursor.execute(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = 'outcome_event_tried'::regclass"
+    )
+    (is_valid,) = cursor.fetchone()
+    return bool(is_valid)

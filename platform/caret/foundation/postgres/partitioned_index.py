@@ -1,0 +1,56 @@
+"""Indexes of partitioned tables, built while the table is read and written.
+
+Postgres builds none concurrently on a partitioned table. So the table's is declared first, empty
+and not yet valid (a month made from here on gets its own); then each month's is built; with the
+last one attached the table's is valid. Done again after a failure it goes on where it stopped.
+"""
+
+from django.contrib.postgres.operations import NotInTransactionMixin
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.backends.ddl_references import Statement
+from django.db.migrations import AddIndex
+from django.db.migrations.state import ProjectState
+
+_NOT_VALID = (
+    "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"  # was stopped
+)
+_PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
+
+
+class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
+    """AddIndex in a migration that is not atomic."""
+
+    atomic = False
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        self._ensure_not_in_transaction(schema_editor)
+        model = to_state.apps.get_model(app_label, self.model_name)
+        created = self.index.create_sql(model, schema_editor)
+        assert isinstance(created, Statement)
+        table, name = model._meta.db_table, self.index.name
+        schema_editor.execute(_create_sql(created, name=name, table=f'ONLY "{table}"'))
+        for partition in _rows(schema_editor, _PARTITIONS, table):
+            part = f"{partition}_{name}"[-63:]  # what Postgres tells apart
+            if _rows(schema_editor, _NOT_VALID, f'"{part}"'):
+                schema_editor.execute(f'DROP INDEX CONCURRENTLY "{part}"')
+            schema_editor.execute(
+                _create_sql(created, name=part, table=f'"{partition}"', how="CONCURRENTLY ")
+            )
+            schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{part}"')
+
+
+def _create_sql(created: Statement, *, name: str, table: str, how: str = "") -> str:
+    template = created.template.replace("CREATE INDEX ", f"CREATE INDEX {how}IF NOT EXISTS ", 1)
+    return str(Statement(template, **created.parts | {"name": f'"{name}"', "table": table}))
+
+
+def _rows(schema_editor: BaseDatabaseSchemaEditor, query: str, value: str) -> list[str]:
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute(query, [value])
+        return [str(found) for (found,) in cursor.fetchall()]

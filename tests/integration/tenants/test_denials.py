@@ -1,0 +1,98 @@
+"""What was refused or withheld: found among many records without reading these."""
+
+import re
+import uuid
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import UsageRecord
+from tenants.policies.denials import count_denials
+from tests.cast import GLOBEX, Company, make_company
+from tests.integration.tenants.records import NOON
+from tests.stack.services import Services
+
+NUM = 3000
+INDEX = "usage_record_denied"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def row(company: Company, number: int, **fields: object) -> UsageRecord:
+    values = {
+        "occurred_at": NOON - timedelta(seconds=number + 1),
+        "user_id": company.developer.user_id,
+        "finish": "stop",
+        "error_code": "",
+    }
+    return UsageRecord(
+        tenant_id=company.tenant_id,
+        request_id=uuid.uuid4(),
+        key_id=uuid.uuid4(),
+        protocol="stream",
+        mode="inline",
+        language="python",
+        tier="fast",
+        pool="fast",
+        replica="r",
+        prompt_tokens=100,
+        generated_tokens=4,
+        total_ms=9.0,
+        **(values | fields),
+    )
+
+
+@pytest.fixture
+def _much_used(company: Company, services: Services) -> None:
+    refused = row(company, NUM, finish="error", error_code="path_excluded")
+    failed = row(company, NUM + 1, finish="error", error_code="engine_failed")
+    withheld = row(company, NUM + 2, finish="filtered", cut_reason="secret")
+    served = [row(company, number) for number in range(NUM)]
+    with tenant(company.tenant_id):
+        UsageRecord.objects.bulk_create([*served, refused, failed, withheld], batch_size=1000)
+    with psycopg.connect(services.owner_database_url) as owner:
+        owner.execute("ANALYZE tenants_usage_record")  # as autovacuum would, a minute later
+
+
+def ask(query: str, *values: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+        return [str(value) for (value,) in cursor.fetchall()]
+
+
+def months_of(company: Company) -> list[str]:
+    """The partitions that have its records: an empty one is read whole, at no cost."""
+    with tenant(company.tenant_id):
+        return ask("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
+
+
+def index_of(month: str) -> str:
+    """Its part of the index: named by Postgres."""
+    (name,) = ask(
+        "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_index ON indexrelid = inhrelid"
+        " WHERE inhparent = %s::regclass AND indrelid = %s::regclass",
+        INDEX,
+        month,
+    )
+    return name
+
+
+@pytest.mark.usefixtures("_much_used")
+def test_refused_requests_are_found_by_an_index_of_theirs(company: Company) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        found = count_denials(actor=company.administrator.actor, num_days=7, now=NOON)
+
+    (query,) = [each["sql"] for each in asked if "error_code" in each["sql"]]
+    with tenant(company.tenant_id):
+        plan = "\n".join(ask(f"EXPLAIN {query}"))
+    (month,) = months_of(company)
+    assert sorted(each.reason for each in found) == ["path_excluded", "secret"]
+    assert re.search(rf"Index Scan (using|on) {index_of(month)} ", plan), plan
+    assert f"Seq Scan on {month} " not in plan
