@@ -5,7 +5,7 @@ is refused: a page shows what is wrong beside what it shows instead, a file coul
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Final, Generic, TypeVar
@@ -72,11 +72,6 @@ def notes_of(listed: Gathered[_Row]) -> list[str]:
         return []
     said = gettext("Cut here: a file has %(num)s rows at most. Ask for less, or make an export.")
     return [said % {"num": MAX_ROWS}]
-
-
-def all_rows(page_after: Callable[[str | None], Page[_Row]]) -> Iterator[_Row]:
-    """Of lists that nobody expects to have more than MAX_ROWS."""
-    yield from first_rows(page_after).rows
 
 
 def _spelt(value: Value) -> Value:

@@ -1,6 +1,5 @@
 """The ledger: each transaction with both of its sides."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from django import forms
@@ -12,7 +11,7 @@ from django.views.decorators.http import require_GET
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.days import DaysForm
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
@@ -62,7 +61,7 @@ def ledger(request: HttpRequest, member: Member) -> HttpResponse:
     context = {"form": form, "is_filtered": is_filtered, "tabs": tabs("billing-ledger")}
     try:
         if wants_file(request):
-            return _file(all_rows(lambda cursor: _found(member, form, cursor, MAX_PAGE)))
+            return _file(first_rows(lambda cursor: _found(member, form, cursor, MAX_PAGE)))
         page = _found(member, form, request.GET.get("cursor") or None, _LIMIT)
     except Invalid as error:
         context["error"] = told(error)
@@ -81,7 +80,7 @@ def _found(member: Member, form: Filter, cursor: str | None, limit: int) -> Page
     return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.asked())
 
 
-def _file(found: Iterable[TransactionView]) -> HttpResponse:
+def _file(found: Gathered[TransactionView]) -> HttpResponse:
     """A row for each side; debits are above 0."""
     header = (
         *("day", "month", "transaction", "title", "account", "for", "quantity", "price_micros"),
@@ -94,7 +93,7 @@ def _file(found: Iterable[TransactionView]) -> HttpResponse:
             *(side.entry.price_micros, side.entry.amount_micros),
             *(booked.transaction.currency, booked.transaction.created_at),
         )
-        for booked in (row_of(each, _ACCOUNTS) for each in found)
+        for booked in (row_of(each, _ACCOUNTS) for each in found.rows)
         for side in booked.sides
     ]
-    return csv_answer("ledger", header, rows)
+    return csv_answer("ledger", header, rows, notes=notes_of(found))

@@ -1,6 +1,5 @@
 """The list of budgets, with what is spent of each."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.budgets.shown import bar_of
@@ -31,7 +30,7 @@ def budgets(request: HttpRequest, member: Member) -> HttpResponse:
         return page_of_budgets(actor=member.actor, limit=limit, cursor=cursor, now=timezone.now())
 
     if wants_file(request):
-        return _file(all_rows(page_after))
+        return _file(first_rows(page_after))
     try:
         page = page_after(request.GET.get("cursor") or None, _LIMIT)
     except Invalid:  # a cursor that is none
@@ -44,13 +43,13 @@ def budgets(request: HttpRequest, member: Member) -> HttpResponse:
     return show(request, member, _PAGE, context)
 
 
-def _file(found: Iterable[BudgetView]) -> HttpResponse:
+def _file(found: Gathered[BudgetView]) -> HttpResponse:
     header = ("whose", "scope", "spent_micros", "limit_micros", "currency", "stops", "created_at")
     rows = [
         (
             *(bar_of(each).whose, each.scope, each.spent_micros),
             *(each.limit_micros, each.currency, each.is_hard, each.created_at),
         )
-        for each in found
+        for each in found.rows
     ]
-    return csv_answer("budgets", header, rows)
+    return csv_answer("budgets", header, rows, notes=notes_of(found))

@@ -1,7 +1,6 @@
 """Inviting by mail, who was invited, sending a mail again, taking an invitation back."""
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -18,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.step_up import way_to_confirm
@@ -79,7 +78,7 @@ def invitations(request: HttpRequest, member: Member) -> HttpResponse:
         return page_of_invitations(actor=member.actor, limit=limit, cursor=cursor, now=now)
 
     if wants_file(request):
-        return _file(all_rows(page_after))
+        return _file(first_rows(page_after))
     try:
         page = page_after(request.GET.get("cursor") or None, _PAGE_ROWS)
     except Invalid as error:
@@ -177,13 +176,13 @@ def _shown(
     return show(request, member, "console/members/invite.html", {"form": form}, status=status)
 
 
-def _file(found: Iterable[InvitationView]) -> HttpResponse:
+def _file(found: Gathered[InvitationView]) -> HttpResponse:
     header = ("email", "role", "state", "invited_by", "created_at", "mailed_at", "expires_at")
     rows = [
         (
             *(each.email, each.role, each.state, each.invited_by_email),
             *(each.created_at, each.mailed_at, each.expires_at),
         )
-        for each in found
+        for each in found.rows
     ]
-    return csv_answer("invitations", header, rows)
+    return csv_answer("invitations", header, rows, notes=notes_of(found))

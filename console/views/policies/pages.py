@@ -1,6 +1,5 @@
 """The policy in force, its editor, and its versions."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +8,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
@@ -82,7 +81,7 @@ def history(request: HttpRequest, member: Member) -> HttpResponse:
         return page_of_versions(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return _file(all_rows(page_after))
+        return _file(first_rows(page_after))
     cursor = request.GET.get("cursor")
     page = page_after(cursor, _VERSIONS)
     context = {
@@ -134,9 +133,14 @@ def _edited(
     return show(request, member, "console/policies/edit.html", context, status=status)
 
 
-def _file(found: Iterable[PolicyInForce]) -> HttpResponse:
+def _file(found: Gathered[PolicyInForce]) -> HttpResponse:
     rows = [
         (each.version, each.created_at, each.author_email or each.author_key, each.reason)
-        for each in found
+        for each in found.rows
     ]
-    return csv_answer("policy-versions", ("version", "created_at", "author", "reason"), rows)
+    return csv_answer(
+        "policy-versions",
+        ("version", "created_at", "author", "reason"),
+        rows,
+        notes=notes_of(found),
+    )

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows
+from console.shell.csv_file import first_rows
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
@@ -77,7 +77,7 @@ def members(request: HttpRequest, member: Member) -> HttpResponse:
         return page_of_members(actor=actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return members_file(actor, list(all_rows(page_after)))
+        return members_file(actor, first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     consents = consents_of(actor=actor, user_ids=[row.user_id for row in page.rows])
     rows = [(row, consents.get(row.user_id, NO_CONSENT)) for row in page.rows]
@@ -92,7 +92,7 @@ def receipts(request: HttpRequest, member: Member) -> HttpResponse:
         return list_receipts(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return receipts_file(all_rows(page_after))
+        return receipts_file(first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     return _listed(request, member, "receipts", page.rows, page)
 
@@ -104,7 +104,7 @@ def withdrawals(request: HttpRequest, member: Member) -> HttpResponse:
         return list_content_erasures(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return withdrawals_file(all_rows(page_after))
+        return withdrawals_file(first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(REASONS.get(row.reason, row.reason), row) for row in page.rows]
     return _listed(request, member, "withdrawals", rows, page)
@@ -118,7 +118,7 @@ def erasures(request: HttpRequest, member: Member) -> HttpResponse:
         return list_erasures(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return erasures_file(all_rows(page_after))
+        return erasures_file(first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(row, sum(row.rows.values())) for row in page.rows]
     return _listed(request, member, "erasures", rows, page)

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -19,7 +18,7 @@ from caret.foundation.signing import BadSignature
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.retention.classes import tabs
@@ -72,7 +71,7 @@ def runs(request: HttpRequest, member: Member) -> HttpResponse:
         return list_runs(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return _runs_file(all_rows(page_after))
+        return _runs_file(first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
@@ -89,7 +88,7 @@ def certificates(request: HttpRequest, member: Member) -> HttpResponse:
         return list_certificates(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return _certificates_file(all_rows(page_after))
+        return _certificates_file(first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     context = {
         "tabs": tabs(request),
@@ -158,7 +157,7 @@ def _of_bundle(content: bytes) -> Verdict:
     return Verdict(kind, facts_of(manifest))
 
 
-def _runs_file(found: Iterable[RunView]) -> HttpResponse:
+def _runs_file(found: Gathered[RunView]) -> HttpResponse:
     header = (
         *("class", "began_at", "finished_at", "days"),
         *("before", "created", "deleted", "after", "on_hold"),
@@ -168,15 +167,20 @@ def _runs_file(found: Iterable[RunView]) -> HttpResponse:
             *(row.data_class, row.began_at, row.finished_at, row.days),
             *(row.opening, row.created, row.deleted, row.closing, row.held),
         )
-        for row in found
+        for row in found.rows
     ]
-    return csv_answer("purges", header, rows)
+    return csv_answer("purges", header, rows, notes=notes_of(found))
 
 
-def _certificates_file(found: Iterable[CertificateView]) -> HttpResponse:
-    shown = map(_certified, found)
+def _certificates_file(found: Gathered[CertificateView]) -> HttpResponse:
+    shown = map(_certified, found.rows)
     rows = [(row.number, row.title, row.method, row.created_at, str(row.id)) for row in shown]
-    return csv_answer("certificates", ("number", "what", "method", "created_at", "id"), rows)
+    return csv_answer(
+        "certificates",
+        ("number", "what", "method", "created_at", "id"),
+        rows,
+        notes=notes_of(found),
+    )
 
 
 def _certified(found: CertificateView) -> Certified:

@@ -16,7 +16,7 @@ from caret.foundation.ids import UserId
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed
-from console.shell.csv_file import all_rows, csv_answer
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.step_up import confirmed
@@ -68,7 +68,7 @@ def holds(request: HttpRequest, member: Member) -> HttpResponse:
         return list_holds(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_file(request):
-        return _file(member, list(all_rows(page_after)))
+        return _file(member, first_rows(page_after))
     page = page_after(request.GET.get("cursor"), _ROWS)
     emails = _emails(member, page.rows)
     context = {
@@ -174,14 +174,14 @@ def _whose(row: HoldView, emails: dict[str, str]) -> str:
     return emails.get(str(row.user_id), str(row.user_id))
 
 
-def _file(member: Member, found: list[HoldView]) -> HttpResponse:
-    emails = _emails(member, found)
+def _file(member: Member, found: Gathered[HoldView]) -> HttpResponse:
+    emails = _emails(member, found.rows)
     header = ("matter", "reason", "whose", "since", "until", "placed_at", "released_at")
     rows = [
         (
             *(row.name, row.reason, _whose(row, emails)),
             *(row.since, row.until, row.created_at, row.released_at),
         )
-        for row in found
+        for row in found.rows
     ]
-    return csv_answer("holds", header, rows)
+    return csv_answer("holds", header, rows, notes=notes_of(found))

@@ -10,9 +10,11 @@ from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
 from caret.foundation.postgres.tenancy import tenant
+from console.shell import csv_file
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.members.permissions import Role
 from tenants.models import TelemetryErasure
+from tenants.paging import MAX_PAGE
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tenants.policies.operations import set_policy
 from tenants.retention.classes import DataClass
@@ -119,6 +121,32 @@ def test_a_file_goes_on_beyond_the_page(company: Company, owner: Client) -> None
 
     assert page.count('scope="row"') == 25
     assert len(rows) >= 27
+
+
+def test_a_file_that_is_cut_says_so(
+    company: Company, owner: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_file, "MAX_ROWS", MAX_PAGE)
+    rows = [
+        TelemetryErasure(
+            tenant_id=company.tenant_id,
+            user_id=company.developer.user_id,
+            reason="withdrawn",
+            num_objects=1,
+            num_items=2,
+            num_bytes=3,
+            keys=[],
+            requested_at=timezone.now(),
+        )
+        for _ in range(MAX_PAGE)
+    ]
+    with tenant(company.tenant_id):
+        TelemetryErasure.objects.bulk_create(rows)
+
+    _, *said = rows_of(owner, "/privacy/withdrawals")
+
+    assert len(said) == MAX_PAGE + 1
+    assert said[-1][0].startswith(f"Cut here: a file has {MAX_PAGE} rows at most.")
 
 
 def test_the_ledgers_file_has_both_sides_and_keeps_to_the_filter(owner: Client) -> None:
