@@ -1,0 +1,25 @@
+"""Lists on a phone, where they have no headings."""
+
+from playwright.sync_api import expect
+
+from tests.browser.sessions import session_of
+from tests.browser.tabs import Look, Tabs
+from tests.cast import ACME, make_company
+from tests.people import make_team
+
+
+def test_a_phone_sorts_by_links_that_say_what_is_sorted(tabs: Tabs) -> None:
+    company = make_company("initech", ACME)
+    for name in ("Anvil", "Bellows"):
+        make_team(company, name)
+    tab = tabs.open(session_of(company.administrator), look=Look(width=390))
+    tab.goto("/teams")
+    ways = tab.get_by_role("navigation", name="Sort by")
+    first = tab.locator("tbody th").first
+
+    ways.get_by_role("link", name="Name ascending").click()
+
+    expect(ways.get_by_role("link", name="Name descending")).to_be_visible()
+    expect(first).to_contain_text("Bellows")
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    expect(ways).to_be_hidden()
