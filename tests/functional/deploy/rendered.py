@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
+import helm_python
 import yaml
 
 from caret.embedded.paths import REPOSITORY
-
-helm_python = pytest.importorskip("helm_python", reason="not installed from the dev lock yet")
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
 SIZES = {

@@ -4,12 +4,13 @@ values contradict each other."""
 import tomllib
 from typing import Any
 
+import helm_python
+import kubernetes_validate as validate
 import pytest
 
 from inference.pools.catalog import read_catalog
-from tests.functional.deploy.rendered import SIZES, Document, Rendered, helm_python, render
+from tests.functional.deploy.rendered import SIZES, Document, Rendered, render
 
-validate = pytest.importorskip("kubernetes_validate", reason="not installed from the dev lock yet")
 VERSIONS = ("1.30", validate.latest_version())  # the oldest that we say, and the newest
 # Of operators that an installation may have: their schemas are not Kubernetes' own.
 FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}

@@ -56,7 +56,7 @@ def test_after_a_burst_everybody_is_served_again_within_five_seconds(burst: Queu
 
 def test_without_shedding_the_same_burst_would_have_broken_the_target() -> None:
     model = QueueModel(rate=_burst)
-    model.load.limit.floor = 10**6  # type: ignore[misc]  # a pool that takes all
+    model.load.limit.floor = 10**6  # a pool that takes all
     model.load.limit.value = 1e6
     model.run(BURST_S + 5)
 
