@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import psycopg
 import pytest
 from django.db import connections
+
+from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +18,29 @@ if TYPE_CHECKING:
     from tests.cast import Cast
     from tests.stack.services import Services
 
+FEW_TENANTS: Final = 30  # emptying a hundred tables takes as long as seeing to more
 
-@pytest.fixture(scope="session")
-def cast(services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
+
+@pytest.fixture(scope="module")
+def few_tenants(services: Services) -> None:
+    """What sees to all tenants, as many tasks do, takes longer with each that a test has made: so a
+    module begins with few."""
+    if services.paths.up_file.exists():
+        return  # an installation uses it, and its tenants are not ours
+    with psycopg.connect(
+        host=str(services.paths.sockets),
+        dbname=DATABASE,
+        user=SUPERUSER,  # nobody else may
+        password=password_of(services.paths, SUPERUSER),
+        autocommit=True,
+    ) as superuser:
+        row = superuser.execute("SELECT count(*) FROM tenants_tenant").fetchone()
+        if row is not None and row[0] > FEW_TENANTS:
+            superuser.execute("TRUNCATE tenants_tenant CASCADE")
+
+
+@pytest.fixture(scope="module")
+def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
     """For tests that leave it as it is; the others make a company of their own."""
     # Imported here: plugins are loaded before Django is set up, models after.
     from tests.cast import make_cast
@@ -27,7 +50,9 @@ def cast(services: Services, django_db_blocker: DjangoDbBlocker) -> Cast:
 
 
 @pytest.fixture
-def database(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def database(
+    few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
     with django_db_blocker.unblock():
         yield
         connections.close_all()

@@ -2,7 +2,7 @@
 
 Django's connections are those of production: `default` is the weak role `caret_app`. No test
 database is made beside it, since that role may not make one. A test that commits makes a tenant of
-its own with a random slug; nothing is emptied between tests.
+its own with a random slug; nothing is emptied between the tests of a module.
 """
 
 from collections.abc import Iterator
