@@ -13,6 +13,7 @@ class DataPlaneConfig:
     root_secret: bytes  # 32 bytes
     region: str  # in which this gateway is, as policies name it
     redis_url: str
+    is_relayed: bool  # snapshots come to that Redis by a relay, from another region
     pools_file: Path
     resolver: tuple[str, int] | None  # address and port; None: as the machine has it
     journal_folder: Path

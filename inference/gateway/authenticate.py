@@ -7,7 +7,7 @@ from caret.contracts.credential import Credential, PresentedKey, digest_key, par
 from caret.contracts.networks import is_within
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from inference.completion.request import Principal
-from inference.errors import Unauthenticated
+from inference.errors import Forbidden, Unauthenticated
 from inference.gateway.authority import Authority
 
 _DUMMY_DIGEST: Final = bytes(32)
@@ -18,7 +18,8 @@ def authenticate(
     authority: Authority, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
     """Raises Unauthenticated: `missing_key`, `invalid_key`, `revoked_key`, `expired_key`,
-    `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell.
+    `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot tell. Raises Forbidden,
+    `region_not_allowed`, for a tenant that is pinned elsewhere.
 
     Only who holds the whole key, and is where it may be used, learns that it was revoked or has
     expired; from elsewhere the right key is as invalid as any. `address`: the client's, behind
@@ -37,6 +38,8 @@ def authenticate(
     if not authority.is_trusted(snapshot.tenant_id):
         raise _stale()
     _check_in_force(credential, snapshot, now_ms)
+    if snapshot.region not in (None, authority.region):
+        raise Forbidden("region_not_allowed", "This tenant is served in another region.")
     return Principal(credential=credential, snapshot=snapshot)
 
 

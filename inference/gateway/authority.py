@@ -29,9 +29,17 @@ from inference.gateway.budgets import SpendingByUser
 
 class Authority:
     def __init__(
-        self, *, root_secret: bytes, clock: Clock, max_age_s: float, max_watchers: int = 1_000
+        self,
+        *,
+        root_secret: bytes,
+        clock: Clock,
+        max_age_s: float,
+        max_watchers: int = 1_000,
+        region: str = "local",
     ) -> None:
-        """`max_watchers` of one key: its connections and completions at one time."""
+        """`max_watchers` of one key: its connections and completions at one time. `region`: this
+        gateway's."""
+        self.region = region
         self._root_secret = root_secret
         self._clock = clock
         self._max_age_s = max_age_s

@@ -10,7 +10,14 @@ from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
-from caret.contracts.snapshot import CHANGED, CHANGES, SNAPSHOTS, VERSIONS, decode_snapshot
+from caret.contracts.snapshot import (
+    CHANGED,
+    CHANGES,
+    HOME_HEARD,
+    SNAPSHOTS,
+    VERSIONS,
+    decode_snapshot,
+)
 from caret.foundation.ids import TenantId
 from inference.gateway.authority import Authority
 
@@ -19,7 +26,9 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotFeed:
-    def __init__(self, redis: Redis, authority: Authority) -> None:
+    def __init__(self, redis: Redis, authority: Authority, *, is_relayed: bool = False) -> None:
+        """`is_relayed`: snapshots come here by a relay, from home."""
+        self._is_relayed = is_relayed
         self._redis = redis
         self._authority = authority
         self._seen_changes: bytes | str | None = None
@@ -48,6 +57,11 @@ class SnapshotFeed:
             has_all = await self._read_newer()
             self._seen_changes = changes if has_all else None
         else:
+            await self._confirm()
+
+    async def _confirm(self) -> None:
+        """What is here may be older than home has it, where a relay has not heard home for long."""
+        if not self._is_relayed or await self._redis.exists(HOME_HEARD):
             self._authority.confirm()
 
     async def _read_newer(self) -> bool:
@@ -66,7 +80,7 @@ class SnapshotFeed:
             await asyncio.sleep(0)
         # Redis that has lost its memory confirms nothing, until the control plane publishes anew.
         if held.keys() <= versions.keys():
-            self._authority.confirm()
+            await self._confirm()
         return all(taken)
 
     def _take(self, tenant_id: TenantId, data: bytes | None) -> bool:

@@ -86,6 +86,12 @@ def _gateway(_argv: list[str]) -> int:
     return main()
 
 
+def _relay(_argv: list[str]) -> int:
+    from caret.relay.process import main
+
+    return main()
+
+
 def _django(argv: list[str]) -> int:
     from django.core.management import execute_from_command_line
 
@@ -104,6 +110,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "verify_export": _verify_export,
     "verify_bundle": _verify_bundle,
     "gateway": _gateway,
+    "relay": _relay,
 }
 
 

@@ -25,6 +25,7 @@ class TenantRow:
     version: int
     status: TenantStatus
     cache_epoch: int
+    region: str | None = None  # that it is pinned to; None: to none
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def compile_snapshot(
         spending=spending,
         layers=placed.layers,
         layers_of=dict(placed.layers_of),
+        region=tenant.region,
     )
 
 

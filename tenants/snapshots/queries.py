@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from django.conf import settings
+
 from caret.contracts.credential import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
@@ -59,6 +61,7 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, Ceiling]:
         version=found.snapshot_version,
         status=TenantStatus(found.status),
         cache_epoch=found.cache_epoch,
+        region=found.region if settings.PIN_TENANTS else None,
     )
     return row, Ceiling(found.max_concurrent_completions, found.max_requests_per_minute)
 

@@ -91,12 +91,28 @@ def _litellm(folder: Path, home: Home, engine_url: str, port: int) -> Program:
     )
 
 
+@contextmanager
+def router_running(
+    home: Home, engine_urls: Sequence[str], *, policy: str, cores: Cores
+) -> Iterator[Running]:
+    """vLLM's router before several engines. Raises NotMeasured."""
+    version, folder = _installed(VLLM_ROUTER)
+    port = free_port()
+    program = _router_program(folder, engine_urls, port, policy)
+    with running(home, program, cores=cores) as pid:
+        yield Running(f"http://127.0.0.1:{port}", version, pid)
+
+
 def _vllm_router(folder: Path, _home: Home, engine_url: str, port: int) -> Program:
+    return _router_program(folder, [engine_url], port, "round_robin")
+
+
+def _router_program(folder: Path, urls: Sequence[str], port: int, policy: str) -> Program:
     return Program(
         name="vllm-router",
         command=(
-            *(str(folder / "bin" / "vllm-router"), "--worker-urls", engine_url),
-            *("--host", "127.0.0.1", "--port", str(port), "--policy", "round_robin"),
+            *(str(folder / "bin" / "vllm-router"), "--worker-urls", *urls),
+            *("--host", "127.0.0.1", "--port", str(port), "--policy", policy),
             *("--prometheus-port", str(free_port()), "--log-level", "warning"),
         ),
         ready_url=f"http://127.0.0.1:{port}/health",

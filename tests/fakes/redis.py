@@ -38,6 +38,9 @@ class FakeRedis:
     async def get(self, key: str) -> bytes | None:
         return self.values.get(key)
 
+    async def exists(self, key: str) -> int:
+        return int(key in self.values)
+
     async def hgetall(self, key: str) -> dict[bytes, bytes]:
         self.num_reads_of_versions += 1
         return dict(self.hashes[key])

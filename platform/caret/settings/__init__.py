@@ -190,6 +190,7 @@ GATEWAY_URL = env_text(
 
 # Where this installation keeps its tenants' data, as its operator names it.
 REGION = env_text("CARET_REGION", "local")
+PIN_TENANTS = env_bool("CARET_PIN_TENANTS", False)  # gateways of other regions refuse them
 # As links in mails begin. Never taken from a request, whose Host anybody can write.
 CONSOLE_URL = env_text(
     "CARET_CONSOLE_URL", f"http://127.0.0.1:{env_text('CARET_CONSOLE_PORT', '8400')}"

@@ -30,6 +30,7 @@ def data_plane_config() -> DataPlaneConfig:
         ),
         region=env_text("CARET_REGION", "local"),
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
+        is_relayed=env_bool("CARET_RELAYED", False),
         pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
         resolver=_resolver(),
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),

@@ -87,6 +87,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         clock=clock,
         max_age_s=config.max_snapshot_age_s,
         max_watchers=config.max_connections_per_key,
+        region=config.region,
     )
     journal = FileJournal(config.journal_folder)
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
@@ -141,7 +142,7 @@ async def _given_back(leases: Leases) -> AsyncIterator[Run]:
 
 def _work(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Iterator[tuple[str, Run]]:
     """What runs beside the requests, by name."""
-    yield "snapshots", SnapshotFeed(links.redis, plane.authority).run
+    yield "snapshots", SnapshotFeed(links.redis, plane.authority, is_relayed=config.is_relayed).run
     yield "newest", NewestFeed(links.redis, links.claims, plane.admission.newest).run
     yield "warm-ups", partial(plane.warmer.run, partial(warm, plane))
     yield "speculation", partial(plane.router.speculation.run, every_s=config.engine_look_s)

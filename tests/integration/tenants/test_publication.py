@@ -234,3 +234,14 @@ def test_a_tenant_that_cannot_be_published_delays_no_other(acme: Company) -> Non
 
     assert keyvalue.connect().hexists(VERSIONS, acme.tenant_id)
     assert not keyvalue.connect().hexists(VERSIONS, str(broken.id))
+
+
+def test_where_tenants_are_pinned_a_snapshot_names_its_region(acme: Company) -> None:
+    now = timezone.now()
+    free = read_snapshot(tenant_id=acme.tenant_id, now=now)
+
+    with override_settings(PIN_TENANTS=True):
+        pinned = read_snapshot(tenant_id=acme.tenant_id, now=now)
+
+    assert free.region is None
+    assert pinned.region == row(acme).region

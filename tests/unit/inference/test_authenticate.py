@@ -4,13 +4,14 @@ import string
 import zlib
 from typing import Any
 
+import msgspec
 import pytest
 
 from caret.contracts.credential import KeyKind, PresentedKey, generate_key, parse_key
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import TenantId
 from inference.completion.request import Principal
-from inference.errors import Unauthenticated
+from inference.errors import Forbidden, Unauthenticated
 from inference.gateway.authenticate import authenticate
 from inference.gateway.authority import Authority
 from tests.fakes.clock import FakeClock
@@ -225,3 +226,20 @@ def test_of_a_rotated_key_both_texts_are_good_until_the_old_ones_time_is_over() 
     )
     assert _refusal(ended, KEY.text).code == "expired_key"
     assert _ask(ended, new.text).credential.key_id == "key-1"
+
+
+def test_a_tenant_that_is_pinned_elsewhere_is_refused() -> None:
+    snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region="west")
+
+    with pytest.raises(Forbidden) as refused:
+        _ask(_authority(snapshot), KEY.text)
+
+    assert refused.value.code == "region_not_allowed"
+
+
+def test_a_tenant_that_is_pinned_here_is_served() -> None:
+    authority = _authority()
+    snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region=authority.region)
+    authority.replace(snapshot)
+
+    assert _ask(authority, KEY.text).snapshot is not None

@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
-from caret.contracts.snapshot import TenantSnapshot, encode_snapshot
+from caret.contracts.snapshot import HOME_HEARD, TenantSnapshot, encode_snapshot
 from inference.gateway.authority import Authority
 from inference.gateway.snapshot_feed import SnapshotFeed
 from tests.fakes.clock import FakeClock
@@ -192,4 +192,19 @@ async def test_the_feed_outlives_a_redis_that_goes_away() -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
+    assert authority.versions == {ACME: 1}
+
+
+async def test_behind_a_relay_nothing_is_confirmed_while_home_is_not_heard() -> None:
+    redis, authority, _ = _parts()
+    feed = SnapshotFeed(cast(Redis, redis), authority, is_relayed=True)
+    redis.publish_snapshot(make_snapshot())
+
+    await feed.sync()
+    unheard = authority.is_fresh()
+    redis.values[HOME_HEARD] = b"1"
+    await feed.sync()
+
+    assert not unheard
+    assert authority.is_fresh()
     assert authority.versions == {ACME: 1}

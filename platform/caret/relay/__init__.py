@@ -1,0 +1,1 @@
+"""What carries snapshots into a region, and usage home from it."""

@@ -1,0 +1,87 @@
+"""Outward: the region's Redis gets the snapshots that home has, and no others than concern it.
+
+Rules:
+1. A tenant that is pinned elsewhere never comes here; one that was here and is pinned elsewhere now
+   comes once more, so that gateways here learn to refuse it.
+2. A newer snapshot is never replaced by an older one, whoever else writes (PUBLISH_SCRIPT).
+3. When home was last heard stands here, for so long as a cut may last: HOME_HEARD. Without it
+   gateways let nobody in, since a revocation might have been missed for longer than was agreed.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+from redis.asyncio import Redis
+
+from caret.contracts.snapshot import (
+    CHANGED,
+    CHANGES,
+    HOME_HEARD,
+    PUBLISH_SCRIPT,
+    SNAPSHOTS,
+    VERSIONS,
+    decode_snapshot,
+)
+
+_BATCH: Final = 50  # snapshots at a time: each may be megabytes
+Versions = Mapping[bytes, int]
+log = structlog.get_logger(__name__)
+
+
+class Outward:
+    def __init__(self, home: Redis, here: Redis, *, region: str, max_cut_s: int) -> None:
+        self._home = home
+        self._here = here
+        self._region = region
+        self._max_cut_s = max_cut_s
+        self._seen: bytes | None = None  # of home's counter
+        self._elsewhere: dict[bytes, int] = {}  # versions that were looked at, and not taken
+
+    async def sync(self) -> None:
+        """One look. Raises RedisError or OSError when either cannot be reached."""
+        changes = cast("bytes | None", await self._home.get(CHANGES))
+        has_memory = await self._here.exists(HOME_HEARD)
+        if changes is None:
+            return  # home has lost its memory: what is here stays, and ages
+        if changes != self._seen or not has_memory:
+            if not has_memory:
+                self._elsewhere.clear()
+            await self._copy_newer()
+            self._seen = changes
+        await self._here.set(HOME_HEARD, "1", ex=self._max_cut_s)
+
+    async def _copy_newer(self) -> None:
+        held = await _versions(self._here)
+        newer = [
+            tenant
+            for tenant, version in (await _versions(self._home)).items()
+            if version > max(held.get(tenant, -1), self._elsewhere.get(tenant, -1))
+        ]
+        for start in range(0, len(newer), _BATCH):
+            tenants = newer[start : start + _BATCH]
+            found = await cast(Any, self._home.hmget(SNAPSHOTS, tenants))
+            for tenant, data in zip(tenants, found, strict=True):
+                if data is not None:
+                    await self._take(tenant, data, is_held=tenant in held)
+
+    async def _take(self, tenant: bytes, data: bytes, *, is_held: bool) -> None:
+        try:
+            snapshot = decode_snapshot(data)
+        except msgspec.MsgspecError as error:
+            # A newer schema: whether it may come here is not known.
+            log.error("relay.unreadable", tenant_id=tenant.decode(), error=type(error).__name__)
+            return
+        if snapshot.region not in (None, self._region) and not is_held:
+            self._elsewhere[tenant] = snapshot.version
+            return
+        keys = (SNAPSHOTS, VERSIONS, CHANGES)
+        arguments = (tenant, snapshot.version, data, CHANGED)
+        await cast(Any, self._here.eval(PUBLISH_SCRIPT, len(keys), *keys, *arguments))
+        log.info("relay.snapshot", tenant_id=snapshot.tenant_id, version=snapshot.version)
+
+
+async def _versions(redis: Redis) -> dict[bytes, int]:
+    found = cast("dict[bytes, bytes]", await cast(Any, redis.hgetall(VERSIONS)))
+    return {tenant: int(version) for tenant, version in found.items() if version.isdigit()}

@@ -1,0 +1,65 @@
+"""A way to a Unix socket, by a TCP port, that can be cut: what is under way then is lost, nobody is
+told, and whoever tries anew gets no answer."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class CutWay:
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self.port = 0
+        self.is_cut = False
+        self.drops_answers = False  # what is asked arrives, what is answered does not
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_unix_connection(self._target)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(reader, back, is_answer=False))
+                group.create_task(self._pump(there, writer, is_answer=True))
+        except* OSError:
+            pass
+        finally:
+            for end in (writer, back):
+                end.close()
+
+    async def _pump(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, is_answer: bool
+    ) -> None:
+        while data := await source.read(65_536):
+            if self.is_cut or (is_answer and self.drops_answers):
+                continue
+            target.write(data)
+            await target.drain()
+        raise ConnectionResetError
+
+
+@contextmanager
+def cut_way(target: str) -> Iterator[CutWay]:
+    """In a thread of its own: its users are other processes."""
+    way, loop = CutWay(target), asyncio.new_event_loop()
+    started, ended = threading.Event(), asyncio.Event()
+
+    async def run() -> None:
+        server = await asyncio.start_server(way.serve, "127.0.0.1", 0)
+        way.port = server.sockets[0].getsockname()[1]
+        started.set()
+        await ended.wait()
+        server.close()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield way
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()

@@ -1,0 +1,200 @@
+"""Two regions, each with a Valkey of its own, and a relay between them over a way that can be cut:
+relay and gateway are real processes."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import cast
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+import redis
+
+from caret.client.stream import GatewayRefused, open_stream
+from caret.contracts.snapshot import VERSIONS, TenantSnapshot, TenantStatus
+from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, CompletionRecord, decode_records
+from caret.embedded.mark import environment_with
+from caret.embedded.paths import REPOSITORY
+from caret.embedded.process import Child, ChildSpec, dying_with_parent
+from caret.embedded.valkey import EmbeddedValkey
+from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
+from tests.fakes.cut_way import CutWay, cut_way
+from tests.functional.gateway.site import Entries, Site, ask, own_site, until
+
+PATIENCE_S = 20.0  # the relay gives up after 5 s without an answer, and waits as long
+EAST, WEST = "east", "west"
+
+
+@dataclass
+class Parts:
+    home: Home  # the region of the control plane
+    site: Site  # a gateway in the east
+    way: CutWay
+    here: redis.Redis
+    at_home: redis.Redis
+    num_tenants: int = 0
+    snapshots: dict[str, TenantSnapshot] = field(default_factory=dict)
+
+    def tenant(self, region: str | None) -> tuple[TenantSnapshot, str]:
+        """Published at home; its one key."""
+        self.num_tenants += 1
+        secret = root_secret_of(self.site.home.paths)
+        snapshot, key = new_tenant(f"tenant-{self.num_tenants}", root_secret=secret)
+        snapshot = msgspec.structs.replace(snapshot, region=region)
+        publish(self.home.paths, snapshot)
+        return snapshot, key
+
+    def change(self, snapshot: TenantSnapshot, **fields: object) -> None:
+        newer = msgspec.structs.replace(snapshot, version=snapshot.version + 1, **fields)
+        publish(self.home.paths, newer)
+
+    async def refusal(self, key: str) -> str:
+        """By what code the key is refused; "": it is not."""
+        try:
+            async with open_stream(self.site.url, key) as stream:
+                await ask(stream, self._frame())
+        except GatewayRefused as error:
+            return error.code
+        return ""
+
+    async def becomes(self, key: str, code: str) -> bool:
+        async def is_so() -> bool:
+            return await self.refusal(key) == code
+
+        return await until(is_so, patience_s=PATIENCE_S)
+
+    async def complete(self, key: str, count: int) -> list[str]:
+        async with self.site.stream(key) as stream:
+            return [
+                (await ask(stream, self._frame()))[1]["meta"]["request_id"] for _ in range(count)
+            ]
+
+    def _frame(self) -> dict[str, object]:
+        frame = {"type": "complete", "id": self.site.new_id(), "mode": "fim", "prefix": "a = "}
+        return frame | {"suffix": "\n", "max_tokens": 2}
+
+    def told_home(self) -> list[str]:
+        """Ids of completions, as often as they came."""
+        entries = cast(Entries, self.at_home.xrange(USAGE_STREAM))
+        return [
+            str(record.request_id)
+            for _, fields in entries
+            for record in decode_records(fields[USAGE_FIELD.encode()])
+            if isinstance(record, CompletionRecord)
+        ]
+
+    async def has_told(self, ids: list[str]) -> bool:
+        async def is_so() -> bool:
+            return set(ids) <= set(self.told_home()) and self.here.xlen(USAGE_STREAM) == 0
+
+        return await until(is_so, patience_s=PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def parts(fake_engine_url: str) -> Iterator[Parts]:
+    with own_home() as home, own_home() as region:
+        url = urlsplit(home.paths.redis_url.read_text().strip())
+        region.environment.update(CARET_REGION=EAST, CARET_RELAYED="True")
+        with (
+            EmbeddedValkey(home.paths, mark=environment_with(home.mark)),
+            cut_way(url.path) as way,
+        ):
+            # A home without any snapshot may have lost its memory: nothing would be trusted.
+            publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
+            relay = Child(_relay(region, f"redis://:{url.password}@127.0.0.1:{way.port}"))
+            relay.start()
+            try:
+                with (
+                    own_site(region, fake_engine_url) as site,
+                    redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as here,
+                    redis.Redis.from_url(url.geturl()) as at_home,
+                ):
+                    yield Parts(home, site, way, here, at_home)
+            finally:
+                relay.stop()
+
+
+def _relay(region: Home, home_url: str) -> ChildSpec:
+    return ChildSpec(
+        name="relay",
+        command=dying_with_parent((sys.executable, "manage.py", "relay")),
+        log_file=region.paths.logs / "relay.log",
+        environment=region.environment | {"CARET_HOME_REDIS_URL": home_url},
+        folder=REPOSITORY,
+    )
+
+
+async def test_a_tenant_is_served_in_its_own_region(parts: Parts) -> None:
+    _, key = parts.tenant(EAST)
+
+    assert await parts.becomes(key, "")
+
+
+async def test_a_tenant_of_no_region_is_served_in_each(parts: Parts) -> None:
+    _, key = parts.tenant(None)
+
+    assert await parts.becomes(key, "")
+
+
+async def test_nothing_of_a_tenant_of_another_region_comes_here(parts: Parts) -> None:
+    stranger, key = parts.tenant(WEST)
+    _, later = parts.tenant(EAST)
+    assert await parts.becomes(later, "")  # so the relay has seen both
+
+    assert await parts.refusal(key) == "invalid_key"
+    assert not parts.here.hexists(VERSIONS, stranger.tenant_id)
+
+
+async def test_a_tenant_that_moves_away_is_refused_by_name(parts: Parts) -> None:
+    snapshot, key = parts.tenant(EAST)
+    assert await parts.becomes(key, "")
+
+    parts.change(snapshot, region=WEST)
+
+    assert await parts.becomes(key, "region_not_allowed")
+
+
+async def test_what_is_recorded_here_comes_home(parts: Parts) -> None:
+    _, key = parts.tenant(EAST)
+    assert await parts.becomes(key, "")
+
+    ids = await parts.complete(key, 10)
+
+    assert await parts.has_told(ids)
+
+
+async def test_a_cut_loses_nothing_and_what_changed_meanwhile_arrives_after_it(
+    parts: Parts,
+) -> None:
+    snapshot, key = parts.tenant(EAST)
+    assert await parts.becomes(key, "")
+
+    parts.way.is_cut = True
+    parts.change(snapshot, status=TenantStatus.SUSPENDED)
+    ids = await parts.complete(key, 20)
+    told_meanwhile = set(ids) & set(parts.told_home())
+    parts.way.is_cut = False
+
+    assert await parts.becomes(key, "tenant_suspended")
+    assert await parts.has_told(ids)
+    assert told_meanwhile == set()
+
+
+async def test_what_is_sent_twice_is_the_same_record(parts: Parts) -> None:
+    _, key = parts.tenant(EAST)
+    assert await parts.becomes(key, "")
+
+    parts.way.drops_answers = True
+    ids = await parts.complete(key, 10)
+
+    async def has_come() -> bool:
+        return bool(set(ids) & set(parts.told_home()))
+
+    assert await until(has_come, patience_s=PATIENCE_S)
+    parts.way.drops_answers = False
+
+    assert await parts.has_told(ids)
+    told = [each for each in parts.told_home() if each in set(ids)]
+    assert len(told) > len(ids)  # ingest counts each once (test_ingest)
+    assert set(told) == set(ids)
