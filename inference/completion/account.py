@@ -62,6 +62,8 @@ class Account:
     engine_first_s: float | None = None
     sent_first_s: float | None = None
     closed_s: float | None = None
+    cancelled_s: float | None = None  # its client's wish, on a WebSocket; None: it had none
+    engine_closed_s: float | None = None  # the engine's stream, the last one's
     num_sent_chars: int = field(default=0)
     texts: list[str] | None = None  # what was sent, where it may be kept; None: it may not
     num_sent_breaks: int = 0  # line breaks among them
@@ -98,6 +100,10 @@ class Account:
     def moves_to(self, asked: _Asked) -> None:
         """The replica failed before it began; another is asked. The times go on."""
         self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
+
+    def leaves_engine(self) -> None:
+        """Its stream is closed, which is how an engine hears that nobody wants it any more."""
+        self.engine_closed_s = self.clock.monotonic_s()
 
     def asks(self) -> None:
         self.asked_engine_s = self.clock.monotonic_s()

@@ -107,13 +107,14 @@ class Exchange:
     is_explained: bool = False  # whether its client wants to know what the prompt was made of
     state: State = State.UNKNOWN
     task: asyncio.Task[None] | None = None
+    cancelled_s: float | None = None  # monotonic; None: nobody has cancelled it
 
     def advance(self, event: Event) -> None:
         self.state = advance(self.state, event)
 
-    def cancel(self, finish: Finish) -> None:
+    def cancel(self, finish: Finish, *, at_s: float) -> None:
         """Ends it now; the client is told with `finish`."""
-        was = self.state
+        was, self.cancelled_s = self.state, at_s
         self.advance(Event.CANCEL)
         if was is not self.state and self.task is not None:
             self.task.cancel(finish.value)
@@ -125,6 +126,7 @@ class Exchange:
 
     async def done(self, account: Account) -> None:
         self.advance(Event.DONE)
+        account.cancelled_s = self.cancelled_s
         finish = account.ending or Finish.STOP
         meta = meta_of(account, is_explained=self.is_explained)
         await self.send(DoneFrame(id=self.id, finish=finish, meta=meta))
@@ -197,7 +199,7 @@ class Connection:
         superseded = self._superseded_by(frame)
         self._check_room(num_leaving=len(superseded))
         for exchange in superseded:
-            exchange.cancel(Finish.SUPERSEDED)
+            exchange.cancel(Finish.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
         arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
         suggestion = Suggestion(arrival.request_id)
         exchange = Exchange(
@@ -261,7 +263,7 @@ class Connection:
     def _cancel(self, frame: CancelFrame) -> None:
         exchange = self._under_way.get(frame.id)
         if exchange is not None:
-            exchange.cancel(Finish.CANCELLED)
+            exchange.cancel(Finish.CANCELLED, at_s=self._backend.clock.monotonic_s())
 
     def _outcome(self, frame: OutcomeFrame) -> None:
         exchange = self._known(frame.id)

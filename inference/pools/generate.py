@@ -74,3 +74,5 @@ async def _attempt(
             if error.code in _LOSSES:
                 attempt.fails()
             raise
+        finally:
+            account.leaves_engine()

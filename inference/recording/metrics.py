@@ -25,6 +25,8 @@ _FIRST_TOKEN_S: Final = (
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
+# Around the target of 10 ms.
+_CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
 NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was refused as malformed
 WARM_UP: Final = "warm_up"
 OTHERS: Final = "other"
@@ -52,6 +54,11 @@ class Metrics:
             ["stage"],
             bounds=_STAGE_S,
         )
+        self._cancels = Histograms(
+            "caret_cancel_seconds",
+            "From a cancel or a newer request on a WebSocket to the close of the engine's stream.",
+            bounds=_CANCEL_S,
+        )
         self._tokens = {
             name: Counters(f"caret_{name}", documentation, ["mode", "pool"])
             for name, documentation in _TOKENS.items()
@@ -77,6 +84,9 @@ class Metrics:
         for each in stage_times(account, recorded_s=account.clock.monotonic_s()):
             if each.is_whole:
                 self._stages.observe(each.ended_s - each.began_s, each.stage)
+        if account.cancelled_s is not None and account.engine_closed_s is not None:
+            # What had ended by itself was closed before.
+            self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
         if account.asked_engine_s is not None:
             self._count_tokens(account, mode)
         if self._tenants is not None and account.principal is not None:
@@ -89,6 +99,7 @@ class Metrics:
         yield self._completions.family()
         yield self._first_token.family()
         yield self._stages.family()
+        yield self._cancels.family()
         for counters in self._tokens.values():
             yield counters.family()
         yield self._outcomes.family()

@@ -86,6 +86,12 @@ def _gateway(_argv: list[str]) -> int:
     return main()
 
 
+def _probe(argv: list[str]) -> int:
+    from caret.client.probe import main
+
+    return main(argv[2:])
+
+
 def _relay(_argv: list[str]) -> int:
     from caret.relay.process import main
 
@@ -111,6 +117,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "verify_bundle": _verify_bundle,
     "gateway": _gateway,
     "relay": _relay,
+    "probe": _probe,
 }
 
 

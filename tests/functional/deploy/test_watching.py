@@ -7,6 +7,7 @@ from pathlib import Path
 
 from prometheus_client.core import Metric
 
+from caret.client.probe import Probe
 from caret.embedded.paths import REPOSITORY
 from caret.foundation.clock import SystemClock
 from inference.recording.engines import EngineWatch, Reader, Values
@@ -93,6 +94,7 @@ def _told() -> set[str]:
         *Metrics().families(),
         *EngineWatch(_Nobody(), tuple).families(),
         *LoopLag(SystemClock()).families(),
+        *Probe().registry.collect(),
     ]
     return {*_samples(families), *_samples_in_code()}
 

@@ -52,6 +52,18 @@ def test_a_time_on_a_bound_counts_for_it() -> None:
     assert told(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
 
 
+def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> None:
+    metrics, account = Metrics(), make_ended()
+    account.cancelled_s, account.engine_closed_s = 10.0, 10.004
+
+    metrics.ended(account)
+    metrics.ended(make_ended())
+
+    assert told(metrics, "caret_cancel_seconds_count") == 1
+    assert told(metrics, "caret_cancel_seconds_bucket", le="0.002") == 0
+    assert told(metrics, "caret_cancel_seconds_bucket", le="0.005") == 1
+
+
 def test_a_completion_without_text_has_no_first_token() -> None:
     metrics = Metrics()
 

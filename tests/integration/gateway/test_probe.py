@@ -1,0 +1,63 @@
+"""The probe types at a real gateway, and says what it saw."""
+
+import json
+
+import pytest
+from prometheus_client import generate_latest
+
+from caret.client.probe import Probe, Seen, type_once
+from tenants.pools.samples import parse
+from tests.functional.gateway.site import Site
+from tests.stack.ports import free_port
+
+
+async def test_what_is_typed_is_answered_and_the_rest_superseded(quick_site: Site) -> None:
+    before = await quick_site.num_records()
+
+    seen = await type_once(quick_site.url, quick_site.acme, number=1)
+
+    records = await quick_site.records_after(before, count=4)
+    assert seen.result in ("text", "nothing")
+    assert seen.code == ""
+    assert len({record.request_id for record in records}) == 4
+
+
+async def test_a_key_that_is_none_is_told_by_its_code(quick_site: Site) -> None:
+    seen = await type_once(quick_site.url, "nobody's", number=2)
+
+    assert (seen.result, seen.code, seen.first_s) == ("refused", "invalid_key", None)
+
+
+async def test_where_nobody_listens_it_says_so() -> None:
+    seen = await type_once(f"http://127.0.0.1:{free_port()}", "key", number=3)
+
+    assert seen.result == "unreachable"
+
+
+async def test_a_cancel_is_in_the_gateways_metrics(quick_site: Site) -> None:
+    async with quick_site.raw() as socket:
+        frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
+        await socket.send(json.dumps(frame | {"max_tokens": 400}))
+        await socket.recv()
+        before = parse(await quick_site.metrics()).sum("caret_cancel_seconds_count")
+        await socket.send(json.dumps({"type": "cancel", "id": "1"}))
+        while json.loads(await socket.recv())["type"] == "delta":
+            pass
+    after = parse(await quick_site.metrics())
+
+    assert after.sum("caret_cancel_seconds_count") == before + 1
+
+
+def test_what_it_saw_is_on_its_page() -> None:
+
+    probe = Probe()
+    probe.saw(Seen("text", "", 0.03))
+    probe.saw(Seen("refused", "invalid_key", None))
+
+    page = parse(generate_latest(probe.registry).decode())
+
+    assert page.sum("caret_probe_requests_total", result="text") == 1
+    assert page.sum("caret_probe_requests_total", code="invalid_key") == 1
+    assert page.sum("caret_probe_answered") == 0
+    assert page.sum("caret_probe_first_token_seconds_bucket", le="0.04") == 1
+    assert pytest.approx(page.sum("caret_probe_first_token_seconds_sum")) == 0.03
