@@ -61,7 +61,7 @@ app.conf.task_routes = {
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
-app.conf.beat_scheduler = "celery.beat:Scheduler"
+app.conf.beat_scheduler = "caret.foundation.beat:SteadyScheduler"
 app.conf.beat_schedule = {
     # A tick that finds no worker is worth nothing once the next one is there: it expires.
     "ingest-usage": {

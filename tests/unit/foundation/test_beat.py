@@ -1,0 +1,54 @@
+"""The scheduler of periodic tasks, when the wall clock is set back under it."""
+
+from datetime import timedelta
+
+import pytest
+from celery import Celery
+
+from caret.foundation.beat import SteadyScheduler
+from tests.fakes.clock import FakeClock
+
+HOUR_S = 3_600.0
+EVERY_S = 10.0
+
+
+@pytest.fixture
+def scheduler() -> SteadyScheduler:
+    """It has ticked once; its one entry has just run."""
+    app = Celery("beat", set_as_current=False)
+    app.conf.beat_schedule = {"one": {"task": "one", "schedule": EVERY_S}}
+    scheduler = SteadyScheduler(app, lazy=True)
+    scheduler.clock = FakeClock()
+    scheduler.setup_schedule()
+    scheduler.tick()
+    return scheduler
+
+
+def _clock_of(scheduler: SteadyScheduler) -> FakeClock:
+    assert isinstance(scheduler.clock, FakeClock)
+    return scheduler.clock
+
+
+def _run_while_ahead(scheduler: SteadyScheduler) -> None:
+    """As though its clock had been an hour ahead until now."""
+    for entry in scheduler.schedule.values():
+        entry.last_run_at += timedelta(seconds=HOUR_S)
+    scheduler._heap = None
+
+
+def test_what_ran_while_the_clock_was_ahead_is_due_in_its_interval(
+    scheduler: SteadyScheduler,
+) -> None:
+    _run_while_ahead(scheduler)
+
+    _clock_of(scheduler).sets_wall_clock(by_ms=-3_600_000)
+
+    assert scheduler.tick() <= EVERY_S
+
+
+def test_a_clock_that_is_only_corrected_changes_nothing(scheduler: SteadyScheduler) -> None:
+    _run_while_ahead(scheduler)
+
+    _clock_of(scheduler).sets_wall_clock(by_ms=-500)
+
+    assert scheduler.tick() > EVERY_S
