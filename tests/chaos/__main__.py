@@ -1,6 +1,8 @@
 """Faults, one after the other, under load; each has one line of figures (JSON).
 
-    python -m tests.chaos [--only NAME ...] [--rate 100] [--list]
+    python -m tests.chaos [--only NAME ...] [--seconds N] [--rate 100]
+    python -m tests.chaos --list
+    python -m tests.chaos --soak MINUTES [--rate 200]         no fault: do processes grow?
 
 Needs root (network namespaces, mounts), iproute2 and /dev/net/tun. platform/docs/chaos.md says how
 the figures are read.
@@ -11,19 +13,26 @@ import signal
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
+from typing import Final
 
 from tests.benchmarks.figures import Report
 from tests.chaos import clocks, disks, engines, guests, kills, losses, networks
 from tests.chaos.load import clients
 from tests.chaos.run import Run
 from tests.chaos.scenario import Scenario
+from tests.chaos.soak import soak
 from tests.chaos.world import world
+
+_RATE: Final = 100.0
+_SOAK_RATE: Final = 200.0
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="globs: kill-*")
-    parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
+    parser.add_argument("--seconds", type=float, help="of each fault that lasts; else its own")
+    parser.add_argument("--soak", type=float, metavar="MINUTES")
+    parser.add_argument("--rate", type=float, help="requests a second: 100, or 200 when soaked")
     parser.add_argument("--list", action="store_true", help="names the faults")
     options = parser.parse_args(arguments)
     chosen = _chosen(options.only or ["*"])
@@ -33,8 +42,12 @@ def main(arguments: Sequence[str]) -> int:
     # As by Ctrl-C: disks and hosts are taken down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report("chaos")
-    with world() as made, clients(made, rate=options.rate) as asking:
-        Run(made, asking, report).all_of(chosen)
+    rate = options.rate or (_RATE if options.soak is None else _SOAK_RATE)
+    with world() as made, clients(made, rate=rate) as crowd:
+        if options.soak is not None:
+            soak(made, report, minutes=options.soak)
+        else:
+            Run(made, crowd, report, hold_s=options.seconds).all_of(chosen)
     return report.exit_status
 
 

@@ -1,0 +1,111 @@
+"""No fault, for long: what do the processes hold, and does it grow?
+
+The slopes are of straight lines through the samples (least squares), without the first part of the
+time, in which caches fill.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tests.benchmarks.figures import Report, percentile, say
+from tests.benchmarks.programs import Neighbours
+from tests.chaos.billed import settled_balance
+from tests.chaos.leaks import Held, held_in
+from tests.chaos.world import World
+
+MAX_GROWTH: Final = 0.05  # of the memory, over the time
+MAX_GROWTH_MB: Final = 5.0  # or so much
+MAX_MORE_DESCRIPTORS: Final = 5.0
+_EVERY_S: Final = 2.0
+_SETTLING: Final = 0.25  # of the time
+_BILLING_S: Final = 60.0
+_MINUTE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    at_s: float
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Of one process, over all of the samples."""
+
+    memory_mb: float  # at the end, by the line
+    more_memory_mb: float
+    more_descriptors: float
+
+    @property
+    def is_flat(self) -> bool:
+        allowed_mb = max(MAX_GROWTH_MB, MAX_GROWTH * self.memory_mb)
+        return self.more_memory_mb <= allowed_mb and self.more_descriptors <= MAX_MORE_DESCRIPTORS
+
+
+def trend(samples: Sequence[Sample]) -> Trend:
+    """Of at least two."""
+    at_s = np.array([sample.at_s for sample in samples])
+    memory = np.array([sample.held.memory_mb for sample in samples])
+    descriptors = np.array([sample.held.descriptors for sample in samples])
+    span_s = at_s[-1] - at_s[0]
+    slope, start = np.polyfit(at_s - at_s[0], memory, 1)
+    more_descriptors = np.polyfit(at_s - at_s[0], descriptors, 1)[0] * span_s
+    return Trend(
+        memory_mb=round(float(start + slope * span_s), 1),
+        more_memory_mb=round(float(slope * span_s), 2),
+        more_descriptors=round(float(more_descriptors), 2),
+    )
+
+
+def soak(world: World, report: Report, *, minutes: float) -> None:
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    began_s, neighbours = time.time(), Neighbours()
+    while (now_s := time.time()) < began_s + minutes * _MINUTE_S:
+        if now_s > began_s + _SETTLING * minutes * _MINUTE_S:
+            for (key, _pid), held in held_in(world).items():
+                samples[key].append(Sample(now_s, held))
+        time.sleep(_EVERY_S)
+    say("The bills are balanced")
+    trends = {key: trend(each) for key, each in samples.items()}
+    _tell(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))
+
+
+def _tell(world: World, report: Report, trends: dict[str, Trend], **more: float) -> None:
+    notes = world.notebook.since(more.pop("began_s"))
+    balance, _ = settled_balance(world, world.notebook.read, patience_s=_BILLING_S)
+    failed = sum(note.is_failed for note in notes)
+    growing = [key for key, each in trends.items() if not each.is_flat]
+    first_ms = [note.first_ms for note in notes if note.first_ms is not None]
+    report.judged(
+        "soak",
+        len(growing),
+        "processes that grow",
+        passed=not growing and not failed and balance.is_even,
+        target="none, none failed, all billed once",
+        growing=growing,
+        sent=len(notes),
+        completed=sum(note.is_served for note in notes),
+        shed=sum(note.is_shed for note in notes),
+        failed=failed,
+        first_ms_p99=round(percentile(first_ms, 99), 1) if first_ms else None,
+        missing=balance.missing,
+        doubled=balance.doubled,
+        different=balance.different,
+        unseen=balance.unseen,
+        broken=balance.broken,
+        trends={key: _told(each) for key, each in trends.items()},
+        **more,
+    )
+
+
+def _told(trend: Trend) -> dict[str, Any]:
+    return {
+        "memory_mb": trend.memory_mb,
+        "more_memory_mb": trend.more_memory_mb,
+        "more_descriptors": trend.more_descriptors,
+    }

@@ -1,0 +1,39 @@
+"""Whether a process grows, by a line through what it held."""
+
+import pytest
+
+from tests.chaos.leaks import Held
+from tests.chaos.soak import Sample, trend
+
+
+def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sample]:
+    """A hundred, a second apart; every other one is a little higher."""
+    return [
+        Sample(
+            at_s=1_000.0 + number,
+            held=Held(
+                memory_mb=100.0 + number * mb_each + number % 2,
+                descriptors=50 + round(number * descriptors_each) + number % 2,
+                sockets=0,
+                threads=1,
+            ),
+        )
+        for number in range(100)
+    ]
+
+
+def test_what_goes_up_and_down_is_flat() -> None:
+    assert trend(_samples()).is_flat
+
+
+@pytest.mark.parametrize("growing", [{"mb_each": 0.1}, {"descriptors_each": 0.1}])
+def test_what_grows_all_the_time_is_not(growing: dict[str, float]) -> None:
+    assert not trend(_samples(**growing)).is_flat
+
+
+def test_what_shrinks_is_flat() -> None:
+    assert trend(_samples(mb_each=-0.1, descriptors_each=-0.1)).is_flat
+
+
+def test_growth_is_told_over_the_whole_time() -> None:
+    assert trend(_samples(mb_each=0.1)).more_memory_mb == pytest.approx(9.9, abs=0.1)

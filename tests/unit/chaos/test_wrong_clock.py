@@ -1,0 +1,49 @@
+"""The library that makes a process's wall clock wrong."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.wrong_clock import make_clocks
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+# By each way in which a program may ask, and once the clock has jumped under it, again.
+PROGRAM = """
+import datetime, sys, time
+for _ in range(2):
+    sys.stdin.readline()
+    print(time.time(), datetime.datetime.now().timestamp(), time.monotonic(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("by_s", [3600.0, -3600.25])
+def test_a_wall_clock_jumps_under_a_running_process_and_the_other_one_does_not(
+    tmp_path: Path, by_s: float
+) -> None:
+    clocks = make_clocks(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | clocks.environment_on("somewhere"),
+        text=True,
+    ) as process:
+        before = _ask(process)
+        clocks.set("somewhere", by_s=by_s)
+        after = _ask(process)
+
+    wall_s, date_s, monotonic_s = (now - then for now, then in zip(after, before, strict=True))
+    assert wall_s - monotonic_s == pytest.approx(by_s, abs=0.1)
+    assert date_s - monotonic_s == pytest.approx(by_s, abs=0.1)
+
+
+def _ask(process: subprocess.Popen[str]) -> list[float]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return [float(text) for text in process.stdout.readline().split()]
