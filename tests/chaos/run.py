@@ -4,14 +4,18 @@ calm | begin ... hold ... end | until all are served again | until all that was 
 """
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from subprocess import CalledProcessError
 from typing import Any, Final
 
-from tests.benchmarks.figures import Report, percentile, say
+import psycopg
+
+from caret.embedded.errors import PartFailed
+from tests.benchmarks.figures import Report, say
 from tests.benchmarks.programs import Neighbours
 from tests.chaos.billed import settled_balance
+from tests.chaos.figures import TARGET, Figures, Quiet, Recovery, first_p99, is_bad
 from tests.chaos.leaks import grown, held_in
 from tests.chaos.ledger import NOTHING, Balance
 from tests.chaos.load import Crowd
@@ -19,7 +23,6 @@ from tests.chaos.notes import Note
 from tests.chaos.scenario import Scenario
 from tests.chaos.world import World
 
-MAX_TIMES_CALM: Final = 1.5  # the quiet tenant's first token
 _WARM_UP_S: Final = 10.0  # everybody's first request takes longer
 _CALM_S: Final = 5.0
 _STEADY_S: Final = 3.0  # so long all must be served before it counts as recovered
@@ -27,6 +30,7 @@ _RECOVERY_S: Final = 60.0
 _BILLING_S: Final = 90.0  # a dead worker's entries are claimed after 30 s
 _LOOK_EVERY_S: Final = 0.2
 _MISTAKES: Final = ("missing", "doubled", "different", "unseen", "broken")
+_BROKEN_OFF: Final = (OSError, TimeoutError, PartFailed, psycopg.Error, CalledProcessError)
 
 
 @dataclass(slots=True)
@@ -41,33 +45,42 @@ class Run:
     def all_of(self, scenarios: Iterable[Scenario]) -> None:
         time.sleep(_WARM_UP_S)
         for scenario in scenarios:
-            scenario.prepare(self.world)
-            say(f"{scenario.name}: calm")
-            self._wait_calm()
-            self._one(scenario)
+            try:
+                self._one(scenario)
+            except _BROKEN_OFF as error:  # the others are still of interest
+                self._tell_broken_off(scenario, error)
 
     def _one(self, scenario: Scenario) -> None:
-        before = held_in(self.world)
-        neighbours, began_s = Neighbours(), time.time()
+        scenario.prepare(self.world)
+        say(f"{scenario.name}: calm")
+        self._wait_calm()
+        before, neighbours, began_s = held_in(self.world), Neighbours(), time.time()
+        self._make(scenario)
+        ended_s = time.time()
+        recovery = self._recovered(ended_s)
+        notes = self.world.notebook.since(began_s)
+        read = self.world.notebook.read
+        balance, billed_s = settled_balance(self.world, read, patience_s=_BILLING_S)
+        figures = Figures(
+            notes=notes,
+            quiet=self._quiet(notes),
+            ledger=self._changed(balance),
+            is_even=balance.is_even,
+            recovery=recovery,
+            billed_s=billed_s,
+            fault_s=ended_s - began_s,
+            others_cores=neighbours.num_cores(),
+        )
+        self._tell(scenario, figures, grown=grown(before, held_in(self.world)))
+
+    def _make(self, scenario: Scenario) -> None:
         say(f"{scenario.name}: begins")
         try:
             scenario.begin(self.world)
             self._pass(scenario)
         finally:
             scenario.end(self.world)
-        ended_s = time.time()
         say(f"{scenario.name}: has ended")
-        recovery = self._recovered(ended_s)
-        notes = [note for note in self.world.notebook.read() if note.at_s >= began_s]
-        balance, billed_s = settled_balance(
-            self.world, self.world.notebook.read, patience_s=_BILLING_S
-        )
-        figures = Figures(notes, self._changed(balance), recovery, billed_s)
-        leaks = grown(before, held_in(self.world))
-        others = round(neighbours.num_cores(), 2)
-        self._tell(
-            scenario, figures, leaks, fault_s=round(ended_s - began_s, 1), others_cores=others
-        )
 
     def _pass(self, scenario: Scenario) -> None:
         hold_s = self.hold_s if self.hold_s is not None and scenario.hold_s else scenario.hold_s
@@ -81,9 +94,9 @@ class Run:
         while time.time() < began_s + _CALM_S:
             self.world.revive()
             time.sleep(_LOOK_EVERY_S)
-        self.calm += [note for note in self.world.notebook.since(began_s) if self._is_quiet(note)]
+        self.calm += filter(self._is_quiet, self.world.notebook.since(began_s))
 
-    def _recovered(self, ended_s: float) -> "Recovery":
+    def _recovered(self, ended_s: float) -> Recovery:
         deadline_s = time.monotonic() + _RECOVERY_S
         ready_s = None
         while True:
@@ -91,11 +104,10 @@ class Run:
             now_s = time.time()
             if ready_s is None and self.world.is_ready():
                 ready_s = round(now_s - ended_s, 1)
-            bad = [note.at_s for note in self.world.notebook.since(ended_s) if _is_bad(note)]
+            bad = [note.at_s for note in self.world.notebook.since(ended_s) if is_bad(note)]
             last_s = max(bad, default=ended_s)
-            is_steady = now_s - last_s >= _STEADY_S and bool(
-                self.world.notebook.since(now_s - _STEADY_S)
-            )
+            has_served = bool(self.world.notebook.since(now_s - _STEADY_S))
+            is_steady = now_s - last_s >= _STEADY_S and has_served
             if (ready_s is not None and is_steady) or time.monotonic() > deadline_s:
                 return Recovery(round(last_s - ended_s, 1) if is_steady else None, ready_s)
             time.sleep(_LOOK_EVERY_S)
@@ -106,68 +118,25 @@ class Run:
         self.balance = balance
         return now | {name: now[name] - before[name] for name in _MISTAKES}
 
-    def _tell(
-        self, scenario: Scenario, figures: "Figures", leaks: dict[str, Any], **more: float
-    ) -> None:
-        quiet = [note for note in figures.notes if self._is_quiet(note)]
-        self.report.judged(
-            scenario.name,
-            figures.num_failed,
-            "requests failed visibly",
-            passed=figures.num_failed == 0 and self.balance.is_even,
-            target="none, and all billed once",
-            **more,
-            **figures.told(),
-            **scenario.told(figures.notes),
-            quiet_first_ms={"calm": _p99(self.calm), "fault": _p99(quiet), "n": len(quiet)},
-            grown=leaks,
-        )
+    def _quiet(self, notes: Iterable[Note]) -> Quiet:
+        quiet = [note for note in notes if self._is_quiet(note)]
+        return Quiet(first_p99(self.calm), first_p99(quiet), len(quiet))
 
     def _is_quiet(self, note: Note) -> bool:
         return note.tenant == self.crowd.tenant
 
+    def _tell(self, scenario: Scenario, figures: Figures, **more: Any) -> None:
+        self.report.judged(
+            scenario.name,
+            figures.num_failed,
+            "requests failed visibly",
+            passed=figures.has_passed,
+            target=TARGET,
+            **figures.told(),
+            **scenario.told(figures.notes),
+            **more,
+        )
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """In seconds since the fault's end; None: not within a minute."""
-
-    served_s: float | None  # to the last request that was not served at once
-    ready_s: float | None  # until all parts were there and ready
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    notes: Sequence[Note]  # from the fault's beginning to the recovery
-    balance: dict[str, int]
-    recovery: Recovery
-    billed_s: float  # from the recovery on
-
-    @property
-    def num_failed(self) -> int:
-        return sum(note.is_failed for note in self.notes)
-
-    def told(self) -> dict[str, Any]:
-        endings = Counter(note.ending for note in self.notes)
-        return {
-            "sent": len(self.notes),
-            "completed": sum(note.is_served for note in self.notes),
-            "shed": sum(note.is_shed for note in self.notes),
-            "failed": self.num_failed,
-            "asked_again": sum(note.attempts > 1 for note in self.notes),
-            "endings": dict(endings.most_common()),
-            "ledger": self.balance,
-            "recovered_s": {
-                "served": self.recovery.served_s,
-                "ready": self.recovery.ready_s,
-                "billed": round(self.billed_s, 1),  # what was noted until then
-            },
-        }
-
-
-def _is_bad(note: Note) -> bool:
-    return not note.is_served or note.attempts > 1
-
-
-def _p99(notes: Iterable[Note]) -> float | None:
-    times = [note.first_ms for note in notes if note.first_ms is not None]
-    return round(percentile(times, 99), 1) if times else None
+    def _tell_broken_off(self, scenario: Scenario, error: Exception) -> None:
+        reason, target = f"{type(error).__name__}: {error}", "that it comes to its end"
+        self.report.judged(scenario.name, 0, "ends", passed=False, target=target, reason=reason)

@@ -1,0 +1,92 @@
+"""The figures of one fault, and whether it has passed. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.benchmarks.figures import percentile
+from tests.benchmarks.programs import MAX_NEIGHBOURS
+from tests.chaos.notes import Note
+
+MAX_TIMES_CALM: Final = 1.5  # the quiet tenant's first token
+TARGET: Final = f"none, all billed once, the quiet tenant's p99 within {MAX_TIMES_CALM:g} times"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """In seconds since the fault's end; None: not within a minute."""
+
+    served_s: float | None  # to the last request that was not served at once
+    ready_s: float | None  # until all parts were there and ready
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The tenant that asks little: p99 of its first token, in ms; None: nothing came."""
+
+    calm_ms: float | None
+    fault_ms: float | None
+    num: int  # under the fault
+
+    @property
+    def feels_it(self) -> bool:
+        if self.calm_ms is None or self.fault_ms is None:
+            return False
+        return self.fault_ms > MAX_TIMES_CALM * self.calm_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    notes: Sequence[Note]  # from the fault's beginning to the recovery
+    quiet: Quiet
+    ledger: Mapping[str, int]
+    is_even: bool
+    recovery: Recovery
+    billed_s: float  # from the recovery on
+    fault_s: float
+    others_cores: float  # of the machine's, meanwhile
+
+    @property
+    def num_failed(self) -> int:
+        return sum(note.is_failed for note in self.notes)
+
+    @property
+    def has_passed(self) -> bool:
+        # Where others use the cores, a slow token says nothing.
+        is_felt = self.others_cores <= MAX_NEIGHBOURS and self.quiet.feels_it
+        return self.num_failed == 0 and self.is_even and not is_felt
+
+    def told(self) -> dict[str, Any]:
+        endings = Counter(note.ending for note in self.notes)
+        return {
+            "fault_s": round(self.fault_s, 1),
+            "others_cores": round(self.others_cores, 2),
+            "sent": len(self.notes),
+            "completed": sum(note.is_served for note in self.notes),
+            "shed": sum(note.is_shed for note in self.notes),
+            "failed": self.num_failed,
+            "asked_again": sum(note.attempts > 1 for note in self.notes),
+            "endings": dict(endings.most_common()),
+            "ledger": dict(self.ledger),
+            "recovered_s": {
+                "served": self.recovery.served_s,
+                "ready": self.recovery.ready_s,
+                "billed": round(self.billed_s, 1),  # what was noted until then
+            },
+            "quiet_first_ms": {
+                "calm": self.quiet.calm_ms,
+                "fault": self.quiet.fault_ms,
+                "n": self.quiet.num,
+            },
+        }
+
+
+def is_bad(note: Note) -> bool:
+    """It was not served at the first attempt."""
+    return not note.is_served or note.attempts > 1
+
+
+def first_p99(notes: Iterable[Note]) -> float | None:
+    times = [note.first_ms for note in notes if note.first_ms is not None]
+    return round(percentile(times, 99), 1) if times else None
