@@ -13,17 +13,22 @@ from tests.chaos.stores import copy_to_standby, standby_on, superuser
 from tests.chaos.world import World
 
 _SYNCHRONOUS_S = 30.0
+_NOT_INGESTED_S = 3.0
 
 
 @dataclass(slots=True)
 class WithoutFile(Fault):
-    """Valkey is killed, and started again with an empty folder."""
+    """Valkey is killed, and started again with an empty folder. Nothing is ingested in the seconds
+    before, so that it loses what nobody else has."""
 
     def begin(self, world: World) -> None:
-        placed = world.parts["valkey"]
-        placed.signal(signal.SIGKILL)
-        placed.part.child.kill()
+        valkey, beat = world.parts["valkey"], world.parts["beat"]
+        beat.signal(signal.SIGSTOP)
+        time.sleep(_NOT_INGESTED_S)
+        valkey.signal(signal.SIGKILL)
+        valkey.part.child.kill()
         shutil.rmtree(world.disks.valkey.home / "valkey")
+        beat.signal(signal.SIGCONT)
 
 
 @dataclass(slots=True)
