@@ -47,7 +47,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.soak is not None:
             soak(made, report, minutes=options.soak)
         else:
-            Run(made, crowd, report, hold_s=options.seconds).all_of(chosen)
+            run = Run(made, crowd, report, hold_s=options.seconds)
+            run.all_of(chosen)
+            run.come_to_rest()
     return report.exit_status
 
 

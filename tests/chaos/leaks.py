@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
+from urllib.request import ProxyHandler, build_opener
 
 from tests.benchmarks.programs import memory_mb
-from tests.chaos.world import World
+from tests.chaos.world import METRICS_PORT, World
+
+_direct: Final = build_opener(ProxyHandler({}))  # not by a proxy of the environment
+_GAUGES: Final = ("caret_seats_taken", "caret_clients")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,19 @@ def grown(
         if more:
             found[who[0]] = more
     return dict(sorted(found.items()))
+
+
+def still_held(world: World) -> dict[str, float]:
+    """By gateway and gauge, once nobody asks any more: completions under way, and connections."""
+    found = {}
+    for key in ("gateway-1", "gateway-2"):
+        host = world.hosts[key]
+        with host.entered(), _direct.open(f"http://{host.address}:{METRICS_PORT}/metrics") as page:
+            for line in page.read().decode().splitlines():
+                name, _, value = line.partition(" ")
+                if name in _GAUGES and float(value):
+                    found[f"{key} {name}"] = float(value)
+    return found
 
 
 def _links(pid: int) -> list[Path]:

@@ -16,7 +16,7 @@ from tests.benchmarks.figures import Report, say
 from tests.benchmarks.programs import Neighbours
 from tests.chaos.billed import settled_balance
 from tests.chaos.figures import TARGET, Figures, Quiet, Recovery, first_p99, is_bad
-from tests.chaos.leaks import grown, held_in
+from tests.chaos.leaks import grown, held_in, still_held
 from tests.chaos.ledger import NOTHING, Balance
 from tests.chaos.load import Crowd
 from tests.chaos.notes import Note
@@ -28,6 +28,7 @@ _CALM_S: Final = 5.0
 _STEADY_S: Final = 3.0  # so long all must be served before it counts as recovered
 _RECOVERY_S: Final = 60.0
 _BILLING_S: Final = 90.0  # a dead worker's entries are claimed after 30 s
+_REST_S: Final = 40.0  # a connection whose client is gone without a word is closed by its pings
 _LOOK_EVERY_S: Final = 0.2
 _MISTAKES: Final = ("missing", "doubled", "different", "unseen", "broken")
 _BROKEN_OFF: Final = (OSError, TimeoutError, PartFailed, psycopg.Error, CalledProcessError)
@@ -49,6 +50,17 @@ class Run:
                 self._one(scenario)
             except _BROKEN_OFF as error:  # the others are still of interest
                 self._tell_broken_off(scenario, error)
+
+    def come_to_rest(self) -> None:
+        """The crowd stops asking; what do the gateways still hold then?"""
+        self.crowd.stop()
+        deadline_s = time.monotonic() + _REST_S
+        while (held := still_held(self.world)) and time.monotonic() < deadline_s:
+            time.sleep(_LOOK_EVERY_S)
+        target = "no completion, no connection"
+        self.report.judged(
+            "at-rest", sum(held.values()), "held", passed=not held, target=target, held=held
+        )
 
     def _one(self, scenario: Scenario) -> None:
         scenario.prepare(self.world)
