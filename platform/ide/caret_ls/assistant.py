@@ -12,9 +12,9 @@ from caret_ls.asking import Asking
 from caret_ls.buffer import Position
 from caret_ls.cache import Cache
 from caret_ls.clock import Clock
-from caret_ls.files import Files, OpenFile
+from caret_ls.files import Chosen, Files, OpenFile
 from caret_ls.flight import Landing
-from caret_ls.outcomes import Outcomes
+from caret_ls.outcomes import Outcomes, Shown
 from caret_ls.pace import Pace
 from caret_ls.place import Place
 from caret_ls.policies import Policies
@@ -39,6 +39,13 @@ _REASONS: Final = {
     "rate_limited": Reason.OVERLOADED,
     "too_many_requests": Reason.OVERLOADED,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    position: Position
+    is_invoked: bool = False  # somebody pressed a key for it
+    chosen: Chosen | None = None  # None: no list of words is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +80,32 @@ class Assistant:
         self._turns: dict[str, asyncio.Task[Remainder | Reason]] = {}  # the newest of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
-    async def suggest(self, uri: str, position: Position, *, is_invoked: bool) -> Offer | None:
+    async def suggest(self, uri: str, wish: Wish) -> Offer | None:
         """Being cancelled takes the request back on the wire, unless a newer one joins it."""
         self._num_asked += 1
         number = self._num_asked
         self.last_reason = Reason.NEWER_KEYSTROKE  # should it be taken back
-        found = await self._suggest(uri, position, is_invoked=is_invoked)
+        found = await self._suggest(uri, wish)
         if number == self._num_asked:  # else a newer one's reason stands there
             self.last_reason = found if isinstance(found, Reason) else None
         return None if isinstance(found, Reason) else found
 
-    async def _suggest(self, uri: str, position: Position, *, is_invoked: bool) -> Offer | Reason:
+    async def _suggest(self, uri: str, wish: Wish) -> Offer | Reason:
         file = self._knows.files.get(uri)
         if file is None:
             return Reason.FILE_GONE
-        place, revision = file.place_at(position, is_invoked=is_invoked), file.revision
+        lead = file.lead(wish.position, wish.chosen) if wish.chosen is not None else ""
+        if lead is None:
+            return Reason.WORD_LIST
+        place = file.place_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
+        revision = file.revision
         found = await self._newest(file, place)
         if file.revision != revision:
             return Reason.NEWER_KEYSTROKE
         if isinstance(found, Reason):
             return found
-        return self._offer(file, place, position, found)
+        self._prefetch_soon(file, place, found)
+        return self._offer(file, wish.position, lead, found)
 
     def drop(self, uri: str) -> None:
         """The file is gone: what is asked for it, and would be, is not wanted any more."""
@@ -179,18 +191,19 @@ class Assistant:
             is_allowed=policy.is_allowed,
         )
 
-    def _offer(self, file: OpenFile, place: Place, position: Position, found: Remainder) -> Offer:
+    def _offer(self, file: OpenFile, position: Position, lead: str, found: Remainder) -> Offer:
+        text = lead + found.text
         self._knows.outcomes.show(
             file.uri,
-            found.suggestion.id,
-            at=file.buffer.offset(position),
-            text=found.text,
+            Shown(found.suggestion.id, file.buffer.offset(position), text, num_led=len(lead)),
             now_s=self._knows.clock.monotonic_s(),
         )
+        return Offer(found.suggestion.id, text, position, found.replaces)
+
+    def _prefetch_soon(self, file: OpenFile, place: Place, found: Remainder) -> None:
         if self.settings.prefetch:
             soon = self._prefetch(file, place, found)
             self._prefetches[file.uri] = asyncio.create_task(soon)
-        return Offer(found.suggestion.id, found.text, position, found.replaces)
 
     async def _prefetch(self, file: OpenFile, place: Place, found: Remainder) -> None:
         """What would follow the suggestion, if it were taken."""

@@ -20,6 +20,15 @@ _HEAD_CHARS: Final = 16_000
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # JSON can name it; no text can hold it
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A word of the editor's list, and what it would replace: LSP's selectedCompletionInfo."""
+
+    start: Position
+    end: Position
+    text: str
+
+
 @dataclass(slots=True)
 class OpenFile:
     uri: str
@@ -60,12 +69,22 @@ class OpenFile:
         self._touch()
         return self.buffer.replace_all(text)
 
-    def place_at(self, position: Position, *, is_invoked: bool) -> Place:
+    def lead(self, position: Position, chosen: Chosen) -> str | None:
+        """What of the word is still to be put in; None: what is typed is not its beginning."""
+        start, end, at = map(self.buffer.offset, (chosen.start, chosen.end, position))
+        num_typed = at - start
+        before = self.buffer.before(position, max_chars=MAX_PREFIX_CHARS)
+        is_at_end = end == at and 0 <= num_typed <= len(chosen.text)
+        is_begun = is_at_end and before.endswith(chosen.text[:num_typed])
+        return chosen.text[num_typed:] if is_begun else None
+
+    def place_at(self, position: Position, *, is_invoked: bool, lead: str = "") -> Place:
+        """As if `lead` stood before the cursor already."""
         return Place(
             uri=self.uri,
             path=self.path,
             language=self.language,
-            prefix=_sound(self.buffer.before(position, max_chars=MAX_PREFIX_CHARS)),
+            prefix=_sound(self.buffer.before(position, max_chars=MAX_PREFIX_CHARS) + lead),
             suffix=_sound(self.buffer.after(position, max_chars=MAX_SUFFIX_CHARS)),
             is_invoked=is_invoked,
         )

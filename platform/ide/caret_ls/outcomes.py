@@ -43,16 +43,33 @@ class Outcome:
     text: str | None = None  # what it has become: leaves only where the user has opted in
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Of its text the first `num_led` characters are the editor's own, a word of its list's."""
+
+    id: str
+    at: int  # where it begins, in characters
+    text: str
+    num_led: int = 0
+
+
 @dataclass(slots=True)
 class _Standing:
     """A suggestion that is on the screen."""
 
     id: str
-    at: int  # where it begins, in characters
+    at: int
     text: str
+    num_led: int
     shown_s: float
     num_gone: int = 0  # of its characters, typed or taken
     num_taken: int = 0  # of these, in parts
+
+    def take(self, typed: str) -> str:
+        """The part of it that is the suggestion's."""
+        own = typed[max(self.num_led - self.num_gone, 0) :]
+        self.num_gone += len(typed)
+        return own
 
 
 @dataclass(slots=True)
@@ -86,14 +103,16 @@ class Outcomes:
         self._standing: dict[str, _Standing] = {}  # by file
         self._taken: list[_Taken] = []
 
-    def show(self, uri: str, id: str, *, at: int, text: str, now_s: float) -> bool:
+    def show(self, uri: str, shown: Shown, *, now_s: float) -> bool:
         """False: it stands there already, as far as it is not typed yet."""
         standing = self._standing.get(uri)
-        if standing is not None and standing.id == id:
+        if standing is not None and standing.id == shown.id:
+            standing.num_led = standing.num_gone + shown.num_led
             return False
         self._pass_by(uri, now_s)
-        self._standing[uri] = _Standing(id, at, text, now_s)
-        self._tell(Outcome(id, Event.SHOWN, 0, len(text), _num_lines(text)))
+        self._standing[uri] = _Standing(shown.id, shown.at, shown.text, shown.num_led, now_s)
+        own = shown.text[shown.num_led :]
+        self._tell(Outcome(shown.id, Event.SHOWN, 0, len(own), _num_lines(own)))
         return True
 
     def change(self, uri: str, edit: Edit, now_s: float) -> Event | None:
@@ -149,16 +168,16 @@ class Outcomes:
         if typed is None:
             self._pass_by(uri, now_s)
             return Event.REJECTED
-        standing.num_gone += len(typed)
+        own = standing.take(typed)
         if typed == left and len(typed) > 1:
             self._take(uri, standing, now_s)
             return Event.ACCEPTED
         if typed == left:
             del self._standing[uri]
             return None
-        if len(typed) > 1:
-            standing.num_taken += len(typed)
-            self._tell(_part(standing, typed, now_s))
+        if len(own) > 1:
+            standing.num_taken += len(own)
+            self._tell(_part(standing, own, now_s))
             return Event.PARTIALLY_ACCEPTED
         return None
 

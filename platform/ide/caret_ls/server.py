@@ -23,9 +23,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.assistant import Offer
+from caret_ls.assistant import Offer, Wish
 from caret_ls.buffer import Position
 from caret_ls.clock import SystemClock
+from caret_ls.files import Chosen
 from caret_ls.key import ask_keyring, find_key
 from caret_ls.link import Address
 from caret_ls.session import Change, Session
@@ -190,12 +191,7 @@ def _add_completions(server: CaretServer) -> None:
     # Without options pygls would not announce it.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        invoked = types.InlineCompletionTriggerKind.Invoked
-        offer = await server.session.assistant.suggest(
-            params.text_document.uri,
-            Position(params.position.line, params.position.character),
-            is_invoked=params.context.trigger_kind == invoked,
-        )
+        offer = await server.session.assistant.suggest(params.text_document.uri, _wish(params))
         return types.InlineCompletionList([_item(offer)] if offer else [])
 
     @server.feature(WHY_NOT)
@@ -215,6 +211,19 @@ def _add_commands(server: CaretServer) -> None:
     @server.command(RESUME)
     def resume() -> None:
         server.pause(is_paused=False)
+
+
+def _wish(params: types.InlineCompletionParams) -> Wish:
+    invoked = types.InlineCompletionTriggerKind.Invoked
+    is_invoked = params.context.trigger_kind == invoked
+    chosen = _chosen(params.context.selected_completion_info)
+    return Wish(_position(params.position), is_invoked, chosen)
+
+
+def _chosen(info: types.SelectedCompletionInfo | None) -> Chosen | None:
+    if info is None:
+        return None
+    return Chosen(_position(info.range.start), _position(info.range.end), info.text)
 
 
 def _change(change: types.TextDocumentContentChangeEvent) -> Change:

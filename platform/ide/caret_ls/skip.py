@@ -25,6 +25,7 @@ class Reason(StrEnum):
     STATEMENT_ENDED = "statement_ended"
     MID_LINE = "mid_line"
     BLANK_FILE = "blank_file"
+    WORD_LIST = "word_list"
     NOT_ASKED = "not_asked"  # by the editor, yet
     # What became of a request that was made.
     NEWER_KEYSTROKE = "newer_keystroke"

@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any
 
 from caret_ls.asking import Asking, Learning
-from caret_ls.assistant import Assistant, Knowledge, Offer
+from caret_ls.assistant import Assistant, Knowledge, Offer, Wish
 from caret_ls.buffer import Position, units_of
 from caret_ls.cache import Cache
-from caret_ls.files import Files
+from caret_ls.files import Chosen, Files
 from caret_ls.frames import Frame, Surroundings
 from caret_ls.link import Ended
 from caret_ls.outcomes import Outcome, Outcomes
@@ -125,9 +125,11 @@ class Desk:
             self.outcomes.change(URI, edit, self.clock.now_s)
             self.at = Position(self.at.line, self.at.units + units_of(character))
 
-    def asks(self, *, is_invoked: bool = False) -> "asyncio.Task[Offer | None]":
-        suggested = self.assistant.suggest(URI, self.at, is_invoked=is_invoked)
-        return asyncio.create_task(suggested)
+    def asks(
+        self, *, is_invoked: bool = False, chosen: Chosen | None = None
+    ) -> "asyncio.Task[Offer | None]":
+        wish = Wish(self.at, is_invoked, chosen)
+        return asyncio.create_task(self.assistant.suggest(URI, wish))
 
     async def is_asked(self, number: int) -> Frame:
         """The gateway's `number`-th request, once it is there."""

@@ -6,6 +6,7 @@ import pytest
 
 from caret_ls.assistant import PREFETCH_AFTER_S
 from caret_ls.buffer import Position
+from caret_ls.files import Chosen
 from caret_ls.flight import GRACE_S
 from caret_ls.link import Ended
 from caret_ls.skip import Reason
@@ -57,6 +58,48 @@ async def test_what_the_editor_has_taken_back_was_a_newer_keystroke(desk: Desk) 
     await asyncio.gather(asked, return_exceptions=True)
 
     assert desk.assistant.last_reason is Reason.NEWER_KEYSTROKE
+
+
+def chosen(text: str, *, typed: int, behind: int = 0) -> Chosen:
+    """In the editor's list, at the cursor of `desk`."""
+    return Chosen(Position(1, 4 - typed), Position(1, 4 + behind), text)
+
+
+async def test_a_chosen_word_is_gone_on_from(desk: Desk) -> None:
+    desk.open("a = 1\nb =w|\n")
+    desk.gateway.ready.append(said(" * 2"))
+
+    offer = await desk.asks(chosen=chosen("width", typed=1))
+
+    assert offer is not None
+    assert (offer.text, offer.position) == ("idth * 2", Position(1, 4))
+    assert desk.gateway.asked[0]["prefix"] == "a = 1\nb =width"
+    assert [(told.event, told.chars) for told in desk.told] == [("shown", len(" * 2"))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [chosen("height", typed=1), chosen("width", typed=1, behind=1), chosen("", typed=1)],
+    ids=["fuzzy match", "text behind the cursor goes", "shorter"],
+)
+async def test_a_word_that_cannot_be_gone_on_from_ends_it(desk: Desk, other: Chosen) -> None:
+    desk.open("a = 1\nb =w|x\n")
+
+    assert await desk.asks(chosen=other) is None
+    assert desk.assistant.last_reason is Reason.WORD_LIST
+    assert desk.gateway.asked == []
+
+
+async def test_what_was_suggested_that_begins_with_the_word_is_offered_still(desk: Desk) -> None:
+    desk.gateway.ready.append(said("width * 2"))
+    await desk.asks()
+    desk.type("w")
+
+    offer = await desk.asks(chosen=Chosen(Position(1, 4), Position(1, 5), "width"))
+
+    assert offer is not None
+    assert offer.text == "idth * 2"
+    assert len(desk.gateway.asked) == 1
 
 
 async def test_typed_through_it_is_offered_again_without_a_request(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from caret_ls.buffer import Edit
-from caret_ls.outcomes import SPANS_S, Event, Outcome, Outcomes
+from caret_ls.outcomes import SPANS_S, Event, Outcome, Outcomes, Shown
 
 URI = "file:///shop/a.py"
 TEXT = "return self.width"
@@ -20,7 +20,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.outcomes = Outcomes(self.told.append)
-        self.outcomes.show(URI, "1", at=10, text=TEXT, now_s=100.0)
+        self.outcomes.show(URI, Shown("1", 10, TEXT), now_s=100.0)
 
     def edit(
         self, at: int, inserted: str, *, deleted: int = 0, now_s: float = 101.5
@@ -48,7 +48,7 @@ def test_it_is_shown_with_its_size(desk: Desk) -> None:
 def test_shown_again_at_a_redraw_it_is_the_same(desk: Desk) -> None:
     desk.edit(10, "r")
 
-    assert not desk.outcomes.show(URI, "1", at=11, text=TEXT[1:], now_s=101.0)
+    assert not desk.outcomes.show(URI, Shown("1", 11, TEXT[1:]), now_s=101.0)
     assert desk.events == [Event.SHOWN]
 
 
@@ -68,6 +68,25 @@ def test_a_word_of_it_is_a_part_and_the_rest_still_stands(desk: Desk) -> None:
     assert desk.edit(10, "return ") is Event.PARTIALLY_ACCEPTED
     assert desk.told[-1] == Outcome("1", Event.PARTIALLY_ACCEPTED, 1_500, 7, 1)
     assert desk.edit(17, "self.width") is Event.ACCEPTED
+
+
+def test_what_the_editors_own_word_brings_is_no_part_of_it(desk: Desk) -> None:
+    desk.outcomes.show(URI, Shown("2", 10, "width * 2", num_led=5), now_s=101.0)
+
+    assert desk.told[-1] == Outcome("2", Event.SHOWN, 0, len(" * 2"), 1)
+    assert desk.edit(10, "width") is None
+    assert desk.edit(15, " *") is Event.PARTIALLY_ACCEPTED
+    assert desk.told[-1] == Outcome("2", Event.PARTIALLY_ACCEPTED, 500, 2, 1)
+    assert desk.edit(17, " 2") is Event.ACCEPTED
+
+
+def test_a_word_that_was_chosen_since_is_no_part_of_it_either(desk: Desk) -> None:
+    desk.edit(10, "r")
+    desk.outcomes.show(URI, Shown("1", 11, TEXT[1:], num_led=len("eturn")), now_s=101.0)
+
+    assert desk.edit(11, "eturn") is None
+    assert desk.edit(16, " self") is Event.PARTIALLY_ACCEPTED
+    assert desk.told[-1].chars == len(" self")
 
 
 def test_something_else_passes_it_by_with_the_time_it_stood(desk: Desk) -> None:
@@ -110,14 +129,14 @@ def test_of_what_was_taken_in_part_the_rest_is_not_passed_by(desk: Desk) -> None
 def test_a_bracket_that_the_editor_closes_is_typed_through() -> None:
     told: list[Outcome] = []
     outcomes = Outcomes(told.append)
-    outcomes.show(URI, "1", at=0, text="(a)", now_s=0.0)
+    outcomes.show(URI, Shown("1", 0, "(a)"), now_s=0.0)
 
     assert outcomes.change(URI, Edit(0, 0, "()"), 1.0) is None
     assert outcomes.change(URI, Edit(1, 1, "a)"), 1.0) is Event.ACCEPTED
 
 
 def test_the_next_suggestion_passes_by_the_one_before(desk: Desk) -> None:
-    desk.outcomes.show(URI, "2", at=10, text="other", now_s=102.0)
+    desk.outcomes.show(URI, Shown("2", 10, "other"), now_s=102.0)
 
     assert desk.told[1] == Outcome("1", Event.REJECTED, 2_000)
 
@@ -125,9 +144,9 @@ def test_the_next_suggestion_passes_by_the_one_before(desk: Desk) -> None:
 def test_shown_once_more_after_a_detour_it_is_told_once(desk: Desk) -> None:
     desk.edit(10, "x")
     desk.edit(10, "", deleted=1)
-    desk.outcomes.show(URI, "1", at=10, text=TEXT, now_s=103.0)
+    desk.outcomes.show(URI, Shown("1", 10, TEXT), now_s=103.0)
     desk.edit(10, "y")
-    desk.outcomes.show(URI, "1", at=10, text=TEXT, now_s=104.0)
+    desk.outcomes.show(URI, Shown("1", 10, TEXT), now_s=104.0)
 
     assert desk.events == [Event.SHOWN, Event.REJECTED]
 

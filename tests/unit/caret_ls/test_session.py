@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from caret_ls.link import Address, LinkState
+from caret_ls.outcomes import Shown
 from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
 from caret_ls.status import Status
@@ -51,8 +52,8 @@ async def test_without_a_key_nobody_waits_for_the_link_to_say_so() -> None:
 async def test_text_replaced_by_itself_says_nothing_of_a_suggestion() -> None:
     made = session()
     made.open(URI, "python", "a = 1\nb = ")
-    made.outcomes.show(URI, "1", at=10, text="2", now_s=0.0)
+    made.outcomes.show(URI, Shown("1", 10, "2"), now_s=0.0)
 
     made.change(URI, [Change("a = 1\nb = ")])
 
-    assert not made.outcomes.show(URI, "1", at=10, text="2", now_s=1.0), "it stands there still"
+    assert not made.outcomes.show(URI, Shown("1", 10, "2"), now_s=1.0), "it stands there still"

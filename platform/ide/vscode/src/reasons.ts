@@ -1,4 +1,4 @@
-/** Why nothing was suggested, in the user's words: `caret_ls.skip.Reason`, and the extension's own. */
+/** Why nothing was suggested, in the user's words: `caret_ls.skip.Reason`. */
 
 export const REASONS: Readonly<Record<string, string>> = {
   paused: "Suggestions are paused.",
@@ -13,6 +13,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   statement_ended: "The statement is complete.",
   mid_line: "The cursor is in the middle of a line.",
   blank_file: "The file is empty.",
+  word_list: "No suggestion goes on from the word chosen in the list; Esc closes it.",
   not_asked: "Nothing was asked yet.",
   newer_keystroke: "You have typed on before the suggestion came.",
   nothing_to_suggest: "The model had nothing to suggest here.",
@@ -22,7 +23,6 @@ export const REASONS: Readonly<Record<string, string>> = {
   offline: "The gateway cannot be reached.",
   refused: "The gateway has refused the request; the log says why.",
   file_gone: "The file is not known to the language server.",
-  word_list: "The list of words was open; Esc closes it.",
 };
 
 export const SUGGESTED = "The last request brought a suggestion.";

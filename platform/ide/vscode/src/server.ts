@@ -14,14 +14,12 @@ const SELECTION = "$/caret/selection";
 const SIGN_IN = "$/caret/signIn";
 const WHY_NOT = "$/caret/whyNot";
 const NOT_ASKED = "not_asked";
-const WORD_LIST = "word_list"; // the one reason that the server does not know
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 
 export class Server {
   private client: LanguageClient | undefined;
   private key: string | undefined;
   private turn: Promise<void> = Promise.resolve(); // starts and stops, one after the other
-  private wasHidden = false; // the last suggestion would have been, by the list of words
   private selectedIn: string | undefined; // the file that was told to have a selection
 
   constructor(
@@ -66,9 +64,6 @@ export class Server {
 
   /** null: there was something to suggest. */
   async whyNot(): Promise<string | null> {
-    if (this.wasHidden) {
-      return WORD_LIST;
-    }
     if (!this.client?.isRunning()) {
       return NOT_ASKED;
     }
@@ -109,7 +104,6 @@ export class Server {
       documentSelector: FILES,
       // Asked for again when the client starts a server anew that has fallen over.
       initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
-      middleware: { provideInlineCompletionItems: this.provide },
     };
     const client = new LanguageClient("caret", "Caret", run, options);
     client.onNotification(STATUS, ({ status }: { status: Status }) => this.tell(status));
@@ -120,17 +114,6 @@ export class Server {
     });
     return client;
   }
-
-  /**
-   * While the list of words is open the editor shows only what goes on from its chosen word, which
-   * ours does not: asking would cost, and count as shown.
-   */
-  private readonly provide: NonNullable<
-    NonNullable<LanguageClientOptions["middleware"]>["provideInlineCompletionItems"]
-  > = (document, position, context, token, next) => {
-    this.wasHidden = context.selectedCompletionInfo !== undefined;
-    return this.wasHidden ? null : next(document, position, context, token);
-  };
 
   private async notify(method: string, params: object): Promise<void> {
     if (this.client?.isRunning()) {
