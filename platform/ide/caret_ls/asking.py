@@ -21,7 +21,9 @@ from caret_ls.suggestion import suggested_at
 
 _WHOLE: Final = ("stop", "length")
 _BUDGET: Final = ("budget", "budget_spent")
-_BUDGET_HOLD_S: Final = 60.0  # it may be raised any time; nobody has to restart the editor then
+# A budget may be raised any time, whatever the gateway says of midnight; nobody has to restart the
+# editor then.
+_MAX_HOLD_S: Final = 60.0
 _POLICY: Final = ("path_excluded", "feature_disabled")
 
 
@@ -62,6 +64,11 @@ class Asking:
     def is_held(self) -> bool:
         """Whether the gateway has said to come back later."""
         return self._learns.clock.monotonic_s() < self._held_until_s
+
+    def release(self) -> None:
+        """What it said is forgotten: it is another gateway, or for another key."""
+        self._held_until_s = 0.0
+        self._learns.board.set(is_over_budget=False)
 
     def flight_for(self, place: Place) -> Flight | None:
         """One to join. One that does not agree with the place is taken back."""
@@ -132,11 +139,12 @@ class Asking:
 
     def _hold(self, landing: Landing) -> None:
         is_spent = landing.finish in _BUDGET
-        if is_spent or landing.finish in _WHOLE:
+        if is_spent or landing.finish in (*_WHOLE, "filtered"):
             self._learns.board.set(is_over_budget=is_spent)
-        hold_s = landing.retry_after_s or (_BUDGET_HOLD_S if is_spent else 0.0)
+        hold_s = landing.retry_after_s or (_MAX_HOLD_S if is_spent else 0.0)
         if hold_s:
-            self._held_until_s = self._learns.clock.monotonic_s() + hold_s
+            now_s = self._learns.clock.monotonic_s()
+            self._held_until_s = now_s + min(hold_s, _MAX_HOLD_S)
 
 
 def _trigger(flight: Flight) -> str:

@@ -152,7 +152,7 @@ class Assistant:
         for _ in range(_MAX_TRIES):
             flight = self._asking.flight_for(place)
             if flight is None:
-                reason = self._reason_to_wait()
+                reason = self._reason_to_wait(place)
                 if reason is not None:
                     return reason
                 await asyncio.sleep(self._pause_s(place))
@@ -165,12 +165,16 @@ class Assistant:
                 return known
         return Reason.NEWER_KEYSTROKE
 
-    def _reason_to_wait(self) -> Reason | None:
-        if self._knows.board.is_signed_out:
+    def _reason_to_wait(self, place: Place) -> Reason | None:
+        """Who presses a key for it asks, whatever the gateway has said before."""
+        board = self._knows.board
+        if board.is_signed_out:
             return Reason.SIGNED_OUT
-        if not self._knows.board.is_connected:
+        if not board.is_connected:
             return Reason.OFFLINE
-        return Reason.OVERLOADED if self._asking.is_held else None
+        if place.is_invoked or not self._asking.is_held:
+            return None
+        return Reason.OVER_BUDGET if board.is_over_budget else Reason.OVERLOADED
 
     def _pause_s(self, place: Place) -> float:
         return self._knows.pace.wait_s(
@@ -215,7 +219,9 @@ class Assistant:
             prefix=place.prefix + found.text,
             suffix=place.suffix[found.replaces :],
         )
-        is_idle = self._reason_to_wait() is None and self._asking.flight_for(following) is None
+        is_idle = (
+            self._reason_to_wait(following) is None and self._asking.flight_for(following) is None
+        )
         if is_idle and self._knows.cache.find(following) is None:
             self._asking.begin(file, following, is_prefetch=True)
 

@@ -63,11 +63,11 @@ class Session:
         self.pace = Pace(min_wait_ms=settings.debounce_ms)
         self.policies = Policies(lambda repository: self.link.tell(frames.policy(repository)))
         learning = Learning(self.cache, self.pace, self.policies, self.board, clock)
-        asking = Asking(self.link, learning, around=self._around, new_id=_ids())
+        self._asking = Asking(self.link, learning, around=self._around, new_id=_ids())
         knowledge = Knowledge(
             self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, clock
         )
-        self.assistant = Assistant(knowledge, asking, settings)
+        self.assistant = Assistant(knowledge, self._asking, settings)
 
     @property
     def settings(self) -> Settings:
@@ -92,6 +92,8 @@ class Session:
     # --- what the editor does
 
     def open(self, uri: str, language: str, text: str) -> None:
+        if self.files.get(uri) is not None:  # some editors read a file anew so
+            self.close(uri)
         file = self.files.open(uri, language, text)
         self._recency.open(uri, file.path)
         self._warm(file)
@@ -129,6 +131,7 @@ class Session:
         is_connected = state is LinkState.CONNECTED
         self.board.set(is_connected=is_connected, is_signed_out=state is LinkState.SIGNED_OUT)
         if is_connected:
+            self._asking.release()
             self.policies.doubt()
             for file in self.files:
                 self.policies.of(file.repository_name, self._clock.monotonic_s())
@@ -144,12 +147,18 @@ class Session:
     async def _keep_up(self) -> None:
         while True:
             await asyncio.sleep(UPKEEP_EVERY_S)
-            now_s = self._clock.monotonic_s()
-            self.outcomes.look(self._text_of, now_s)
-            chars = self._typing.due(now_s)
-            if chars is not None:
-                self.link.tell(frames.typed(chars))
-            self._look_at_checkouts()
+            try:
+                self.keep_up()
+            except Exception as error:  # noqa: BLE001  # the suggestions go on
+                _log.error("upkeep.failed kind=%s", type(error).__name__)
+
+    def keep_up(self) -> None:
+        now_s = self._clock.monotonic_s()
+        self.outcomes.look(self._text_of, now_s)
+        chars = self._typing.due(now_s)
+        if chars is not None:
+            self.link.tell(frames.typed(chars))
+        self._look_at_checkouts()
 
     def _look_at_checkouts(self) -> None:
         """After a switch or a pull other files are what they were not, and what was suggested

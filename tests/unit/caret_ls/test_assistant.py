@@ -265,6 +265,26 @@ async def test_who_is_told_to_come_back_later_does(desk: Desk) -> None:
     assert len(desk.gateway.asked) == 2
 
 
+async def test_midnight_is_not_waited_for(desk: Desk) -> None:
+    desk.gateway.ready += [[Ended("budget_spent", retry_after_s=30_000.0)], said("a")]
+    await desk.asks()
+    await desk.asks()
+    held = desk.assistant.last_reason
+    desk.clock.now_s += 61
+
+    assert held is Reason.OVER_BUDGET
+    assert await desk.asks() is not None
+
+
+async def test_who_presses_a_key_for_it_does_not_wait(desk: Desk) -> None:
+    desk.gateway.ready += [said(finish="budget"), said("a")]
+    await desk.asks()
+
+    assert await desk.asks() is None
+    assert await desk.asks(is_invoked=True) is not None
+    assert desk.statuses[-1] is Status.READY
+
+
 async def test_over_budget_is_a_status_until_it_is_over(desk: Desk) -> None:
     desk.gateway.ready += [said(finish="budget"), said("a")]
     await desk.asks()

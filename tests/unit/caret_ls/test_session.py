@@ -57,3 +57,22 @@ async def test_text_replaced_by_itself_says_nothing_of_a_suggestion() -> None:
     made.change(URI, [Change("a = 1\nb = ")])
 
     assert not made.outcomes.show(URI, Shown("1", 10, "2"), now_s=1.0), "it stands there still"
+
+
+async def test_what_another_gateway_said_of_the_budget_is_forgotten() -> None:
+    made = session()
+    made.board.set(is_over_budget=True)
+
+    made.on_state(LinkState.CONNECTED)
+
+    assert made.board.status is Status.READY
+
+
+async def test_a_file_that_is_opened_again_is_read_anew() -> None:
+    made = session()
+    made.open(URI, "python", "a = 1\n")
+    made.outcomes.show(URI, Shown("1", 6, "2"), now_s=0.0)
+
+    made.open(URI, "python", "b = 1\n")
+
+    assert made.outcomes.show(URI, Shown("1", 6, "2"), now_s=1.0), "it stands there no more"
