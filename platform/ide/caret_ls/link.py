@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
 from caret_ls import frames
@@ -139,7 +139,8 @@ class Link:
         except InvalidStatus as error:
             refused = error.response.status_code in (401, 403)
             state = LinkState.SIGNED_OUT if refused else LinkState.OFFLINE
-        except (OSError, InvalidHandshake, InvalidURI, ConnectionClosed, ValueError):
+        # A proxy that the environment names may be of a kind for which a package is missing.
+        except (OSError, WebSocketException, ValueError, ImportError):
             state = LinkState.OFFLINE
         self._listener.on_state(state)
         if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:

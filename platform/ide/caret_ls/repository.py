@@ -53,8 +53,11 @@ def checkout_of(repository: Repository) -> Checkout | None:
 def _git_folder(folder: Path) -> Path | None:
     """Of a work tree of its own `.git` is a file that names it."""
     dot_git = folder / ".git"
-    if dot_git.is_dir():
-        return dot_git
+    try:
+        if dot_git.is_dir():
+            return dot_git
+    except OSError:  # a folder that is not ours to look into
+        return None
     named = _text(dot_git).strip()
     if not named.startswith("gitdir: "):
         return None

@@ -227,5 +227,20 @@ async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
     assert set(told.states[1:]) == {LinkState.OFFLINE}
 
 
+async def test_a_proxy_that_cannot_be_used_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
+    told = Told()
+    link = Link(told, Backoff(lambda: 0.0), SystemClock())
+    running = asyncio.create_task(link.run())
+    link.move(Address("https://gateway.example", "key"))
+    await until(lambda: LinkState.OFFLINE in told.states)
+    await asyncio.sleep(0)
+    is_running = not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert is_running
+
+
 def test_a_key_is_not_in_what_is_shown_of_an_address() -> None:
     assert "secret" not in repr(Address("http://a", "secret"))

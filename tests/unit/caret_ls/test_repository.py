@@ -96,3 +96,7 @@ def test_a_broken_one_is_none_and_no_fault(folder: Path) -> None:
     (folder / ".git" / "HEAD").unlink()
 
     assert checkout_of(repository) is None
+
+
+def test_a_folder_that_cannot_be_looked_into_is_in_no_repository(tmp_path: Path) -> None:
+    assert repository_of(tmp_path / ("x" * 300) / "a.py") is None
