@@ -68,13 +68,15 @@ class Link:
         self._clock = clock
         self._tick_s = tick_s  # how often it looks whether the machine has slept
         self._address: Address | None = None
+        self._is_refused = False
         self._moved = asyncio.Event()  # another address, or awake again: connect anew
         self._outgoing: asyncio.Queue[Frame] | None = None
         self._answers: dict[str, asyncio.Queue[Frame | Ended]] = {}
 
     def move(self, address: Address | None) -> None:
-        """None: there is no key, so there is nowhere to go."""
-        if address != self._address:
+        """None: there is no key, so there is nowhere to go. A key that was refused is tried again:
+        it may be in force by now."""
+        if address != self._address or self._is_refused:
             self._address = address
             self._moved.set()
 
@@ -142,6 +144,7 @@ class Link:
         # A proxy that the environment names may be of a kind for which a package is missing.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = LinkState.OFFLINE
+        self._is_refused = state is LinkState.SIGNED_OUT
         self._listener.on_state(state)
         if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:
             self._backoff.reset()

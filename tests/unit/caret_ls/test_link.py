@@ -183,6 +183,18 @@ async def test_a_refused_key_is_signed_out(status: int) -> None:
     assert len(made.headers) == 2, "a key that is refused is not tried again and again"
 
 
+async def test_a_key_that_was_refused_is_tried_again_when_asked_to() -> None:
+    async with gateway() as made:
+        made.refusal = 401
+        async with linked(made) as (link, told):
+            await until(lambda: told.states == [LinkState.SIGNED_OUT])
+            made.refusal = None
+            link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
+            await until(lambda: told.states[-1] is LinkState.CONNECTED)
+
+    assert len(made.headers) == 2
+
+
 async def test_a_revoked_key_is_signed_out() -> None:
     async with gateway() as made, linked(made) as (_link, told):
         await until(lambda: told.states == [LinkState.CONNECTED])
