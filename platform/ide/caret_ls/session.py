@@ -95,6 +95,8 @@ class Session:
         if self.files.get(uri) is not None:  # some editors read a file anew so
             self.close(uri)
         file = self.files.open(uri, language, text)
+        if file.repository is not None and file.repository not in self._checkouts:
+            self._checkouts[file.repository] = checkout_of(file.repository)
         self._recency.open(uri, file.path)
         self._warm(file)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord, OutcomeRecord, UsageRecord
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.site import Site, until
@@ -17,12 +18,16 @@ from tests.stack.language_server import LanguageServer, environment_of, language
 Record = TypeVar("Record", CompletionRecord, OutcomeRecord)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Developer:
     site: Site
-    tenant_id: str
+    snapshot: TenantSnapshot
     key: str
     home: Path
+
+    @property
+    def tenant_id(self) -> str:
+        return self.snapshot.tenant_id
 
     @property
     def log(self) -> str:
@@ -51,6 +56,13 @@ class Developer:
         async with language_server(environment_of(self.home, **told), folder=self.home) as server:
             yield server
 
+    def is_under(self, **changed: Any) -> None:
+        """Publishes his tenant's snapshot with these fields, as the control plane does."""
+        self.snapshot = msgspec.structs.replace(
+            self.snapshot, version=self.snapshot.version + 1, **changed
+        )
+        publish(self.site.home.paths, self.snapshot)
+
     def file(self, path: str, text: str) -> Path:
         file = self.home / "shop" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -64,5 +76,6 @@ def make_developer(site: Site, home: Path, **policy: Any) -> Developer:
         f"t-{uuid.uuid4().hex[:8]}", root_secret=root_secret_of(site.home.paths)
     )
     changed = msgspec.structs.replace(snapshot.policy, **policy)
-    publish(site.home.paths, msgspec.structs.replace(snapshot, policy=changed))
-    return Developer(site, snapshot.tenant_id, key, home)
+    snapshot = msgspec.structs.replace(snapshot, policy=changed)
+    publish(site.home.paths, snapshot)
+    return Developer(site, snapshot, key, home)

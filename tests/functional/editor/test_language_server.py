@@ -3,38 +3,21 @@
 import asyncio
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
+from tests.functional.editor.typist import LINES, begin, suggested
 from tests.functional.gateway.site import Site
-from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
+from tests.stack.language_server import INVOKED, OpenBuffer
 
 pytestmark = pytest.mark.engine
-
-# The demonstration model has something to say here.
-LINES = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n        "
 
 
 @pytest.fixture
 def ada(site: Site, tmp_path: Path) -> Developer:
     return make_developer(site, tmp_path)
-
-
-async def suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
-    """The first suggestion while `text` is typed, a request behind each key."""
-    for character in text:
-        buffer.types(character)
-        items = await buffer.asks()
-        if items:
-            return items[0]
-    raise AssertionError("nothing was suggested")
-
-
-def begin(server: LanguageServer, ada: Developer, path: str = "reader.py") -> OpenBuffer:
-    return OpenBuffer.opened(server, ada.file(path, LINES), LINES)
 
 
 async def test_a_typist_is_suggested_something_takes_it_and_is_counted(ada: Developer) -> None:

@@ -1,0 +1,136 @@
+"""`caret-ls` where something is amiss: budgets, keys, a second editor, another branch."""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.contracts.spending import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
+from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from tests.functional.editor.developer import Developer, make_developer
+from tests.functional.editor.typist import begin, suggested
+from tests.functional.gateway.site import Site, until
+from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
+
+pytestmark = pytest.mark.engine
+
+_PATIENCE_S: Final = 30.0
+_PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
+SPENT: Final = Spending(
+    prices=(TokenPrices(effective_from_ms=0, tiers=dict.fromkeys(Tier, _PRICES)),),
+    budgets=(HardBudget("b", BudgetScope.TENANT, 1),),  # no request costs as little
+)
+TYPED: Final = "self.path = path\n        self.m"
+
+
+@pytest.fixture
+def ada(site: Site, tmp_path: Path) -> Developer:
+    return make_developer(site, tmp_path)
+
+
+async def offers(buffer: OpenBuffer) -> bool:
+    return bool(await buffer.asks(trigger=INVOKED))
+
+
+async def why_not(server: LanguageServer) -> str | None:
+    reason: str | None = (await server.ask("$/caret/whyNot", {}))["reason"]
+    return reason
+
+
+async def test_over_budget_nothing_is_shown_until_there_is_money_again(ada: Developer) -> None:
+    ada.is_under(spending=SPENT)
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        buffer.types(TYPED)
+
+        async def is_over() -> bool:
+            return await buffer.asks() == [] and server.statuses[-1] == "over_budget"
+
+        assert await until(is_over, patience_s=_PATIENCE_S)
+        assert await why_not(server) == "over_budget"
+        num_asked = len(ada.records(CompletionRecord))
+        assert await buffer.asks() == []
+        assert len(ada.records(CompletionRecord)) == num_asked
+        ada.is_under(spending=Spending())
+
+        async def is_well() -> bool:
+            return await offers(buffer)
+
+        assert await until(is_well, patience_s=_PATIENCE_S)
+        await server.reaches("ready")
+        assert await why_not(server) is None
+
+
+async def test_a_key_that_is_refused_and_then_taken(ada: Developer) -> None:
+    in_force = ada.snapshot.credentials
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        assert await why_not(server) == "not_asked"
+        ada.is_under(credentials=())
+        await server.reaches("signed_out")
+        buffer = begin(server, ada)
+        buffer.types(TYPED)
+        assert await buffer.asks() == []
+        assert await why_not(server) == "signed_out"
+        settings = {"caret": {"in_strings": True}}
+        server.tell("workspace/didChangeConfiguration", {"settings": settings})
+        await buffer.asks()
+        assert server.statuses[-1] == "signed_out"
+        ada.is_under(credentials=in_force)
+
+        async def is_taken() -> bool:
+            server.tell("$/caret/signIn", {"key": ada.key})
+            return await offers(buffer)
+
+        assert await until(is_taken, patience_s=_PATIENCE_S)
+
+
+async def test_two_editors_on_one_file_are_each_told_what_is_theirs(ada: Developer) -> None:
+    async with ada.editor() as one, ada.editor() as other:
+        for server in (one, other):
+            await server.reaches("ready")
+        buffers = [begin(server, ada) for server in (one, other)]
+        items = [await suggested(buffer, TYPED) for buffer in buffers]
+        for buffer, item in zip(buffers, items, strict=True):
+            buffer.takes(item)
+
+        async def are_told() -> bool:
+            told = ada.records(OutcomeRecord)
+            return sum(record.event == "accepted" for record in told) == 2
+
+        assert await until(are_told, patience_s=_PATIENCE_S)
+
+    accepted = [record for record in ada.records(OutcomeRecord) if record.event == "accepted"]
+    assert len({record.request_id for record in accepted}) == 2
+
+
+async def test_on_another_branch_what_was_known_is_asked_for_anew(ada: Developer) -> None:
+    folder = ada.file("reader.py", "").parent
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+    async with ada.editor(CARET_LS_PREFETCH="no") as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        await suggested(buffer, TYPED)
+        num_asked = len(await ada.records_reach(CompletionRecord, 1))
+        assert await buffer.asks() != []
+        from_memory = len(ada.records(CompletionRecord))
+        git(folder, "switch", "-q", "-c", "other")
+
+        async def is_noticed() -> bool:
+            return "repository.switched" in ada.log
+
+        assert await until(is_noticed, patience_s=_PATIENCE_S)
+        await buffer.asks()
+        await ada.records_reach(CompletionRecord, num_asked + 1)
+
+    assert from_memory == num_asked
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(("git", "-C", str(folder), *who, *words), check=True, capture_output=True)
