@@ -13,7 +13,7 @@ from tenants.members.permissions import Permission
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
 from tenants.moments import require_moment
 from tenants.retention.classes import TERMS, DataClass, Terms
-from tenants.retention.rules import Rule, rule_of
+from tenants.retention.rules import Rule, days_before, rule_of
 from tenants.texts import MAX_REASON_CHARS, read_reason, require_storable
 
 MAX_NAME_CHARS = 120
@@ -84,6 +84,21 @@ def set_rule(
             now=now,
         )
         return rule_of(data_class, tenant_id=actor.tenant_id)
+
+
+def undo_rule(
+    *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
+) -> Rule:
+    """Puts the days of before in force again, while `version` is the one in force. Raises
+    Forbidden, Invalid, NotFound, Conflict."""
+    actor.require(Permission.WRITE_RETENTION)
+    with tenant(actor.tenant_id):
+        days = days_before(data_class, version, tenant_id=actor.tenant_id)
+    if days is None:
+        raise NotFound("There is nothing to undo.")
+    return set_rule(
+        actor=actor, data_class=data_class, days=days, reason=reason, replaces=version, now=now
+    )
 
 
 def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:

@@ -41,6 +41,18 @@ def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
     return rules_of(tenant_id=tenant_id)[data_class]
 
 
+def days_before(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
+    """The tenant's own days, or the default, that version `version` has replaced; None: there is
+    no such version."""
+    rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
+    found = dict(rows.filter(version__in=[version - 1, version]).values_list("version", "days"))
+    if version not in found:
+        return None
+    if version > 1:
+        return found.get(version - 1)
+    return _default(data_class, find_rules(tenant_id=tenant_id).telemetry).days
+
+
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
     """The tenant's own, or a default; the policy may shorten either. Four queries."""
     policy = find_rules(tenant_id=tenant_id)

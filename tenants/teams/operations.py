@@ -44,9 +44,16 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
 
 
 def rename_team(
-    *, actor: Actor, team_id: uuid.UUID, name: str, now: datetime, by_scim: bool = False
+    *,
+    actor: Actor,
+    team_id: uuid.UUID,
+    name: str,
+    now: datetime,
+    replaces: str | None = None,
+    by_scim: bool = False,
 ) -> TeamView:
-    """Raises Forbidden, Invalid, NotFound, Conflict."""
+    """`replaces` is the name that the author has seen; None: whichever it has. Raises Forbidden,
+    Invalid, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
     with tenant(actor.tenant_id):
@@ -54,6 +61,8 @@ def rename_team(
         held = find_team(actor=actor, team_id=team_id)
         if not by_scim:
             _require_kept_by_people(actor, team_id)
+        if replaces not in (None, held.name):
+            raise Conflict("Somebody has renamed it since: nothing was undone.")
         if held.name == name:
             return held
         with _unique_name(name):

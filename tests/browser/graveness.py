@@ -33,6 +33,7 @@ DESTROYS_OR_OPENS: Final = frozenset(
         "privacy/people/<uuid:user_id>/bundle",
         "privacy/people/<uuid:user_id>/erase",
         "retention/classes/<data_class>",
+        "retention/classes/<data_class>/versions/<int:version>/undo",
         "retention/holds/<uuid:hold_id>/release",
         "sinks/<uuid:sink_id>/delete",
         "teams/<uuid:team_id>/delete",
@@ -44,6 +45,7 @@ SOMETIMES: Final = frozenset(
         "members/invitations/<uuid:invitation_id>/send",
         "members/invite",
         "policies/layers/<kind>/<uuid:subject_id>/review",
+        "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
         "policies/review",
         "policies/versions/<int:version>/undo",
     }
@@ -78,6 +80,7 @@ NEITHER: Final = frozenset(
         "access/domains",
         "budgets/<uuid:budget_id>/change",
         "budgets/<uuid:budget_id>/secret",
+        "budgets/<uuid:budget_id>/versions/<int:version>/undo",
         "budgets/new",
         "exports/<uuid:export_id>/cancel",
         "exports/<uuid:export_id>/fetch",
@@ -94,6 +97,7 @@ NEITHER: Final = frozenset(
         "teams/<uuid:team_id>/members/<uuid:user_id>/back",
         "teams/<uuid:team_id>/members/<uuid:user_id>/out",
         "teams/<uuid:team_id>/rename",
+        "teams/<uuid:team_id>/rename/undo",
         "teams/new",
     }
 )

@@ -53,6 +53,9 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "tenant": lambda scene: "/tenant",
     "budgets/<uuid:budget_id>/change": examples.below(examples.budget, "change"),
     "budgets/<uuid:budget_id>/secret": examples.below(examples.budget, "secret"),
+    "budgets/<uuid:budget_id>/versions/<int:version>/undo": examples.below(
+        examples.budget, "versions/1/undo"
+    ),
     "access/domains": lambda scene: "/access/domains",
     "access/domains/<uuid:domain_id>/verify": examples.below(examples.domain, "verify"),
     "access/groups/<uuid:group_id>/role": examples.below(examples.group, "role"),
@@ -68,6 +71,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "start/bring-back": lambda scene: "/start/bring-back",
     "start/put-away": lambda scene: "/start/put-away",
     "teams/<uuid:team_id>/add": examples.below(examples.team, "add"),
+    "teams/<uuid:team_id>/rename/undo": examples.below(examples.team, "rename/undo?from=A&to=B"),
     "teams/<uuid:team_id>/members/<uuid:user_id>/back": examples.below(
         examples.membership_of_team, "back"
     ),
@@ -82,6 +86,12 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "playground/end": lambda scene: "/playground/end",
     "playground/start": lambda scene: "/playground/start",
     "policies/versions/<int:version>/undo": examples.below(examples.policy_version, "undo"),
+    "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo": examples.below(
+        examples.layer, "versions/1/undo"
+    ),
+    "retention/classes/<data_class>/versions/<int:version>/undo": examples.below(
+        examples.data_class, "versions/1/undo"
+    ),
     "sinks/<uuid:sink_id>/replay": examples.below(examples.sink, "replay"),
     "sinks/<uuid:sink_id>/test": examples.below(examples.sink, "test"),
 }

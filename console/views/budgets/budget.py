@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -21,7 +22,8 @@ from console.shell.toast import toast
 from console.views.budgets.budget_form import FIELDS, ChangeForm, initial_of
 from console.views.budgets.shown import alert_rows, bar_of
 from tenants.billing.budgets.operations import change_budget, delete_budget
-from tenants.billing.budgets.queries import find_budget, find_webhook_secret
+from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
+from tenants.billing.budgets.undoing import undo_change
 from tenants.errors import Conflict, Invalid
 from tenants.members.permissions import Permission
 
@@ -40,10 +42,28 @@ def budget(request: HttpRequest, member: Member, budget_id: UUID) -> HttpRespons
 @allowed(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
-    if form.is_valid() and _is_changed(member, budget_id, form):
-        toast(request, gettext("The budget is changed. It is in force at once."))
+    if form.is_valid() and (changed := _changed(member, budget_id, form)) is not None:
+        toast(
+            request,
+            gettext("The budget is changed. It is in force at once."),
+            undo_url=reverse("console:budgets-undo", args=[budget_id, changed.version]),
+        )
         return redirect("console:budgets-budget", budget_id)
     return _shown(request, member, budget_id, form=form, status=400)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_BUDGETS)
+def undo(request: HttpRequest, member: Member, budget_id: UUID, version: int) -> HttpResponse:
+    try:
+        undo_change(actor=member.actor, budget_id=budget_id, version=version, now=timezone.now())
+    except (Conflict, Invalid):
+        said = gettext("Somebody has changed the budget since: nothing was undone.")
+        messages.error(request, said)
+    else:
+        toast(request, gettext("The budget is as it was before. That is in force at once."))
+    return redirect("console:budgets-budget", budget_id)
 
 
 @require_POST
@@ -86,9 +106,10 @@ def _version(request: HttpRequest) -> int:
     return version
 
 
-def _is_changed(member: Member, budget_id: UUID, form: ChangeForm) -> bool:
+def _changed(member: Member, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
+    """None: the form says why."""
     try:
-        change_budget(
+        return change_budget(
             actor=member.actor,
             budget_id=budget_id,
             terms=form.terms(),
@@ -98,13 +119,11 @@ def _is_changed(member: Member, budget_id: UUID, form: ChangeForm) -> bool:
     except Invalid as error:
         field = FIELDS.get(error.field, error.field)
         form.add_error(field if field in form.fields else None, told(error))
-        return False
     except Conflict:
         form.add_error(
             None, gettext("Somebody has changed it meanwhile. Look at it and change it again.")
         )
-        return False
-    return True
+    return None
 
 
 def _shown(

@@ -5,12 +5,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.contracts.policy import PolicyLayer
 from console.member import Member, for_members
@@ -25,6 +27,7 @@ from console.views.policies.fields import add_refusal, whole_number
 from console.views.policies.layer_forms import LayerForm, groups_of, initial_of, layer_of
 from console.views.policies.layer_words import layer_changes, layer_lines
 from console.views.policies.pages import tabs
+from console.views.policies.reasons import reason_of_undoing
 from console.views.policies.review import ReasonForm
 from tenants.errors import Conflict, Invalid, Outdated
 from tenants.members.permissions import Permission
@@ -37,6 +40,7 @@ from tenants.policies.layers.queries import (
     Subject,
     SubjectKind,
     find_layer,
+    find_layer_version,
     page_of_layers,
 )
 from tenants.policies.preview import preview_layer
@@ -130,11 +134,10 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _reviewed(request, member, held, said, form)
-    lets_in_by_less = held.layer.requires_second_factor and not said.requires_second_factor
-    if lets_in_by_less and (way := way_to_confirm(request, member)) is not None:
+    if (way := _way_if_grave(request, member, held, said)) is not None:
         return way
     try:
-        set_layer(
+        saved = set_layer(
             actor=member.actor,
             subject=held.subject,
             document=write_layer(said),
@@ -148,8 +151,50 @@ def review(request: HttpRequest, member: Member, kind: str, subject_id: UUID) ->
     except Conflict as error:
         form.add_error(None, told(error))
         return _reviewed(request, member, held, said, form)
-    toast(request, gettext("Saved. Gateways hold it within a second."))
+    toast(
+        request,
+        gettext("Saved. Gateways hold it within a second."),
+        undo_url=reverse("console:policies-undo-layer", args=[kind, subject_id, saved.version]),
+    )
     return redirect("console:policies-layers")
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_POLICY)
+def undo(
+    request: HttpRequest, member: Member, kind: str, subject_id: UUID, version: int
+) -> HttpResponse:
+    """Says again what was said before this version, while it is in force."""
+    held = find_layer(actor=member.actor, subject=_subject(kind, subject_id))
+    if version != held.version or version == 0:
+        said = gettext("Somebody has said something else since: nothing was undone.")
+        messages.error(request, said)
+        return redirect("console:policies-layers")
+    before = find_layer_version(actor=member.actor, subject=held.subject, version=version - 1)
+    if (way := _way_if_grave(request, member, held, before)) is not None:
+        return way
+    try:
+        set_layer(
+            actor=member.actor,
+            subject=held.subject,
+            document=write_layer(before),
+            reason=reason_of_undoing(version),
+            replaces=version,
+            now=timezone.now(),
+        )
+    except Conflict as error:  # Outdated among them
+        messages.error(request, told(error))
+    else:
+        toast(request, gettext("It is said as before. Gateways hold it within a second."))
+    return redirect("console:policies-layers")
+
+
+def _way_if_grave(
+    request: HttpRequest, member: Member, held: LayerInForce, said: PolicyLayer
+) -> HttpResponse | None:
+    lets_in_by_less = held.layer.requires_second_factor and not said.requires_second_factor
+    return way_to_confirm(request, member) if lets_in_by_less else None
 
 
 def _chosen(member: Member, form: SubjectForm) -> Subject | None:

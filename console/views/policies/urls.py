@@ -19,6 +19,11 @@ urlpatterns: list[URLPattern] = [
         layers.review,
         name="policies-layer-review",
     ),
+    path(
+        "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
+        layers.undo,
+        name="policies-undo-layer",
+    ),
     path("policies/effective", questions.effective, name="policies-effective"),
     path("policies/explain", questions.explain, name="policies-explain"),
 ]

@@ -3,12 +3,14 @@
 from typing import Any, Final
 
 from django import forms
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.member import Member, for_members
 from console.shell.allowed import allowed
@@ -17,11 +19,12 @@ from console.shell.step_up import confirmed
 from console.shell.tabs import Tab, tabs_of
 from console.shell.toast import toast
 from console.views.policies.fields import add_refusal
+from console.views.policies.reasons import reason_of_undoing
 from console.views.policies.review import ReasonForm
 from tenants.errors import Conflict, Invalid
 from tenants.members.permissions import Permission
 from tenants.retention.classes import TERMS, DataClass, Terms
-from tenants.retention.operations import set_rule
+from tenants.retention.operations import set_rule, undo_rule
 from tenants.retention.queries import find_rule, list_standings, preview
 
 _PAGE: Final = "console/retention/class.html"
@@ -91,7 +94,7 @@ def _saved(request: HttpRequest, member: Member, which: DataClass) -> HttpRespon
     if not (form.is_valid() and save.is_valid()):
         return _shown(request, member, which, form, save, status=400)
     try:
-        set_rule(
+        rule = set_rule(
             actor=member.actor,
             data_class=which,
             days=form.cleaned_data["days"],
@@ -107,7 +110,34 @@ def _saved(request: HttpRequest, member: Member, which: DataClass) -> HttpRespon
         add_refusal(save, error)
         return _shown(request, member, which, form, save, status=400)
     said = gettext("%(title)s are kept for %(days)s days. The next purge acts on it.")
-    toast(request, said % {"title": gettext(TERMS[which].title), "days": form.cleaned_data["days"]})
+    toast(
+        request,
+        said % {"title": gettext(TERMS[which].title), "days": form.cleaned_data["days"]},
+        undo_url=reverse("console:retention-undo", args=[which.value, rule.version]),
+    )
+    return redirect("console:retention")
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_RETENTION)
+@confirmed
+def undo(request: HttpRequest, member: Member, data_class: str, version: int) -> HttpResponse:
+    which = _class_of(data_class)
+    try:
+        rule = undo_rule(
+            actor=member.actor,
+            data_class=which,
+            version=version,
+            reason=reason_of_undoing(version),
+            now=timezone.now(),
+        )
+    except (Conflict, Invalid):
+        said = gettext("Somebody has changed these days since: nothing was undone.")
+        messages.error(request, said)
+    else:
+        said = gettext("%(title)s are kept for %(days)s days again.")
+        toast(request, said % {"title": gettext(TERMS[which].title), "days": rule.days})
     return redirect("console:retention")
 
 

@@ -2,6 +2,7 @@
 
 import uuid
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -122,7 +123,28 @@ def rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResp
         return show(request, member, "console/teams/rename.html", context)
     if not form.is_valid() or not _renamed(member, held, form):
         return show(request, member, "console/teams/rename.html", context, status=400)
-    toast(request, gettext("The team is renamed."))
+    _tell_renamed(request, team_id, before=held.name, after=form.cleaned_data["name"])
+    return redirect("console:teams-team", team_id=team_id)
+
+
+@require_POST
+@for_members
+@allowed(Permission.WRITE_TEAMS)
+def undo_rename(request: HttpRequest, member: Member, team_id: uuid.UUID) -> HttpResponse:
+    """`from` and `to`: what it is called still, and was before."""
+    names = {each: request.GET.get(each, "") for each in ("from", "to")}
+    try:
+        rename_team(
+            actor=member.actor,
+            team_id=team_id,
+            name=names["to"],
+            replaces=names["from"],
+            now=timezone.now(),
+        )
+    except (Conflict, Invalid) as error:
+        messages.error(request, told(error))
+    else:
+        toast(request, gettext("The team is called %(name)s again.") % {"name": names["to"]})
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -156,6 +178,12 @@ def _renamed(member: Member, held: TeamView, form: TeamForm) -> bool:
         form.add_error("name", told(error))
         return False
     return True
+
+
+def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str) -> None:
+    undo = reverse("console:teams-undo-rename", args=[team_id])
+    names = urlencode({"from": after.strip(), "to": before})
+    toast(request, gettext("The team is renamed."), undo_url=f"{undo}?{names}")
 
 
 def _page(

@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     path("teams/<uuid:team_id>", team.team, name="teams-team"),
     path("teams/<uuid:team_id>/add", team.add, name="teams-add"),
     path("teams/<uuid:team_id>/rename", team.rename, name="teams-rename"),
+    path("teams/<uuid:team_id>/rename/undo", team.undo_rename, name="teams-undo-rename"),
     path("teams/<uuid:team_id>/delete", team.delete, name="teams-delete"),
     path(f"{_MEMBER}/out", team.take_out, name="teams-take-out"),
     path(f"{_MEMBER}/back", team.put_back, name="teams-put-back"),

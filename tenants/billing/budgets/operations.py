@@ -22,6 +22,7 @@ from tenants.members.permissions import Permission
 from tenants.models import BillingState, Budget, Membership, Team
 from tenants.snapshots.publish import tenant_changed
 
+CHANGED: Final = "budget.changed"  # in the audit trail
 MAX_BUDGETS: Final = 1_000  # of a tenant: gateways hold the hard ones in memory
 
 
@@ -92,7 +93,7 @@ def change_budget(
         require_few_of_each(actor.tenant_id)
         holder = Holder(BudgetScope(held.scope), held.holder_id)
         change = (_facts(_terms(held), holder), _facts(terms, holder))
-        _record(actor, "budget.changed", budget_id, change, now)
+        _record(actor, CHANGED, budget_id, change, now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
 
 
@@ -161,5 +162,10 @@ def _record(
     change: tuple[Facts | None, Facts | None],
     now: datetime,
 ) -> None:
-    target = f"budget:{budget_id}"
+    target = target_of(budget_id)
     record_change(actor=actor, action=action, target=target, change=change, now=now)
+
+
+def target_of(budget_id: UUID) -> str:
+    """In the audit trail."""
+    return f"budget:{budget_id}"

@@ -103,6 +103,23 @@ def find_layer(*, actor: Actor, subject: Subject) -> LayerInForce:
         return _in_force(row, name, erased_among(actor.tenant_id, [row.author_id]))
 
 
+def find_layer_version(*, actor: Actor, subject: Subject, version: int) -> PolicyLayer:
+    """What a version said; of version 0 nothing. Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_LAYERS)
+    if version == 0:
+        return PolicyLayer()
+    with tenant(actor.tenant_id):
+        row = PolicyLayerVersion.objects.filter(
+            tenant_id=actor.tenant_id,
+            subject_kind=subject.kind,
+            subject_id=subject.id,
+            version=version,
+        ).first()
+    if row is None:
+        raise NotFound("There is no such version.")
+    return read_layer(row.document)
+
+
 def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
     """For the platform itself: what holds for one user. Raises NotFound."""
     policy = find_policy(tenant_id=tenant_id).policy

@@ -1,0 +1,32 @@
+"""Takes a change of a budget back while it is the last one: its terms before are in the trail."""
+
+from datetime import datetime
+from uuid import UUID
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.operations import CHANGED, Terms, change_budget, target_of
+from tenants.billing.budgets.queries import BudgetView
+from tenants.errors import NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Permission
+from tenants.models import AuditEntry
+
+
+def undo_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
+    """`version` is what the change has made, and in force. Raises Forbidden, NotFound, Conflict."""
+    actor.require(Permission.WRITE_BUDGETS)
+    terms = _terms_before_the_last(actor, budget_id)
+    # Read without a lock: where somebody has changed it meanwhile, this is refused.
+    return change_budget(actor=actor, budget_id=budget_id, terms=terms, version=version, now=now)
+
+
+def _terms_before_the_last(actor: Actor, budget_id: UUID) -> Terms:
+    with tenant(actor.tenant_id):
+        entries = AuditEntry.objects.filter(
+            tenant_id=actor.tenant_id, target=target_of(budget_id), action=CHANGED
+        )
+        found = entries.order_by("-sequence").first()
+    if found is None or found.before is None:
+        raise NotFound("There is nothing to undo.")
+    before = found.before
+    return Terms(before["limit_micros"], bool(before["is_hard"]), before["webhook_url"])

@@ -1,0 +1,170 @@
+"""What a toast's button takes back: as long as nobody has changed it since, once, by its own."""
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import unescape
+from typing import Any, Final
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.billing.budgets.queries import page_of_budgets
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry
+from tenants.policies.layers.queries import effective_policy
+from tenants.policies.queries import find_policy
+from tenants.retention.classes import DataClass
+from tenants.retention.queries import find_rule
+from tenants.teams.queries import find_team
+from tests.cast import Cast, Company
+from tests.fakes.billing import make_budget, make_old_customer
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.confirming import confirmed
+from tests.integration.console.pages.layer_forms import say
+from tests.people import make_team
+
+_UNDO: Final = re.compile(r'<form method="post" action="([^"]+)">.*?>Undo</button>')
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def owner(company: Company, sign_in_now: SignIn) -> Client:
+    person = company.people[Role.OWNER]
+    return confirmed(sign_in_now(person), person)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    change: Callable[[str], Any]  # to another value, by its page
+    state: Callable[[], object]
+    values: tuple[str, str]  # two that it is changed to
+
+
+def a_budget(company: Company, owner: Client) -> Changed:
+    made = make_budget(company, webhook_url="https://hooks.example.com/a")
+
+    def held() -> Any:
+        actor = company.administrator.actor
+        (found,) = page_of_budgets(actor=actor, limit=2, cursor=None, now=timezone.now()).rows
+        return found
+
+    def change(limit: str) -> Any:
+        asked = {"limit": limit, "is_hard": "", "webhook_url": "", "version": str(held().version)}
+        return owner.post(f"/budgets/{made.id}/change", asked, follow=True)
+
+    def state() -> object:
+        return held().limit_micros, held().is_hard, held().webhook_url
+
+    return Changed(change, state, ("20", "30"))
+
+
+def a_team(company: Company, owner: Client) -> Changed:
+    team_id = make_team(company, "Anvil")
+
+    def state() -> object:
+        return find_team(actor=company.platform, team_id=uuid.UUID(team_id)).name
+
+    def change(name: str) -> Any:
+        return owner.post(f"/teams/{team_id}/rename", {"name": name}, follow=True)
+
+    return Changed(change, state, (" Fire & Ice ", "Hammer"))
+
+
+def days(company: Company, owner: Client) -> Changed:
+    def state() -> object:
+        return find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE).days
+
+    def change(days: str) -> Any:
+        rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
+        asked = {"days": days, "reason": "r", "replaces": str(rule.version or 0)}
+        return owner.post("/retention/classes/usage_records", asked, follow=True)
+
+    return Changed(change, state, ("90", "100"))
+
+
+def rules(company: Company, owner: Client) -> Changed:
+    ada = company.developer
+
+    def state() -> object:
+        return effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
+
+    def change(per_minute: str) -> Any:
+        say(owner, ada, user_limit_per_minute=per_minute, user_limit_burst="6")
+        return owner.get("/policies/layers")
+
+    assert state() == find_policy(tenant_id=company.tenant_id).policy
+    return Changed(change, state, ("60", "70"))
+
+
+@pytest.fixture(params=[a_budget, a_team, days, rules], ids=lambda make: make.__name__)
+def changed(request: pytest.FixtureRequest, company: Company, owner: Client) -> Changed:
+    made: Changed = request.param(company, owner)
+    return made
+
+
+def undo_of(page: Any) -> str:
+    (path,) = _UNDO.findall(page.content.decode())
+    return unescape(path)
+
+
+def num_entries(company: Company) -> int:
+    with tenant(company.tenant_id):
+        return AuditEntry.objects.count()
+
+
+def test_the_button_puts_back_what_was_and_that_is_in_the_trail(
+    changed: Changed, company: Company, owner: Client
+) -> None:
+    before = changed.state()
+    undo = undo_of(changed.change(changed.values[0]))
+    assert changed.state() != before
+    entries = num_entries(company)
+
+    owner.post(undo)
+
+    assert changed.state() == before
+    assert num_entries(company) == entries + 1
+
+
+def test_the_second_change_is_taken_back_alone(changed: Changed, owner: Client) -> None:
+    changed.change(changed.values[0])
+    before = changed.state()
+    undo = undo_of(changed.change(changed.values[1]))
+
+    owner.post(undo)
+
+    assert changed.state() == before
+
+
+def test_what_was_changed_since_stays_and_that_is_told(changed: Changed, owner: Client) -> None:
+    undo = undo_of(changed.change(changed.values[0]))
+    changed.change(changed.values[1])
+    meanwhile = changed.state()
+
+    page = owner.post(undo, follow=True).content.decode()
+
+    assert changed.state() == meanwhile
+    assert "nothing was undone" in page
+
+
+def test_the_neighbour_and_a_developer_undo_nothing(
+    changed: Changed, company: Company, cast: Cast, sign_in_now: SignIn
+) -> None:
+    undo = undo_of(changed.change(changed.values[0]))
+    after = changed.state()
+    theirs = cast.globex.administrator
+
+    sign_in_now(company.developer).post(undo)
+    confirmed(sign_in_now(theirs), theirs).post(undo)
+
+    assert changed.state() == after
