@@ -13,6 +13,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+_MOST: Final = 1e30  # one in so many is none
+_LEAST: Final = 1e-17  # of a sum that a float has the digits for
 
 
 class Overloaded(Exception):
@@ -68,13 +72,19 @@ def waiting(arrivals_per_s: float, service: Service, *, num_servers: int) -> Wai
 def erlang_c(num_servers: int, offered: float) -> float:
     """The probability that all of `num_servers` are busy, `offered` being busy in the mean.
 
-    By the recursion of Erlang's B, which neither overflows nor loses digits.
+    By Erlang's B, whose inverse is the sum of N (N - 1) ... (N - k + 1) / A^k for k from 0: terms
+    above 0, so that no digits are lost. They rise until k = N - A and fall from there: some square
+    roots of N are enough, where Erlang's own recursion takes N steps.
     """
-    blocked = 1.0
-    for number in range(1, num_servers + 1):
-        blocked = offered * blocked / (number + offered * blocked)
-        if blocked == 0:  # less than a float can tell, and so for all that follow
+    inverse = term = 1.0
+    for number in range(num_servers, 0, -1):
+        term *= number / offered
+        inverse += term
+        if inverse > _MOST:
             return 0.0
+        if number < offered and term * number < inverse * _LEAST * (offered - number):
+            break  # all that follows is less than a float can tell: a geometric series
+    blocked = 1 / inverse
     return blocked / (1 - offered / num_servers * (1 - blocked))
 
 

@@ -26,6 +26,18 @@ def test_pollaczek_and_khinchine_come_out_for_one_server() -> None:
     assert found.probability == pytest.approx(rate * service.mean_s)
 
 
+@pytest.mark.parametrize("num_servers", [1, 3, 40, 700, 20_000])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9, 0.999])
+def test_erlang_c_is_what_his_recursion_gives(num_servers: int, share: float) -> None:
+    offered = num_servers * share
+    blocked = 1.0
+    for number in range(1, num_servers + 1):
+        blocked = offered * blocked / (number + offered * blocked)
+    expected = blocked / (1 - share * (1 - blocked))
+
+    assert erlang_c(num_servers, offered) == pytest.approx(expected, rel=1e-11, abs=1e-28)
+
+
 def test_equal_services_wait_half_as_long_as_exponential_ones() -> None:
     """M/D/1 against M/M/1, whose mean wait is rho / (mu - lambda)."""
     found = waiting(5.0, Service(kinds=((1.0, 0.1),)), num_servers=1)
