@@ -4,7 +4,6 @@ replica's name where nothing would be left of a pool."""
 from dataclasses import dataclass
 from typing import Any, Final
 
-import redis
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,14 +13,13 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from console.member import client_address
 from console.operators import session
+from console.operators.confirming import unconfirmed
 from console.operators.site import for_operators, page
 from console.refusals import told
-from console.throttle import forget_tries, take_try
 from tenants.errors import Conflict, Invalid, NotFound, Refused
 from tenants.keyvalue import connect
-from tenants.operators.accounts import OperatorView, confirm
+from tenants.operators.accounts import OperatorView
 from tenants.pools.drains import (
     LastOfPool,
     Members,
@@ -69,7 +67,7 @@ def _answer(request: HttpRequest, operator: OperatorView, step: _Step) -> HttpRe
         raise PermissionDenied
     if request.method == "GET":
         return _form(request, step, {})
-    wrong = _unconfirmed(request, operator)
+    wrong = unconfirmed(request, operator)
     if wrong is not None:
         return _form(request, step, {"code": wrong}, status=_BAD)
     wish = Wish(
@@ -99,24 +97,6 @@ def _refused(request: HttpRequest, step: _Step, error: Refused) -> HttpResponse:
         return _form(request, step, {"confirmation": wrong}, status=_BAD)
     assert isinstance(error, Conflict)
     return _form(request, step, {"": told(error)}, status=_CONFLICT)
-
-
-def _unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:
-    """What is wrong with the code; None: nothing, or none is needed again so soon."""
-    if session.is_confirmed(request):
-        return None
-    counted, address = f"operator:{operator.handle}", client_address(request)
-    try:
-        if not take_try(email=counted, address=address):
-            return gettext("Too many tries. Wait a minute, then try again.")
-    except redis.RedisError:
-        return gettext("Codes cannot be checked right now. Try again in a few seconds.")
-    code = request.POST.get("code", "")
-    if not confirm(operator_id=operator.id, code=code, now=timezone.now()):
-        return gettext("This is not the present code of your app, or it was used already.")
-    forget_tries(email=counted, address=address)
-    session.note_confirmed(request)
-    return None
 
 
 def _form(

@@ -16,6 +16,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from console.member import client_address
 from console.operators import session, tables
+from console.operators.confirming import unconfirmed
 from console.operators.site import for_operators, page
 from console.refusals import told
 from tenants.billing.plans.queries import list_plans
@@ -41,6 +42,26 @@ _DONE: Final = MappingProxyType(
         "limits": _("The limits are changed. Gateways hold them within a second."),
     }
 )
+_QUESTIONS: Final = MappingProxyType(
+    {
+        "status": _("Change the status of %(tenant)s?"),
+        "plan": _("Change the plan of %(tenant)s?"),
+        "region": _("Change the region of %(tenant)s?"),
+        "limits": _("Change the limits of %(tenant)s?"),
+    }
+)
+_FIELDS: Final = MappingProxyType(
+    {
+        "status": _("Status"),
+        "plan": _("Plan"),
+        "starts_on": _("From"),
+        "region": _("Region"),
+        "max_concurrent_completions": _("Completions at once, on a gateway"),
+        "max_requests_per_minute": _("Requests a minute, on all gateways"),
+        "reason": _("Your reason"),
+    }
+)
+_OF_THIS_FORM: Final = frozenset({"csrfmiddlewaretoken", "code"})
 
 
 @require_GET
@@ -71,6 +92,8 @@ def change(
         raise Http404
     if session.look_reason(request, named) is None:
         return _ask(request, named)
+    if (asked := _asked_first(request, operator, named, what)) is not None:
+        return asked
     try:
         _change(what, request, _actor(request, operator, named))
     except Forbidden as error:
@@ -78,6 +101,31 @@ def change(
     except Refused as error:
         return _look(request, operator, named, error, status=400)
     return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={what}")
+
+
+def _asked_first(
+    request: HttpRequest, operator: OperatorView, tenant_id: TenantId, what: str
+) -> HttpResponse | None:
+    """A code of his app, with the form kept in the page; None: he has shown one, or would be
+    refused anyway."""
+    if not (operator.may_change and request.POST.get("reason", "").strip()):
+        return None
+    wrong = unconfirmed(request, operator)
+    if wrong is None:
+        return None
+    kept = [(name, text) for name, text in request.POST.items() if name not in _OF_THIS_FORM]
+    row = find_in_directory(tenant_id)
+    is_tried = "code" in request.POST
+    context = {
+        "title": row.name,
+        "tenant": row,
+        "what": what,
+        "question": _QUESTIONS[what] % {"tenant": row.name},
+        "said": [(_FIELDS[name], text) for name, text in kept if name in _FIELDS],
+        "kept": kept,
+        "wrong": wrong if is_tried else "",
+    }
+    return page(request, "confirm_change.html", context, status=400 if is_tried else 200)
 
 
 def _change(what: str, request: HttpRequest, actor: Actor) -> None:

@@ -21,7 +21,7 @@ from tenants.members.status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.operators.roles import OperatorRole
 from tests.cast import ACME, GLOBEX, Company, make_company, make_key
-from tests.integration.operators.browsers import Browser, signed_in
+from tests.integration.operators.browsers import Browser, make_account, new_browser, signed_in
 
 NOT_SHOWN = "Laptop of Ada, secret project"
 
@@ -97,6 +97,7 @@ def test_the_tenants_auditor_reads_who_looked(acme: Company) -> None:
 def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     page = browser.page(globex)
 
@@ -106,6 +107,7 @@ def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
 def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
     held = browser.session()
     reason, until = held["looks"][acme.tenant_id]
 
@@ -184,6 +186,7 @@ def test_nobody_changes_without_signing_in(acme: Company, what: str, form: dict[
 def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str]) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     response = browser.change(acme, what, **form, reason=" ")
 
@@ -191,9 +194,34 @@ def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str])
     assert "Say why" in response.content.decode()
 
 
+@pytest.mark.parametrize(("what", "form"), CHANGES[:3])
+def test_a_change_asks_for_a_code_first_and_keeps_the_form(
+    acme: Company, what: str, form: dict[str, str]
+) -> None:
+    account = make_account()
+    browser = new_browser()
+    browser.sign_in(account.form())
+    browser.look(acme)
+    before = Tenant.objects.values().get(id=acme.tenant_id)
+
+    asked = browser.change(acme, what, **form)
+    wrong = browser.change(acme, what, **form, code="000000")
+    unchanged = Tenant.objects.values().get(id=acme.tenant_id)
+    done = browser.change(acme, what, **form, code=account.code(later_by=1))
+
+    assert (asked.status_code, wrong.status_code) == (200, 400)
+    for text in form.values():
+        assert f'value="{text}"' in asked.content.decode()
+    assert "Ticket 4712" in asked.content.decode()
+    assert unchanged == before
+    assert done["Location"].endswith(f"?done={what}")
+    assert Tenant.objects.values().get(id=acme.tenant_id) != before
+
+
 def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     response = browser.change(acme, "limits", **CHANGES[1][1])
 
@@ -211,6 +239,7 @@ def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> 
 def test_a_bound_is_taken_away_by_nothing(acme: Company) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
     unbounded = published(acme).policy
     browser.change(acme, "limits", **CHANGES[1][1])
 
@@ -224,6 +253,7 @@ def test_a_bound_is_taken_away_by_nothing(acme: Company) -> None:
 def test_a_bound_that_is_none_is_refused(acme: Company, text: str) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     response = browser.change(acme, "limits", max_concurrent_completions=text)
 
@@ -234,6 +264,7 @@ def test_a_bound_that_is_none_is_refused(acme: Company, text: str) -> None:
 def test_a_manager_suspends_and_lets_in_again(acme: Company) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     browser.change(acme, "status", status="suspended")
     suspended = published(acme).status
@@ -247,6 +278,7 @@ def test_a_manager_suspends_and_lets_in_again(acme: Company) -> None:
 def test_closing_is_not_done_here(acme: Company, status: str) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
     browser.change(acme, "status", status="suspended")
 
     response = browser.change(acme, "status", status=status)
@@ -259,6 +291,7 @@ def test_closing_is_not_done_here(acme: Company, status: str) -> None:
 def test_nor_is_closing_thought_over_here(acme: Company, status: str) -> None:
     browser, now = signed_in(), timezone.now()
     browser.look(acme)
+    browser.confirm()
     for step in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
         set_status(actor=acme.platform, status=step, reason="", now=now)
     before = published(acme)
@@ -274,6 +307,7 @@ def test_nor_is_closing_thought_over_here(acme: Company, status: str) -> None:
 def test_a_manager_corrects_the_region(acme: Company) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     bad = browser.change(acme, "region", region="EU North")
     good = browser.change(acme, "region", region="eu-north")
@@ -288,6 +322,7 @@ def test_a_manager_changes_the_plan(acme: Company) -> None:
     create_plan(slug=plan, name="Team", currency=Currency.EUR, now=now)
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
     starts_on = (now + timedelta(days=2)).date()
 
     response = browser.change(acme, "plan", plan=plan, starts_on=starts_on.isoformat())
@@ -305,6 +340,7 @@ def test_a_manager_changes_the_plan(acme: Company) -> None:
 def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
     browser = signed_in()
     browser.look(acme)
+    browser.confirm()
 
     assert browser.change(acme, "plan", **form).status_code == 400
 
@@ -361,6 +397,14 @@ def test_style_and_script_are_there(acme: Company) -> None:
 
     assert len(found) == 5
     assert [response.status_code for response in found] == [200] * 5
+
+
+def test_the_directory_is_a_file(acme: Company, globex: Company) -> None:
+    answer = signed_in().client.get("/operators/tenants", {"search": acme.slug, "as": "csv"})
+
+    header, *rows = answer.content.decode().splitlines()
+    assert header == "tenant,name,status,region,created_at,id"
+    assert [row.split(",")[0] for row in rows] == [acme.slug]
 
 
 def test_the_directory_is_searched_and_holds_no_markup(acme: Company) -> None:
