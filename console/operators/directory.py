@@ -9,10 +9,12 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
+from console.shell.lists import wants_file
 from tenants.errors import Invalid
 from tenants.operators.accounts import OperatorView
 from tenants.operators.queries import DirectoryRow, list_directory
-from tenants.paging import Page
+from tenants.paging import MAX_PAGE, Page
 
 PAGE_ROWS: Final = 50
 
@@ -21,12 +23,16 @@ PAGE_ROWS: Final = 50
 @for_operators
 def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     search = request.GET.get("search", "").strip().lower()
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[DirectoryRow]:
+        return list_directory(search=search, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _file(first_rows(page_after))
     try:
-        found = list_directory(
-            search=search, limit=PAGE_ROWS, cursor=request.GET.get("cursor") or None
-        )
+        found = page_after(request.GET.get("cursor") or None, PAGE_ROWS)
     except Invalid:  # a cursor that is none of ours: the first page
-        found = list_directory(search=search, limit=PAGE_ROWS, cursor=None)
+        found = page_after(None, PAGE_ROWS)
     context = {
         "title": gettext("Tenants"),
         "search": search,
@@ -48,6 +54,15 @@ def _table(found: Page[DirectoryRow]) -> dict[str, Any]:
         ],
         "rows": [_line(row) for row in found.rows],
     }
+
+
+def _file(found: Gathered[DirectoryRow]) -> HttpResponse:
+    header = ("tenant", "name", "status", "region", "created_at", "id")
+    rows = [
+        (row.slug, row.name, row.status, row.region, row.created_at, row.tenant_id)
+        for row in found.rows
+    ]
+    return csv_answer("tenants", header, rows, notes=notes_of(found))
 
 
 def _line(row: DirectoryRow) -> list[Any]:

@@ -17,9 +17,9 @@ def test_a_phone_sorts_by_links_that_say_what_is_sorted(tabs: Tabs) -> None:
     ways = tab.get_by_role("navigation", name="Sort by")
     first = tab.locator("tbody th").first
 
-    ways.get_by_role("link", name="Name ascending").click()
+    ways.get_by_role("link", name="Team ascending").click()
 
-    expect(ways.get_by_role("link", name="Name descending")).to_be_visible()
+    expect(ways.get_by_role("link", name="Team descending")).to_be_visible()
     expect(first).to_contain_text("Bellows")
     tab.set_viewport_size({"width": 1440, "height": 900})
     expect(ways).to_be_hidden()

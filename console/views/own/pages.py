@@ -17,15 +17,18 @@ from console.api.data_subjects import BOUNDS
 from console.api.made_file import made_file
 from console.member import Member, for_members
 from console.refusals import told
-from console.shell.lists import turning
+from console.shell.csv_file import first_rows
+from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.toast import toast
+from console.views.privacy.files import receipts_file
 from tenants.data_subjects.bundle import Asked, own_id, write_bundle
 from tenants.errors import Conflict, Invalid
 from tenants.members.permissions import Permission
+from tenants.paging import MAX_PAGE, Page
 from tenants.telemetry.consent import Consent
 from tenants.telemetry.operations import Choice, set_consent
-from tenants.telemetry.queries import OwnConsent, get_own_consent, list_receipts
+from tenants.telemetry.queries import OwnConsent, Receipt, get_own_consent, list_receipts
 from tenants.telemetry.wordings import USER_WORDINGS, Kind, Wording, wording
 
 _RECEIPTS: Final = 10
@@ -51,6 +54,12 @@ class Asking:
 @for_members
 def own(request: HttpRequest, member: Member) -> HttpResponse:
     actor = member.actor
+
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[Receipt]:
+        return list_receipts(actor=actor, limit=limit, cursor=cursor, only_own=True)
+
+    if wants_file(request):
+        return receipts_file(first_rows(page_after))
     context: dict[str, Any] = {
         "may_bundle": actor.may(Permission.OWN_SUBJECT),
         "reads_policy": actor.may(Permission.READ_POLICY),
@@ -58,13 +67,12 @@ def own(request: HttpRequest, member: Member) -> HttpResponse:
     }
     if actor.may(Permission.OWN_CONSENT):
         consent = get_own_consent(actor=actor)
-        cursor = request.GET.get("cursor")
-        page = list_receipts(actor=actor, limit=_RECEIPTS, cursor=cursor, only_own=True)
+        page = page_after(request.GET.get("cursor"), _RECEIPTS)
         context |= {
             "asked": _asked(consent),
             "retention_days": consent.retention_days,
             "receipts": page.rows,
-            "turning": turning(request, page),
+            "turning": turning(request, page, has_file=True),
         }
     return show(request, member, "console/own/own.html", context)
 

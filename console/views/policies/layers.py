@@ -18,7 +18,10 @@ from caret.contracts.policy import PolicyLayer
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed
+from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
+from console.shell.lists import wants_file
 from console.shell.parts import show
+from console.shell.sorting import with_query
 from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.policies.draft import read_json
@@ -32,7 +35,7 @@ from console.views.policies.review import ReasonForm
 from tenants.errors import Conflict, Invalid, Outdated
 from tenants.members.permissions import Permission
 from tenants.members.queries import find_member_by_email
-from tenants.paging import MAX_PAGE
+from tenants.paging import MAX_PAGE, Page
 from tenants.policies.layers.document import read_layer, write_layer
 from tenants.policies.layers.operations import set_layer
 from tenants.policies.layers.queries import (
@@ -65,13 +68,18 @@ class SubjectForm(forms.Form):
 @require_GET
 @for_members
 def layers(request: HttpRequest, member: Member) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page = page_of_layers(actor=member.actor, limit=_ROWS, cursor=cursor)
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[LayerInForce]:
+        return page_of_layers(actor=member.actor, limit=limit, cursor=cursor)
+
+    if wants_file(request):
+        return _file(first_rows(page_after))
+    page = page_after(request.GET.get("cursor"), _ROWS)
     rows = [(row, layer_lines(row.layer)) for row in page.rows]
     context = {
         "tabs": tabs(request, member),
         "rows": rows,
         "cursor": page.next_cursor,
+        "file_url": with_query(request, **{"as": "csv"}),
         "may_edit": member.actor.may(Permission.WRITE_POLICY),
     }
     return show(
@@ -195,6 +203,19 @@ def _way_if_grave(
 ) -> HttpResponse | None:
     lets_in_by_less = held.layer.requires_second_factor and not said.requires_second_factor
     return way_to_confirm(request, member) if lets_in_by_less else None
+
+
+def _file(found: Gathered[LayerInForce]) -> HttpResponse:
+    """What is said as its JSON, which the API takes."""
+    header = ("of", "name", "version", "said", "author", "reason", "created_at")
+    rows = [
+        (
+            *(each.subject.kind, each.name, each.version, json.dumps(write_layer(each.layer))),
+            *(each.author_email or each.author_key, each.reason, each.created_at),
+        )
+        for each in found.rows
+    ]
+    return csv_answer("layers", header, rows, notes=notes_of(found))
 
 
 def _chosen(member: Member, form: SubjectForm) -> Subject | None:

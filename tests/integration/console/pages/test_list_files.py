@@ -2,6 +2,7 @@
 
 import csv
 import io
+import uuid
 from typing import Final
 
 import pytest
@@ -9,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
+from caret.contracts.policy import PolicyLayer
 from caret.foundation.postgres.tenancy import tenant
 from console.shell import csv_file
 from tenants.data_subjects.operations import Demand, demand_erasure
@@ -16,21 +18,30 @@ from tenants.members.permissions import Role
 from tenants.models import TelemetryErasure
 from tenants.paging import MAX_PAGE
 from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policies.layers.document import write_layer
+from tenants.policies.layers.operations import set_layer
+from tenants.policies.layers.queries import Subject, SubjectKind
 from tenants.policies.operations import set_policy
 from tenants.retention.classes import DataClass
 from tenants.retention.purge import purge
+from tenants.siem.operations import NewSink, create_sink
+from tenants.telemetry.consent import Consent
+from tenants.telemetry.operations import Choice, set_consent
+from tenants.telemetry.wordings import USER_WORDINGS, Kind
 from tests.cast import ACME, Company, make_company, make_completion
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold
 from tests.integration.console.conftest import SignIn
-from tests.people import make_colleague, make_invitation
+from tests.people import make_colleague, make_invitation, make_team
 from tests.stack.services import Services
 
 # Path -> the columns' names.
 LISTS: Final = {
+    "/account/data": "user,kind,answer,wording,wording_sha256,said_by,created_at",
     "/budgets": "whose,scope,spent_micros,limit_micros,currency,stops,created_at",
     "/exclusion/denials": "reason,asked_for,who,num,last_at",
     "/members/invitations": "email,role,state,invited_by,created_at,mailed_at,expires_at",
+    "/policies/layers": "of,name,version,said,author,reason,created_at",
     "/policies/versions": "version,created_at,author,reason",
     "/privacy/erasures": "user,reason,rows,demanded_at,erased_at",
     "/privacy/members": "email,name,telemetry,training,member_since",
@@ -39,6 +50,7 @@ LISTS: Final = {
     "/retention/certificates": "number,what,method,created_at,id",
     "/retention/holds": "matter,reason,whose,since,until,placed_at,released_at",
     "/retention/runs": "class,began_at,finished_at,days,before,created,deleted,after,on_hold",
+    "/sinks": "name,kind,origin,delivered_sequence,waiting,delivered_at,failed_since,created_at",
 }
 
 
@@ -63,6 +75,15 @@ def fill(company: Company) -> None:
     telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
     document = write_policy(DEFAULT_POLICY) | {"telemetry": telemetry}
     set_policy(actor=company.platform, document=document, reason="-1", now=now)
+    choice = Choice(
+        Consent(telemetry=True, training=False), frozenset({USER_WORDINGS[Kind.TELEMETRY]})
+    )
+    set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
+    subject = Subject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
+    layer = write_layer(PolicyLayer(requires_second_factor=True))
+    set_layer(actor=company.platform, subject=subject, document=layer, reason="r", now=now)
+    sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
+    create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = Demand(make_colleague(company).user_id, "asked for")
     demand_erasure(actor=company.administrator.actor, demand=leaver, now=now)
     with tenant(company.tenant_id):
