@@ -25,6 +25,7 @@ from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnec
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext
 
 from caret.foundation.ids import TenantId
@@ -179,15 +180,29 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     if not _is_verified(claims):
         logger.warning("sign_in.provider_overstepped", tenant_id=tenant_id)
         return refusal(request, gettext("Your identity provider has not verified your address."))
+    asked = sociallogin.state.get("data") or {}
+    if _ASKED_AGAIN_AT not in asked:  # by a release before this one: nothing says what for
+        return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))
     arrival = Arrival(
         tenant_id=tenant_id,
         email=str(claims.get("email") or ""),
         name=str(claims.get("name") or ""),
         target=sociallogin.get_redirect_url(request),
         signed_in_at_s=_signed_in_at_s(claims),
-        asked_again_at_s=sociallogin.state["data"][_ASKED_AGAIN_AT],
+        asked_again_at_s=asked[_ASKED_AGAIN_AT],
     )
     return let_in(request, arrival)
+
+
+def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> HttpResponse:
+    """Whoever is signed in here came to confirm who he is."""
+    try:
+        url = authorization_url(
+            request, tenant_id, target or "/", again=request.user.is_authenticated
+        )
+    except OAuth2Error:
+        return refusal(request, FAILED)
+    return redirect(url)
 
 
 def _signed_in_at_s(claims: dict[str, Any]) -> int | None:

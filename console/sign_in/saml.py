@@ -116,6 +116,8 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     if asserted is None or not is_answer:
         return _refused(request, tenant, "It answers no question of this browser's.")
     del request.session[_QUESTION]
+    if not question.keys() >= {"asked_at", "again", "target"}:  # by a release before this one
+        return _ask_anew(request, tenant, question.get("target", "/"))
     if time.time() - question["asked_at"] > _MAX_ANSWER_S:
         return _refused(request, tenant, "It comes too late.")
     arrival = Arrival(
@@ -127,6 +129,14 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         asked_again_at_s=question["asked_at"] if question["again"] else None,
     )
     return let_in(request, arrival)
+
+
+def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
+    """Whoever is signed in here came to confirm who he is."""
+    provider = find_provider(tenant_id)
+    if not isinstance(provider, SamlProvider):
+        raise Http404
+    return redirect(question_url(request, provider, target, again=request.user.is_authenticated))
 
 
 @require_GET

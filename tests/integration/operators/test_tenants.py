@@ -21,7 +21,7 @@ from tenants.members.status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.operators.roles import OperatorRole
 from tests.cast import ACME, GLOBEX, Company, make_company, make_key
-from tests.integration.operators.browsers import Browser, make_account, new_browser, signed_in
+from tests.integration.operators.browsers import Browser, signed_in
 
 NOT_SHOWN = "Laptop of Ada, secret project"
 
@@ -192,30 +192,6 @@ def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str])
 
     assert response.status_code == 400
     assert "Say why" in response.content.decode()
-
-
-@pytest.mark.parametrize(("what", "form"), CHANGES[:3])
-def test_a_change_asks_for_a_code_first_and_keeps_the_form(
-    acme: Company, what: str, form: dict[str, str]
-) -> None:
-    account = make_account()
-    browser = new_browser()
-    browser.sign_in(account.form())
-    browser.look(acme)
-    before = Tenant.objects.values().get(id=acme.tenant_id)
-
-    asked = browser.change(acme, what, **form)
-    wrong = browser.change(acme, what, **form, code="000000")
-    unchanged = Tenant.objects.values().get(id=acme.tenant_id)
-    done = browser.change(acme, what, **form, code=account.code(later_by=1))
-
-    assert (asked.status_code, wrong.status_code) == (200, 400)
-    for text in form.values():
-        assert f'value="{text}"' in asked.content.decode()
-    assert "Ticket 4712" in asked.content.decode()
-    assert unchanged == before
-    assert done["Location"].endswith(f"?done={what}")
-    assert Tenant.objects.values().get(id=acme.tenant_id) != before
 
 
 def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> None:

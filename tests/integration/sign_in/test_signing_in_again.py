@@ -199,3 +199,38 @@ def test_without_the_provider_he_signs_in_anew(
     response = client.post("/account/sign-in-again", {"next": GRAVE})
 
     assert response["Location"] == "/sign-in?next=%2Faccess%2Fprovider%2Fremove"
+
+
+def forget_what_was_asked(client: Client) -> None:
+    """A question as the release before kept it: without when, and whether he was asked again."""
+    session = client.session
+    for state, *_ in session.get("socialaccount_states", {}).values():
+        state.pop("data")
+    session.get("saml-question", {}).pop("again", None)
+    session.save()
+
+
+def test_a_question_of_before_an_upgrade_is_asked_anew(by: Provider, owner: Person) -> None:
+    client = fresh_client()
+    page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
+    forget_what_was_asked(client)
+
+    restarted = by.answer(client, way_out(page), owner.email, signed_in_s_ago=0)
+    before = client.get("/").status_code
+    by.answer(client, restarted["Location"], owner.email, signed_in_s_ago=0)
+
+    assert restarted.status_code == before == 302
+    assert not by.is_asked_again(restarted["Location"])
+    assert client.get("/").status_code == 200
+
+
+def test_who_was_to_confirm_is_asked_again_after_an_upgrade(
+    client: Client, by: Provider, owner: Person
+) -> None:
+    url = sent_again(client)
+    forget_what_was_asked(client)
+
+    restarted = by.answer(client, url, owner.email, signed_in_s_ago=4 * 3600)
+
+    assert by.is_asked_again(restarted["Location"])
+    assert is_asked(client)

@@ -1,0 +1,42 @@
+"""Before a tenant is changed, an operator shows a code of his app."""
+
+import pytest
+
+from tenants.models import Tenant
+from tests.cast import ACME, Company, make_company
+from tests.integration.operators.browsers import make_account, new_browser
+
+CHANGES: list[tuple[str, dict[str, str]]] = [
+    ("status", {"status": "suspended"}),
+    ("limits", {"max_concurrent_completions": "5", "max_requests_per_minute": "600"}),
+    ("region", {"region": "eu-north"}),
+]
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.mark.parametrize(("what", "form"), CHANGES)
+def test_a_change_asks_for_a_code_first_and_keeps_the_form(
+    acme: Company, what: str, form: dict[str, str]
+) -> None:
+    account = make_account()
+    browser = new_browser()
+    browser.sign_in(account.form())
+    browser.look(acme)
+    before = Tenant.objects.values().get(id=acme.tenant_id)
+
+    asked = browser.change(acme, what, **form)
+    wrong = browser.change(acme, what, **form, code="000000")
+    unchanged = Tenant.objects.values().get(id=acme.tenant_id)
+    done = browser.change(acme, what, **form, code=account.code(later_by=1))
+
+    assert (asked.status_code, wrong.status_code) == (200, 400)
+    for text in form.values():
+        assert f'value="{text}"' in asked.content.decode()
+    assert "Ticket 4712" in asked.content.decode()
+    assert unchanged == before
+    assert done["Location"].endswith(f"?done={what}")
+    assert Tenant.objects.values().get(id=acme.tenant_id) != before
