@@ -85,21 +85,44 @@ def loaded_gateway(
     command: Sequence[str] = manage("gateway"),
 ) -> Iterator[Gateway]:
     """The gateway on the first of `cores`, Redis on the second."""
-    port = free_port()
     ours, others = cores
+    with redis_of(home, company, cores=others):
+        program, url = gateway_program(home, [engine_url], command=command)
+        with running(home, program, cores=ours) as pid:
+            yield Gateway(url, pid)
+
+
+@contextmanager
+def redis_of(home: Home, company: Company, *, cores: Cores) -> Iterator[None]:
+    """With the company published."""
+    with pinned_to(cores), EmbeddedValkey(home.paths, mark=environment_with(home.mark)):
+        publish(home.paths, company.snapshot)
+        yield
+
+
+def gateway_program(
+    home: Home,
+    engine_urls: Sequence[str],
+    *,
+    name: str = "gateway",
+    command: Sequence[str] = manage("gateway"),
+) -> tuple[Program, str]:
+    """Of a name of its own where there are several; and its address. The catalogue is written."""
+    port = free_port()
     model = engine_from_environment(0).model
     pools = render_pools(
         model=model.served_name,
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
-        replicas=[engine_url],
+        replicas=list(engine_urls),
         heals_words=model.heals_words,
     )
     write_pools(home.paths.pools, pools)
+    url = f"http://127.0.0.1:{port}"
     program = Program(
-        name="gateway",
+        name=name,
         command=command,
-        ready_url=f"http://127.0.0.1:{port}/healthz",
+        ready_url=f"{url}/healthz",
         environment=UNSHED
         | {
             "CARET_POOLS": str(home.paths.pools),
@@ -111,10 +134,7 @@ def loaded_gateway(
             **{f"CARET_SHED_{mode}_MS": str(_PATIENCE_MS) for mode in _MODES},
         },
     )
-    with pinned_to(others), EmbeddedValkey(home.paths, mark=environment_with(home.mark)):
-        publish(home.paths, company.snapshot)
-        with running(home, program, cores=ours) as pid:
-            yield Gateway(f"http://127.0.0.1:{port}", pid)
+    return program, url
 
 
 def frame_of(identifier: str, *, path: str, prefix: str, suffix: str) -> bytes:

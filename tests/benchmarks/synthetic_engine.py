@@ -119,16 +119,25 @@ async def serve(port: int) -> None:
 @contextmanager
 def synthetic_engine(home: Home, *, cores: Cores) -> Iterator[str]:
     """A process of its own; its address."""
+    with synthetic_engine_process(home, cores=cores) as (url, _):
+        yield url
+
+
+@contextmanager
+def synthetic_engine_process(
+    home: Home, *, cores: Cores, number: int = 0
+) -> Iterator[tuple[str, int]]:
+    """Its address and the process's number; `number` where there are several."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     program = Program(
-        name="synthetic-engine",
+        name=f"synthetic-engine-{number}",
         command=(sys.executable, "-m", "tests.benchmarks.synthetic_engine", str(port)),
         ready_url=f"{url}/health",
         environment={},
     )
-    with running(home, program, cores=cores):
-        yield url
+    with running(home, program, cores=cores) as pid:
+        yield url, pid
 
 
 if __name__ == "__main__":
