@@ -111,7 +111,13 @@ def _others_cpu_s() -> float:
 
 def memory_mb(pid: int) -> float:
     """Resident, of the process and its children."""
-    return sum(_resident_kb(each) for each in _family(pid)) / 1024
+    return sum(_memory_kb(each, "VmRSS") for each in _family(pid)) / 1024
+
+
+def own_memory_mb(pid: int) -> float:
+    """Likewise, without what processes share or have of files: it is there once, and comes and
+    goes."""
+    return sum(_memory_kb(each, "RssAnon") for each in _family(pid)) / 1024
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -133,6 +139,7 @@ def _own_cpu_s(pid: int) -> float:
     return (user + system) / _TICKS_PER_S
 
 
-def _resident_kb(pid: int) -> int:
+def _memory_kb(pid: int, name: str) -> int:
+    """As proc_pid_status(5) names it."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.request import ProxyHandler, build_opener
 
-from tests.benchmarks.programs import memory_mb
+from tests.benchmarks.programs import own_memory_mb
 from tests.chaos.world import METRICS_PORT, World
 
 _direct: Final = build_opener(ProxyHandler({}))  # not by a proxy of the environment
@@ -16,7 +16,7 @@ _GAUGES: Final = ("caret_seats_taken", "caret_clients")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    memory_mb: float
+    memory_mb: float  # that it shares with nobody
     descriptors: int
     sockets: int
     threads: int
@@ -28,7 +28,7 @@ def held_by(pid: int) -> Held | None:
         links = [str(path.readlink()) for path in _links(pid)]
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         sockets = sum(link.startswith("socket:") for link in links)
-        return Held(round(memory_mb(pid), 1), len(links), sockets, threads)
+        return Held(round(own_memory_mb(pid), 2), len(links), sockets, threads)
     except (FileNotFoundError, RuntimeError):  # also: a child of it is a zombie, without memory
         return None
 
