@@ -4,7 +4,7 @@ Of a long one goes what was changed last, with the lines around it.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,15 +45,17 @@ class Recency:
     def close(self, uri: str) -> None:
         self._known.pop(uri, None)
 
-    def files(self, own: str, read: Callable[[str], str], barred: Collection[str]) -> list[File]:
-        """The latest first, without `own` and what is barred; `read` gives a file's text."""
+    def files(self, own: str, read: Callable[[str], str | None]) -> list[File]:
+        """The latest first, without `own`. `read` gives a file's text, None: it may not go along.
+        It is asked of no more files than there is room for."""
         taken: list[File] = []
         room = MAX_CHARS
         latest_first = reversed(self._known.items())
         for uri, known in sorted(latest_first, key=lambda item: -item[1].edited_at):
-            if uri == own or uri in barred:
+            text = read(uri) if uri != own else None
+            if text is None:
                 continue
-            text = _changed_part(read(uri), known.changed_at)
+            text = _changed_part(text, known.changed_at)
             if not text.strip() or len(text) > room:
                 continue
             room -= len(text)

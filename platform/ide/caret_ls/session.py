@@ -9,6 +9,7 @@ import random
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -205,24 +206,24 @@ class Session:
 
     def _around(self, own: OpenFile) -> Surroundings:
         self._recency.look(own.uri)
-        barred = {
-            file.uri
-            for file in self.files
-            if file.repository != own.repository or not self._may_leave(file)
-        }
+        others = self._recency.files(own.uri, partial(self._text_beside, own))
         return Surroundings(
-            files=tuple(self._recency.files(own.uri, self._known_text_of, barred)),
+            files=tuple(others),
             repository=own.repository_name,
             framework=own.framework,
             imports=own.imports,
         )
 
+    def _text_beside(self, own: OpenFile, uri: str) -> str | None:
+        """None: it does not go along."""
+        file = self.files.get(uri)
+        if file is None or file.repository != own.repository or not self._may_leave(file):
+            return None
+        return file.text
+
     def _text_of(self, uri: str) -> str | None:
         file = self.files.get(uri)
         return None if file is None else file.text
-
-    def _known_text_of(self, uri: str) -> str:
-        return self._text_of(uri) or ""
 
     def _report(self, outcome: Outcome) -> None:
         self.link.tell(frames.outcome(outcome, shares_text=self.settings.share_edits))

@@ -5,8 +5,12 @@ from caret_ls.recency import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, Recency
 
 def paths(recency: Recency, texts: dict[str, str] | None = None, *, own: str = "",
           barred: Collection[str] = ()) -> list[str]:  # fmt: skip
-    read = (lambda uri: texts[uri]) if texts is not None else (lambda uri: f"text of {uri}\n")
-    return [file.path for file in recency.files(own, read, barred)]
+    def read(uri: str) -> str | None:
+        if uri in barred:
+            return None
+        return f"text of {uri}\n" if texts is None else texts[uri]
+
+    return [file.path for file in recency.files(own, read)]
 
 
 def opened(*names: str) -> Recency:
@@ -45,6 +49,18 @@ def test_there_are_so_many_and_no_more() -> None:
     assert len(paths(opened(*names), long)) == 5
 
 
+def test_no_more_files_are_looked_into_than_go_along() -> None:
+    asked: list[str] = []
+
+    def read(uri: str) -> str:
+        asked.append(uri)
+        return "x\n"
+
+    opened(*(str(number) for number in range(50))).files("", read)
+
+    assert len(asked) == MAX_FILES
+
+
 def test_of_a_long_file_goes_what_was_changed() -> None:
     text = "".join(f"line {number}\n" for number in range(20_000))
     assert len(text) > MAX_FILE_CHARS
@@ -52,7 +68,7 @@ def test_of_a_long_file_goes_what_was_changed() -> None:
     at = text.index("line 9000\n")
     recency.edit("long", at=at, now_s=1.0)
 
-    (file,) = recency.files("", lambda _: text, ())
+    (file,) = recency.files("", lambda _: text)
 
     assert file.path == "long"
     assert file.text.startswith("line ")
