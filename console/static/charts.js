@@ -221,7 +221,8 @@
     held?.resized.disconnect();
     held?.plot.destroy();
   });
+  // Bars keep the colour of their paths: these are made again, too.
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    for (const { plot } of drawn.values()) plot.redraw(false);
+    for (const { plot } of drawn.values()) plot.redraw();
   });
 })();

@@ -208,6 +208,26 @@ def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
     expect(tab.locator("figure.chart").get_by_role("status")).to_contain_text("€1.20")
 
 
+def test_a_chart_takes_on_the_colours_of_the_scheme_that_is_chosen_meanwhile(
+    tabs: Tabs, alice: Session
+) -> None:
+    def pictured(scheme: Literal["light", "dark"], meanwhile: str = "") -> str:
+        tab = tabs.open(alice, Look(scheme=scheme))
+        tab.goto(MONTH)
+        canvas = tab.locator(".chart-live canvas").first
+        expect(canvas).to_be_visible()
+        if meanwhile:
+            tab.emulate_media(color_scheme="dark" if meanwhile == "dark" else "light")
+        # What is drawn is there with the second frame.
+        tab.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+        return str(canvas.evaluate("(canvas) => canvas.toDataURL()"))
+
+    dark = pictured("dark")
+
+    assert pictured("light") != dark
+    assert pictured("light", meanwhile="dark") == dark
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_where_there_is_usage(
     tabs: Tabs, alice: Session, scheme: Literal["light", "dark"]
