@@ -22,6 +22,11 @@ def amount(micros: int, currency: str) -> str:
     return _written(Decimal(to_cents(micros)) / 100, currency, _CENTS)
 
 
+def of_budget(micros: int, limit_micros: int, currency: str) -> str:
+    """What is spent or left of a small budget is no whole cents: €0.0053 of €0.01."""
+    return (exact if limit_micros < MICROS else amount)(micros, currency)
+
+
 def exact(micros: int, currency: str) -> str:
     """With as many decimals as it has, two at least: €0.0375."""
     value = Decimal(micros) / MICROS

@@ -95,6 +95,6 @@ def _budgets(member: Member, account: Account, now: datetime) -> dict[str, Any]:
     price = None if account.plan is None else account.plan.price
     found = nearest_budgets(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
-        "budgets": [bar_of(standing) for standing in found],
+        "budgets": [bar_of(standing, account.currency) for standing in found],
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),
     }

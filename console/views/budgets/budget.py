@@ -84,7 +84,7 @@ def secret(request: HttpRequest, member: Member, budget_id: UUID) -> HttpRespons
 def delete(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
     found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     if request.method == "GET":
-        context = {"bar": bar_of(found), "budget": found}
+        context = {"bar": bar_of(found, found.currency), "budget": found}
         return show(request, member, "console/budgets/delete.html", context)
     try:
         delete_budget(
@@ -139,7 +139,7 @@ def _shown(
     context: dict[str, Any] = {
         "budget": found,
         "currency": found.currency,
-        "bar": bar_of(found),
+        "bar": bar_of(found, found.currency),
         "alerts": alert_rows(found),
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),
         "form": form or ChangeForm(initial=initial_of(found)),

@@ -36,7 +36,7 @@ def budgets(request: HttpRequest, member: Member) -> HttpResponse:
     except Invalid:  # a cursor that is none
         return redirect("console:budgets")
     context: dict[str, Any] = {
-        "rows": [(bar_of(each), each) for each in page.rows],
+        "rows": [(bar_of(each, each.currency), each) for each in page.rows],
         "turning": turning(request, page, has_file=True),
         "may_write": member.actor.may(Permission.WRITE_BUDGETS),
     }
@@ -47,7 +47,7 @@ def _file(found: Gathered[BudgetView]) -> HttpResponse:
     header = ("whose", "scope", "spent_micros", "limit_micros", "currency", "stops", "created_at")
     rows = [
         (
-            *(bar_of(each).whose, each.scope, each.spent_micros),
+            *(bar_of(each, each.currency).whose, each.scope, each.spent_micros),
             *(each.limit_micros, each.currency, each.is_hard, each.created_at),
         )
         for each in found.rows

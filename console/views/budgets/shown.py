@@ -9,6 +9,7 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.spending import BudgetScope
+from console.money import of_budget
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
 from tenants.billing.budgets.standing import Standing
@@ -24,9 +25,9 @@ class Bar:
     budget_id: UUID
     whose: str
     scope: Promise
-    limit_micros: int
-    spent_micros: int
-    left_micros: int  # never below 0
+    limit: str
+    spent: str
+    left: str  # never below 0
     percent: int  # rounded down; may be above 100
     kind: str  # of the component `state`
     state: Promise
@@ -45,16 +46,17 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 }
 
 
-def bar_of(budget: Standing | BudgetView) -> Bar:
+def bar_of(budget: Standing | BudgetView, currency: str) -> Bar:
+    left_micros = max(0, budget.limit_micros - budget.spent_micros)
     percent = budget.spent_micros * 100 // budget.limit_micros
     kind, state = _state(budget, percent)
     return Bar(
         budget_id=budget.budget_id if isinstance(budget, Standing) else budget.id,
         whose=_whose(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
-        limit_micros=budget.limit_micros,
-        spent_micros=budget.spent_micros,
-        left_micros=max(0, budget.limit_micros - budget.spent_micros),
+        limit=of_budget(budget.limit_micros, budget.limit_micros, currency),
+        spent=of_budget(budget.spent_micros, budget.limit_micros, currency),
+        left=of_budget(left_micros, budget.limit_micros, currency),
         percent=percent,
         kind=kind,
         state=state,
