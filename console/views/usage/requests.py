@@ -116,6 +116,8 @@ def requests(request: HttpRequest, member: Member) -> HttpResponse:
         "is_later": wanted.since > wanted.begins_at,
         "is_of_few": listed.is_of_few,
         "is_an_hour": said.get("hour") is not None,
+        # As it was asked for: another filter is of the same hour.
+        "hour": request.GET.get("hour", "") if said.get("hour") else "",
         "is_cut": wanted.order is not Order.NEWEST and len(page.rows) == _SHOWN,
         "filters": [*_own_filters(said), *question.filters(choices, teams)],
         "tabs": tabs(member.actor, question, "usage-requests"),

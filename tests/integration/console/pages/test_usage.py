@@ -331,3 +331,13 @@ def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
     with tenant(company.tenant_id):
         entry = AuditEntry.objects.get(action="request.explained")
     assert entry.target == f"request:{request_id}"
+
+
+def test_an_hour_stays_when_another_filter_is_chosen(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.administrator)
+
+    asked = client.get("/usage/requests", {"hour": "2026-11-20T12:00:00Z"}).content.decode()
+    unasked = client.get("/usage/requests").content.decode()
+
+    assert '<input type="hidden" name="hour" value="2026-11-20T12:00:00Z">' in asked
+    assert 'name="hour"' not in unasked
