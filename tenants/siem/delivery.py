@@ -16,6 +16,7 @@ UNREACHABLE: Final = gettext_noop("It cannot be reached.")
 UNKNOWN: Final = gettext_noop("Its name is not known.")
 UNTRUSTED: Final = gettext_noop("Its certificate does not hold.")
 SILENT: Final = gettext_noop("It did not answer in time.")
+ANSWERED: Final = gettext_noop("It answered with the status %(status)s.")
 
 
 class NotDelivered(Exception):

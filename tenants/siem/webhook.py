@@ -15,6 +15,7 @@ from standardwebhooks.webhooks import Webhook
 from caret.foundation.egress import Egress
 from caret.foundation.look_up import look_up
 from tenants.siem.delivery import (
+    ANSWERED,
     REFUSED,
     SILENT,
     TIMEOUT_S,
@@ -82,7 +83,7 @@ class WebhookSender:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise NotDelivered(REFUSED if self._egress.has_refused else _why(error)) from error
         if not 200 <= status < 300:
-            raise NotDelivered(f"It answered with the status {status}.")
+            raise NotDelivered(ANSWERED % {"status": status})
 
     def _headers(self, message: Message, body: str) -> dict[str, str]:
         now = self._clock()

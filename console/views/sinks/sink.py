@@ -21,7 +21,7 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
-from console.views.sinks.shown import row_of
+from console.views.sinks.shown import row_of, said_error
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
 from tenants.siem.operations import delete_sink, replay_sink, try_sink
@@ -54,7 +54,7 @@ def test(request: HttpRequest, member: Member, sink_id: UUID) -> HttpResponse:
     if tried.delivered:
         toast(request, gettext("The test arrived."))
     else:
-        messages.error(request, gettext(tried.error))
+        messages.error(request, said_error(tried.error))
     return redirect("console:sinks-sink", sink_id)
 
 
