@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from caret.capacity.figures import BadFigure, Figures, Queue
 from caret.capacity.plan import Plan, make_plan
-from caret.capacity.plot import Drawing, drawing
+from caret.capacity.plot import Drawing, Words, drawing
 from console.operators.site import for_operators, page
 from console.templatetags.operators import written
 from tenants.operators.accounts import OperatorView
@@ -67,7 +67,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if not errors:
         try:
             plan = make_plan(_figures(measured | given, request.GET.get("queue", "")))
-            picture = drawing(plan, steps=_CURVE_STEPS)
+            picture = drawing(plan, steps=_CURVE_STEPS, words=_words())
         except BadFigure as error:
             errors = _placed(str(error))
     context = {
@@ -159,6 +159,20 @@ def _drawn(plan: Plan, picture: Drawing) -> dict[str, Any]:
         "rows": [(at, at.hit_rate == plan.figures.hit_rate) for at in plan.hit_rates],
         "loads": [(gettext("sustained"), plan.sustained), (gettext("peak"), plan.burst)],
     }
+
+
+def _words() -> Words:
+    load = gettext(
+        "%(requests_per_s)s requests/s on %(num_gpus)s replicas, prompts of %(context_tokens)s"
+        " tokens, queue: %(queue)s"
+    )
+    return Words(
+        title=gettext("First token over prefix-cache hit rate"),
+        load=load,
+        across=gettext("share of prompt tokens that are cached, in percent"),
+        up=gettext("first token (ms)"),
+        overloaded=gettext("overloaded"),
+    )
 
 
 def _curve(picture: Drawing) -> list[list[float | None]]:

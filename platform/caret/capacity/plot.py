@@ -35,6 +35,24 @@ _QUANTILES: Final[dict[str, Callable[[FirstToken], float]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The picture's own, for pages of another language."""
+
+    title: str = "First token over prefix-cache hit rate"
+    # Of `requests_per_s`, `num_gpus`, `context_tokens`, which are written already, and `queue`.
+    load: str = (
+        "%(requests_per_s)s requests/s on %(num_gpus)s GPUs, prompts of %(context_tokens)s tokens,"
+        " %(queue)s queue"
+    )
+    across: str = "share of prompt tokens that are cached (%)"
+    up: str = "first token (ms)"
+    overloaded: str = "overloaded"
+
+
+_ENGLISH: Final = Words()
+
+
 class _Scale:
     """Hit rates across, milliseconds up, in decades."""
 
@@ -69,7 +87,9 @@ def draw(plan: Plan) -> str:
     return drawing(plan, style=_STYLE).svg + "\n"
 
 
-def drawing(plan: Plan, *, style: str = "", steps: int = _CURVE_STEPS) -> Drawing:
+def drawing(
+    plan: Plan, *, style: str = "", steps: int = _CURVE_STEPS, words: Words = _ENGLISH
+) -> Drawing:
     """Without `style` for a page that has its own for the classes."""
     figures, curve = plan.figures, _curve(plan, steps)
     lost = [at.hit_rate for at in curve if at.sustained is None]
@@ -80,9 +100,9 @@ def drawing(plan: Plan, *, style: str = "", steps: int = _CURVE_STEPS) -> Drawin
     scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
     parts = [
         *([svg.element("style", style)] if style else []),
-        *_titles(plan),
-        *_overload(lost, scale),
-        *_axes(scale),
+        *_titles(plan, words),
+        *_overload(lost, scale, words),
+        *_axes(scale, words),
         *_marks(plan, scale),
         *_curves(told, scale, most_ms, scale.y(figures.target_ms)),
     ]
@@ -92,7 +112,7 @@ def drawing(plan: Plan, *, style: str = "", steps: int = _CURVE_STEPS) -> Drawin
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="img",
-        aria_label="First token over prefix-cache hit rate",
+        aria_label=words.title,
     )
     return Drawing(picture, _LEFT, _WIDTH - _RIGHT, scale.low_rate, tuple(curve))
 
@@ -110,19 +130,21 @@ def _low_rate(lost: Sequence[float]) -> float:
     return min(0.9, math.floor(max(lost) * 20 - 1) / 20) if lost and max(lost) > 0.1 else 0.0
 
 
-def _titles(plan: Plan) -> list[str]:
+def _titles(plan: Plan, words: Words) -> list[str]:
     figures = plan.figures
-    load = (
-        f"{figures.requests_per_s:,.4g} requests/s on {plan.num_gpus:,} GPUs, prompts of"
-        f" {figures.context_tokens:,.0f} tokens, {figures.queue} queue"
-    )
+    load = words.load % {
+        "requests_per_s": f"{figures.requests_per_s:,.4g}",
+        "num_gpus": f"{plan.num_gpus:,}",
+        "context_tokens": f"{figures.context_tokens:,.0f}",
+        "queue": figures.queue,
+    }
     return [
-        svg.text("First token over prefix-cache hit rate", _LEFT, 28, class_="title"),
+        svg.text(words.title, _LEFT, 28, class_="title"),
         svg.text(load, _LEFT, 48, class_="quiet"),
     ]
 
 
-def _axes(scale: _Scale) -> list[str]:
+def _axes(scale: _Scale, words: Words) -> list[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     parts = []
     step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
@@ -134,15 +156,14 @@ def _axes(scale: _Scale) -> list[str]:
         y = scale.y(10.0**decade)
         parts.append(svg.line(_LEFT, y, right, y, class_="grid"))
         parts.append(svg.text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
-    below = "share of prompt tokens that are cached (%)"
-    parts.append(svg.text(below, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
+    parts.append(svg.text(words.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
     height = (_TOP + bottom) / 2
     beside = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
-    parts.append(svg.text("first token (ms)", 20, height, **beside))
+    parts.append(svg.text(words.up, 20, height, **beside))
     return parts
 
 
-def _overload(lost: Sequence[float], scale: _Scale) -> list[str]:
+def _overload(lost: Sequence[float], scale: _Scale, words: Words) -> list[str]:
     """The hit rates at which the fleet cannot bear the load: the lowest ones, if any."""
     if not lost:
         return []
@@ -150,7 +171,7 @@ def _overload(lost: Sequence[float], scale: _Scale) -> list[str]:
     size = {"x": _LEFT, "y": _TOP, "width": x - _LEFT, "height": bottom - _TOP}
     parts = [svg.element("rect", **size, class_="overload")]
     if x - _LEFT > 90:
-        parts.append(svg.text("overloaded", (_LEFT + x) / 2, _TOP + 24, text_anchor="middle"))
+        parts.append(svg.text(words.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle"))
     return parts
 
 

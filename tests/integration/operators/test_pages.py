@@ -220,3 +220,13 @@ def test_a_fleet_that_cannot_bear_the_load_is_said(gateway: Gateway) -> None:
 
 def test_a_word_for_a_queue_or_pool_that_is_none_is_left_out(gateway: Gateway) -> None:
     assert _page("capacity", query={"queue": "<b>", "pool": "<b>"}).status_code == 200
+
+
+def test_the_plots_own_words_are_the_readers(gateway: Gateway) -> None:
+    client = signed_in().client
+    client.cookies["caret-language"] = "de"
+
+    page = client.get("/operators/capacity", {"requests_per_s": "5"}).content.decode()
+
+    assert "erstes Token (ms)" in page
+    assert "first token (ms)" not in page
