@@ -201,3 +201,21 @@ def test_what_was_refused_is_sorted_as_asked(company: Company, owner: Client) ->
     assert [row[1] for row in shown(sort="mode")] == sorted(row[1] for row in shown())
     page = owner.get("/exclusion/denials", {"sort": "-last"}).content.decode()
     assert 'aria-sort="descending"' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "wrong"),
+    [
+        ("/keys", {"kind": "none-such"}, "kind: "),
+        ("/members", {"role": "none-such"}, "role: "),
+        ("/teams", {"q": "x" * 1_000}, "q: "),
+    ],
+)
+def test_a_question_that_is_none_makes_no_file(
+    owner: Client, path: str, asked: dict[str, str], wrong: str
+) -> None:
+    answer = owner.get(path, {**asked, "as": "csv"})
+
+    assert answer.status_code == 400
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.content.decode().startswith(wrong)
