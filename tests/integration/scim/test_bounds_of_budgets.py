@@ -1,0 +1,31 @@
+"""A group puts nobody under more hard budgets than a gateway reserves with at once."""
+
+from uuid import UUID
+
+import pytest
+
+from caret.contracts.spending import BudgetScope
+from tenants.billing.budgets import bound
+from tenants.billing.budgets.operations import Holder
+from tests.cast import Company
+from tests.fakes.billing import make_budget, make_customer
+from tests.integration.scim.provider import Provider
+
+
+def test_who_would_come_under_too_many_is_put_into_no_group(
+    company: Company, provider: Provider, domain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound, "MAX_OF_PERSON", 1)
+    make_customer(company)
+    groups = [provider.make_group(name)["id"] for name in ("Platform", "Search")]
+    for group_id in groups:
+        make_budget(company, holder=Holder(BudgetScope.TEAM, UUID(group_id)))
+    ada_id = provider.make(f"ada@{domain}")["id"]
+    joins = {"op": "add", "path": "members", "value": [{"value": ada_id}]}
+
+    answers = [provider.patch(f"Groups/{group_id}", joins) for group_id in groups]
+
+    assert [answer.status_code for answer in answers] == [200, 409]
+    assert "hard budgets of 2 teams; 1 are the most" in answers[1].json()["detail"]
+    user = provider.ask("GET", f"Users/{ada_id}").json()
+    assert [group["value"] for group in user["groups"]] == groups[:1]
