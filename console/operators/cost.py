@@ -1,7 +1,5 @@
 """What a thousand accepted tokens cost, by pool and in all, over a week, a month and a quarter."""
 
-import csv
-import io
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +12,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
-from tenants.exports.cells import guarded
-from tenants.exports.rows import Kind
+from console.shell.csv_file import csv_answer
 from tenants.keyvalue import connect
 from tenants.operators.accounts import OperatorView
 from tenants.pools.cost import Cost, CostRow, cost_of
@@ -50,7 +47,7 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         return page(request, "cost.html", {"title": "Cost", "is_away": True}, status=503)
     chosen = found[num_days]
     if request.GET.get("format") == "csv":
-        return _csv(chosen)
+        return _file(chosen)
     context = {
         "title": "Cost",
         "cost": chosen,
@@ -121,22 +118,16 @@ def _price(text: str) -> tuple[float, str]:
     return price, ""
 
 
-def _csv(found: Cost) -> HttpResponse:
-    written = io.StringIO()
-    lines = csv.writer(written)
-    lines.writerow(_COLUMNS)
+def _file(found: Cost) -> HttpResponse:
+    lines = []
     for row in (*found.rows, found.total):
         shown, counts = _shown(row), row.counts
-        lines.writerow(
-            [
-                *(guarded(Kind.TEXT, row.pool or "all"), counts.requests, counts.prompt_tokens),
+        per_1000 = "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"
+        lines.append(
+            (
+                *(row.pool or "all", counts.requests, counts.prompt_tokens),
                 *(counts.generated_tokens, counts.accepted_tokens, f"{row.replica_hours:.2f}"),
-                *(f"{shown.cost:.2f}", "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"),
-            ]
+                *(f"{shown.cost:.2f}", per_1000),
+            )
         )
-    name = f"cost-{found.num_days}-days.csv"
-    return HttpResponse(
-        written.getvalue(),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return csv_answer(f"cost-{found.num_days}-days", _COLUMNS, lines)

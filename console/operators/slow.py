@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
 from caret.foundation.clock import from_unix_ms
 from console.operators.site import for_operators, page
+from console.shell.csv_file import csv_answer
+from console.shell.lists import wants_file
 from tenants.operators.accounts import OperatorView
 from tenants.pools.slow import SlowRequest, slowest
 from tenants.usage.explanation import Stage
@@ -68,6 +71,8 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     ]
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
+    if wants_file(request):
+        return _file(rows, num_silent=found.num_silent)
     context = {
         "title": "Slow requests",
         "rows": rows,
@@ -76,8 +81,39 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "modes": _choices([each.value for each in Mode], mode),
         "pools": _choices(sorted({each.record.pool for each in found.requests}), pool),
         "by_time": by_time,
+        "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
     }
     return page(request, "slow.html", context)
+
+
+def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
+    """Without the times of stages: each request has others."""
+    header = (
+        *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
+        *("first_token_ms", "target_ms", "total_ms"),
+        *("prompt_tokens", "cached_tokens", "generated_tokens", "at_replica", "verdict"),
+    )
+    lines = [
+        (
+            *(row.request_id, row.tenant_id, row.at, row.mode, row.pool, row.replica, row.finish),
+            *(row.waited_ms, row.target_ms, row.total_ms),
+            *(row.prompt_tokens, row.cached_tokens, row.generated_tokens, row.num_at_replica),
+            row.verdict,
+        )
+        for row in rows
+    ]
+    return csv_answer("slow-requests", header, lines, notes=_notes(num_silent))
+
+
+def _notes(num_silent: int) -> list[str]:
+    if not num_silent:
+        return []
+    said = ngettext(
+        "One gateway does not answer; its slow requests are missing here.",
+        "%(n)s gateways do not answer; their slow requests are missing here.",
+        num_silent,
+    )
+    return [said % {"n": num_silent}]
 
 
 @dataclass(frozen=True, slots=True)

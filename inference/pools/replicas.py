@@ -13,6 +13,7 @@ import structlog
 from caret.foundation.clock import Clock
 from inference.pools.catalog import Replica
 from inference.pools.circuit import Circuit, Event, advance
+from inference.pools.lateness import Lateness
 
 # An engine that was killed needs longer to come back; others are asked meanwhile.
 REST_S: Final = 2.0
@@ -37,6 +38,7 @@ class _Condition:
     has_trial: bool = False  # while it is half open: a request tries it
     num_under_way: int = 0  # without what gives way
     giving_way: set[asyncio.Task[Any]] = field(default_factory=set)
+    lateness: Lateness = field(default_factory=Lateness)
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -60,13 +62,18 @@ class _Condition:
             self.giving_way.discard(task)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Attempt:
     """One request at a replica; it says what became of it, or, when it was cut short, nothing."""
 
+    clock: Clock
+    lateness: Lateness
     has_succeeded: bool | None = None
 
     def succeeds(self) -> None:
+        """Something was generated."""
+        if not self.has_succeeded:
+            self.lateness.answered(self, self.clock.monotonic_s())
         self.has_succeeded = True
 
     def fails(self) -> None:
@@ -113,6 +120,10 @@ class Replicas:
             return not condition.has_trial
         return condition.circuit is Circuit.CLOSED
 
+    def is_late(self, replica: Replica) -> bool:
+        """Whether others of its pool are better asked, though its circuit is closed."""
+        return self._of(replica).lateness.is_late(self._clock.monotonic_s())
+
     def circuit(self, replica: Replica) -> Circuit:
         return self._of(replica).circuit
 
@@ -125,13 +136,17 @@ class Replicas:
 
         What gives way does not count, and its task is cancelled when something else comes.
         """
-        condition, attempt = self._of(replica), Attempt()
+        condition = self._of(replica)
+        attempt = Attempt(self._clock, condition.lateness)
         is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
+        if not gives_way:  # it waits for all others
+            condition.lateness.asked(attempt, self._clock.monotonic_s())
         try:
             with condition.way_given() if gives_way else condition.under_way():
                 yield attempt
         finally:
+            condition.lateness.left(attempt, self._clock.monotonic_s())
             if is_trial:
                 condition.has_trial = False
             if attempt.has_succeeded is not None:

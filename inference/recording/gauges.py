@@ -91,14 +91,20 @@ class Gauges:
             "How much longer it is left alone, its circuit being open.",
             labels=["replica"],
         )
+        late = GaugeMetricFamily(
+            "caret_replica_late",
+            "1: who asks it waits so long that others of its pool are asked instead.",
+            labels=["replica"],
+        )
         for replica in self.pools.replicas():
+            late.add_metric([replica.name], float(self.replicas.is_late(replica)))
             under_way.add_metric([replica.name], self.replicas.num_under_way(replica))
             if (rests_s := self.replicas.rests_s(replica)) is not None:
                 rests.add_metric([replica.name], rests_s)
             is_now = self.replicas.circuit(replica)
             for circuit in Circuit:
                 circuits.add_metric([replica.name, circuit], float(circuit is is_now))
-        yield from (under_way, circuits, rests)
+        yield from (under_way, circuits, rests, late)
 
 
 def _one(name: str, documentation: str, value: float) -> Metric:

@@ -87,7 +87,8 @@ def _preferred(
         raise Dropped(Finish.SHED)
     ranked = rank(_key(salt, admitted.request, prompt), staying)
     well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
-    roomy = with_room(_suited(router, admitted, well), router.replicas.num_under_way)
+    quick = [replica for replica in well if not router.replicas.is_late(replica)] or well
+    roomy = with_room(_suited(router, admitted, quick), router.replicas.num_under_way)
     in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))
     return tuple(in_turn)[: 1 + _MAX_RETRIES]
 

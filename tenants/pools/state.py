@@ -35,6 +35,7 @@ class ReplicaState:
     name: str  # host:port
     is_up: bool | None  # None: no gateway has looked yet
     num_gateways_open: int  # of those that answer: its circuit is open or half open there
+    num_gateways_late: int  # likewise: it keeps them waiting, and others of its pool are asked
     rests_s: float | None  # the longest rest that is left; None: no circuit is open
     is_drained: bool  # a gateway says so
     under_way: int  # requests of all gateways
@@ -45,7 +46,7 @@ class ReplicaState:
 
     @property
     def is_well(self) -> bool:
-        return self.is_up is not False and not self.num_gateways_open
+        return self.is_up is not False and not (self.num_gateways_open or self.num_gateways_late)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,9 @@ def _replica(name: str, told: list[Samples], counted: Samples) -> ReplicaState:
         name=name,
         is_up=None if up is None else bool(up),
         num_gateways_open=sum(_is_open(samples, name) for samples in told),
+        num_gateways_late=sum(
+            bool(samples.sum("caret_replica_late", replica=name)) for samples in told
+        ),
         rests_s=highest("caret_replica_rest_seconds"),
         is_drained=bool(highest("caret_replica_drained")),
         under_way=int(sum(samples.sum("caret_replica_requests", replica=name) for samples in told)),

@@ -1,10 +1,12 @@
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Replica
+from inference.pools.lateness import LATE_S, MAX_LATE
 from inference.pools.replicas import REST_S, Replicas, Wellness
 from inference.pools.vllm_metrics import parse
 from inference.recording.engines import EngineWatch, Values
@@ -98,6 +100,22 @@ def test_each_replica_has_its_load_and_its_circuit() -> None:
     assert value(families, "caret_replica_circuit", replica=two.name, circuit="open") == 1
     assert value(families, "caret_replica_circuit", replica=two.name, circuit="closed") == 0
     assert value(families, "caret_replica_circuit", replica=one.name, circuit="closed") == 1
+
+
+def test_who_keeps_people_waiting_is_told() -> None:
+    clock = FakeClock()
+    replicas = Replicas(clock)
+    gauges = make_gauges(clock, replicas=replicas)
+    one, two = gauges.pools.replicas()
+
+    with ExitStack() as stack:
+        for _ in range(MAX_LATE):
+            stack.enter_context(replicas.attempt(one))
+        clock.pass_s(2 * LATE_S)
+        families = list(gauges.families())
+
+    assert value(families, "caret_replica_late", replica=one.name) == 1
+    assert value(families, "caret_replica_late", replica=two.name) == 0
 
 
 def test_the_pools_and_their_replicas_are_told() -> None:

@@ -1,7 +1,8 @@
 """route: which replica a prompt goes to."""
 
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from caret.contracts.usage import Finish
 from inference.errors import Dropped
 from inference.pools.catalog import Replica
 from inference.pools.engine import EngineRequest
+from inference.pools.lateness import LATE_S, MAX_LATE
+from inference.pools.lateness import REST_S as LATENESS_REST_S
 from inference.pools.replicas import REST_S, Wellness
 from inference.prefix_cache.events import BlockStored
 from inference.routing.affinity import ALWAYS_ROOM
@@ -91,6 +94,49 @@ def test_a_pool_of_which_no_replica_is_well_is_asked_all_the_same() -> None:
         _loses(router, replica)
 
     assert _shares(router) == before
+
+
+def test_a_replica_that_keeps_people_waiting_is_spared_and_comes_back() -> None:
+    clock = FakeClock()
+    router = _router(clock)
+    before = _shares(router)
+
+    with _waited_for(router, POOL.replicas[0], clock=clock):
+        meanwhile = _shares(router)
+    clock.pass_s(LATENESS_REST_S)
+
+    assert "one:1" not in meanwhile.values()
+    assert _shares(router) == before
+
+
+def test_a_pool_that_is_late_as_a_whole_is_asked_as_ever() -> None:
+    clock = FakeClock()
+    router = _router(clock)
+    before = _shares(router)
+
+    with _waited_for(router, *POOL.replicas, clock=clock):
+        assert _shares(router) == before
+
+
+async def test_warm_ups_that_wait_make_nobody_late() -> None:
+    clock = FakeClock()
+    router = _router(clock)
+    before = _shares(router)
+
+    with _waited_for(router, POOL.replicas[0], clock=clock, gives_way=True):
+        assert _shares(router) == before
+
+
+@contextmanager
+def _waited_for(
+    router: Router, *replicas: Replica, clock: FakeClock, gives_way: bool = False
+) -> Iterator[None]:
+    """By several, for longer than anybody waits."""
+    with ExitStack() as stack:
+        for replica in MAX_LATE * replicas:
+            stack.enter_context(router.replicas.attempt(replica, gives_way=gives_way))
+        clock.pass_s(2 * LATE_S)
+        yield
 
 
 def test_under_light_load_a_file_stays_where_its_prefix_is() -> None:

@@ -31,6 +31,8 @@ caret_replica_circuit{replica="two:1",circuit="open"} 1.0
 caret_replica_circuit{replica="two:1",circuit="closed"} 0.0
 caret_replica_rest_seconds{replica="two:1"} 1.5
 caret_replica_drained{replica="one:1"} 1.0
+caret_replica_late{replica="one:1"} 0.0
+caret_replica_late{replica="two:1"} 1.0
 caret_engine_up{replica="one:1"} 1.0
 caret_engine_up{replica="two:1"} 0.0
 caret_engine_running{replica="one:1"} 9.0
@@ -98,6 +100,7 @@ def test_each_replica_says_how_well_it_is() -> None:
     one, two = _pools(ONE, TWO)["fast"].replicas
 
     assert (one.is_up, one.num_gateways_open, one.rests_s, one.is_drained) == (True, 0, None, True)
+    assert (one.num_gateways_late, two.num_gateways_late) == (0, 2)
     assert (two.is_up, two.num_gateways_open, two.rests_s, two.is_drained) == (False, 2, 1.5, False)
     assert (one.is_well, two.is_well) == (True, False)
     assert one.hit_rate == pytest.approx(0.9)

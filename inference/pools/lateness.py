@@ -1,0 +1,57 @@
+"""Whether a replica keeps those who asked it waiting for longer than anybody waits for grey text.
+
+It says that it is well, and it generates: no circuit opens. Its neighbours are asked instead, as
+long as one of them is not late itself; a pool that is late as a whole is overloaded, and that is
+admission's. After a rest one request at a time tries it, and a quick one brings it back: outlier
+ejection, as service meshes have it, by first tokens instead of by errors.
+"""
+
+from itertools import takewhile
+from typing import Final
+
+# A cold prompt of 6,000 tokens takes a fifth of it on a GPU.
+LATE_S: Final = 1.0
+# In a row: one may be a long prompt, or a pause of the machine's.
+MAX_LATE: Final = 3
+REST_S: Final = 2.0
+
+
+class Lateness:
+    """Of one replica. All times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, float] = {}  # since when, the oldest first
+        self._num_late = 0  # in a row, without those that are still waiting
+        self._rests_until_s: float | None = None  # None: it is not late
+
+    def asked(self, request: object, now_s: float) -> None:
+        self._waiting[request] = now_s
+
+    def answered(self, request: object, now_s: float) -> None:
+        """The first token has come; what comes after it says nothing."""
+        began_s = self._waiting.pop(request, None)
+        if began_s is None:
+            return
+        if now_s - began_s > LATE_S:
+            self._one_more(now_s)
+        else:
+            self._num_late, self._rests_until_s = 0, None
+
+    def left(self, request: object, now_s: float) -> None:
+        """Nobody waits for it any more: late or not, it would have taken longer still."""
+        began_s = self._waiting.pop(request, None)
+        if began_s is not None and now_s - began_s > LATE_S:
+            self._one_more(now_s)
+
+    def is_late(self, now_s: float) -> bool:
+        overdue = takewhile(lambda began_s: now_s - began_s > LATE_S, self._waiting.values())
+        if (num_overdue := sum(1 for _ in overdue)) and self._num_late + num_overdue >= MAX_LATE:
+            self._rests_until_s = now_s + REST_S
+        if self._rests_until_s is None:
+            return False
+        return now_s < self._rests_until_s or bool(self._waiting)  # one of them tries it
+
+    def _one_more(self, now_s: float) -> None:
+        self._num_late += 1
+        if self._num_late >= MAX_LATE:
+            self._rests_until_s = now_s + REST_S

@@ -1,0 +1,114 @@
+"""Which replica is left alone because those who ask it wait."""
+
+import pytest
+
+from inference.pools.lateness import LATE_S, MAX_LATE, REST_S, Lateness
+
+LATER_S = LATE_S + 0.1
+RESTED_S = LATER_S + REST_S
+
+
+def _asked_by(num: int) -> Lateness:
+    """All at once."""
+    lateness = Lateness()
+    for request in range(num):
+        lateness.asked(request, 0.0)
+    return lateness
+
+
+def _late() -> Lateness:
+    """Since LATER_S, and nobody waits there any more."""
+    lateness = _asked_by(MAX_LATE)
+    for request in range(MAX_LATE):
+        lateness.answered(request, LATER_S)
+    return lateness
+
+
+def test_who_answers_in_time_is_not_late() -> None:
+    lateness = _asked_by(MAX_LATE)
+    for request in range(MAX_LATE):
+        lateness.answered(request, LATE_S)
+
+    assert not lateness.is_late(LATE_S)
+
+
+def test_who_is_waited_for_is_late_before_it_answers() -> None:
+    lateness = _asked_by(MAX_LATE)
+
+    assert not lateness.is_late(LATE_S)
+    assert lateness.is_late(LATER_S)
+
+
+def test_one_late_answer_may_be_a_long_prompt() -> None:
+    lateness = _asked_by(MAX_LATE - 1)
+
+    assert not lateness.is_late(LATER_S)
+
+
+def test_those_who_wait_count_with_those_who_have_waited() -> None:
+    lateness = _asked_by(MAX_LATE)
+    for request in range(1, MAX_LATE):
+        lateness.answered(request, LATER_S)
+
+    assert lateness.is_late(LATER_S)
+
+
+def test_late_answers_are_no_end_of_it() -> None:
+    assert _late().is_late(LATER_S)
+
+
+def test_a_quick_one_in_between_is() -> None:
+    lateness = _asked_by(MAX_LATE - 1)
+    for request in range(MAX_LATE - 1):
+        lateness.answered(request, LATER_S)
+    lateness.asked("quick", LATER_S)
+    lateness.answered("quick", LATER_S)
+    lateness.asked("late", LATER_S)
+    lateness.answered("late", 2 * LATER_S)
+
+    assert not lateness.is_late(2 * LATER_S)
+
+
+def test_who_has_left_has_waited_too() -> None:
+    lateness = _asked_by(MAX_LATE)
+    for request in range(MAX_LATE):
+        lateness.left(request, LATER_S)
+
+    assert lateness.is_late(LATER_S)
+
+
+def test_who_leaves_soon_says_nothing() -> None:
+    lateness = _asked_by(MAX_LATE)
+    for request in range(MAX_LATE):
+        lateness.left(request, 0.5 * LATE_S)
+
+    assert not lateness.is_late(LATER_S)
+
+
+def test_the_rest_of_an_answer_may_take_long() -> None:
+    lateness = _asked_by(MAX_LATE)
+    for request in range(MAX_LATE):
+        lateness.answered(request, 0.1)
+        lateness.left(request, 9.0)
+
+    assert not lateness.is_late(9.0)
+
+
+def test_after_its_rest_one_request_tries_it() -> None:
+    lateness = _late()
+
+    before = lateness.is_late(RESTED_S - 0.1), lateness.is_late(RESTED_S)
+    lateness.asked("trial", RESTED_S)
+
+    assert before == (True, False)
+    assert lateness.is_late(RESTED_S)
+
+
+@pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATER_S, True)])
+def test_what_becomes_of_that_one_decides(took_s: float, is_late: bool) -> None:
+    lateness = _late()
+    lateness.asked("trial", RESTED_S)
+    lateness.answered("trial", RESTED_S + took_s)
+    lateness.asked("next", RESTED_S + took_s)
+
+    assert lateness.is_late(RESTED_S + took_s + 0.1) is is_late
