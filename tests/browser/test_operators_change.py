@@ -1,0 +1,50 @@
+"""An operator changes a tenant in the browser: asked for a code first, and shown what he changes."""
+
+from typing import Literal
+
+import pytest
+from playwright.sync_api import expect
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import AuditEntry, Tenant
+from tests.browser.axe import serious
+from tests.browser.tabs import PHONE, Look, Tabs
+from tests.cast import ACME, Company, make_company
+from tests.integration.operators.browsers import SESSION, Account, make_account, new_browser
+
+Scheme = Literal["light", "dark"]
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (PHONE.width, "dark")])
+def test_what_is_changed_is_said_before_a_code_changes_it(
+    tabs: Tabs, company: Company, account: Account, width: int, scheme: Scheme
+) -> None:
+    browser = new_browser()
+    browser.sign_in(account.form())
+    browser.look(company)
+    session = SESSION, browser.client.cookies[SESSION].value
+    page = tabs.open(session, Look(width=width, scheme=scheme, motion="reduce"))
+    page.goto(f"/operators/tenants/{company.tenant_id}")
+
+    page.get_by_label("Completions at once, on a gateway").fill("5")
+    page.get_by_role("button", name="Change limits").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(company.name)
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_label("Code of your app").fill(account.code(later_by=1))
+    page.get_by_role("button", name="Change it").click()
+
+    expect(page).to_have_url(f"/operators/tenants/{company.tenant_id}?done=limits")
+    assert Tenant.objects.get(id=company.tenant_id).max_concurrent_completions == 5
+    with tenant(company.tenant_id):
+        assert AuditEntry.objects.filter(action__contains="limits").count() == 1
