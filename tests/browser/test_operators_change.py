@@ -1,4 +1,4 @@
-"""An operator changes a tenant in the browser: asked for a code first, and shown what he changes."""
+"""An operator changes a tenant in the browser: shown what he changes, and asked for a code."""
 
 from typing import Literal
 
