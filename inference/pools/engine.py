@@ -1,5 +1,6 @@
 """The port to an engine, and the words it speaks."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ class EngineRequest:
     salt: CacheSalt
     priority: int  # lower numbers leave the engine's queue first
     num_at_replica: int = 0  # requests of this gateway under way there, this one not counted
+    late_after_s: float = math.inf  # without a first token the replica is late
     gives_way: bool = False  # to any other request at that replica: it is cancelled
     others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails before it begins
 

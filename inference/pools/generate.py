@@ -60,7 +60,9 @@ async def _chunks(
 async def _attempt(
     engine: Engine, request: EngineRequest, replicas: Replicas, account: Account
 ) -> AsyncGenerator[Chunk, None]:
-    with replicas.attempt(request.replica, gives_way=request.gives_way) as attempt:
+    with replicas.attempt(
+        request.replica, gives_way=request.gives_way, late_after_s=request.late_after_s
+    ) as attempt:
         try:
             async with engine.complete(request) as chunks:
                 async for chunk in chunks:

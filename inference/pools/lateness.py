@@ -6,11 +6,8 @@ admission's. After a rest one request at a time tries it, and a quick one brings
 ejection, as service meshes have it, by first tokens instead of by errors.
 """
 
-from itertools import takewhile
 from typing import Final
 
-# A cold prompt of 6,000 tokens takes a fifth of it on a GPU.
-LATE_S: Final = 1.0
 # In a row: one may be a long prompt, or a pause of the machine's.
 MAX_LATE: Final = 3
 REST_S: Final = 2.0
@@ -20,32 +17,33 @@ class Lateness:
     """Of one replica. All times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._waiting: dict[object, float] = {}  # since when, the oldest first
+        self._waiting: dict[object, float] = {}  # until when the first token is in time
         self._num_late = 0  # in a row, without those that are still waiting
         self._rests_until_s: float | None = None  # None: it is not late
 
-    def asked(self, request: object, now_s: float) -> None:
-        self._waiting[request] = now_s
+    def asked(self, request: object, *, until_s: float) -> None:
+        """`until_s`: its first token is late after that."""
+        self._waiting[request] = until_s
 
     def answered(self, request: object, now_s: float) -> None:
         """The first token has come; what comes after it says nothing."""
-        began_s = self._waiting.pop(request, None)
-        if began_s is None:
+        until_s = self._waiting.pop(request, None)
+        if until_s is None:
             return
-        if now_s - began_s > LATE_S:
+        if now_s > until_s:
             self._one_more(now_s)
         else:
             self._num_late, self._rests_until_s = 0, None
 
     def left(self, request: object, now_s: float) -> None:
-        """Nobody waits for it any more: late or not, it would have taken longer still."""
-        began_s = self._waiting.pop(request, None)
-        if began_s is not None and now_s - began_s > LATE_S:
+        """Nobody waits for it any more: if it was late, it would have been later still."""
+        until_s = self._waiting.pop(request, None)
+        if until_s is not None and now_s > until_s:
             self._one_more(now_s)
 
     def is_late(self, now_s: float) -> bool:
-        overdue = takewhile(lambda began_s: now_s - began_s > LATE_S, self._waiting.values())
-        if (num_overdue := sum(1 for _ in overdue)) and self._num_late + num_overdue >= MAX_LATE:
+        num_overdue = sum(now_s > until_s for until_s in self._waiting.values())
+        if num_overdue and self._num_late + num_overdue >= MAX_LATE:
             self._rests_until_s = now_s + REST_S
         if self._rests_until_s is None:
             return False

@@ -2,6 +2,7 @@
 operator has drained it."""
 
 import asyncio
+import math
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -131,7 +132,9 @@ class Replicas:
         return self._of(replica).num_under_way
 
     @contextmanager
-    def attempt(self, replica: Replica, *, gives_way: bool = False) -> Iterator[Attempt]:
+    def attempt(
+        self, replica: Replica, *, gives_way: bool = False, late_after_s: float = math.inf
+    ) -> Iterator[Attempt]:
         """Counts as under way until the context is left; what it says then moves the circuit.
 
         What gives way does not count, and its task is cancelled when something else comes.
@@ -141,7 +144,8 @@ class Replicas:
         is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
         if not gives_way:  # it waits for all others
-            condition.lateness.asked(attempt, self._clock.monotonic_s())
+            until_s = self._clock.monotonic_s() + late_after_s
+            condition.lateness.asked(attempt, until_s=until_s)
         try:
             with condition.way_given() if gives_way else condition.under_way():
                 yield attempt

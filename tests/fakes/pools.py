@@ -25,6 +25,7 @@ from tests.fakes.tenants import ROOT_SECRET
 
 REGION: Final = "local"
 TARGET_MS: Final = 80.0  # of the first token
+TARGETS_MS: Final = {mode: TARGET_MS * number for number, mode in enumerate(Mode, start=1)}
 
 
 def make_pool(*urls: str, tier: Tier = Tier.FAST) -> Pool:
@@ -63,6 +64,7 @@ def make_router(
         replicas=Replicas(clock),
         index=CacheIndex(),
         speculation=speculation,
+        targets_ms=TARGETS_MS,
     )
 
 

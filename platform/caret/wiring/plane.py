@@ -231,6 +231,7 @@ def _plane(
             replicas=Replicas(clock),
             index=CacheIndex(),
             speculation=speculation,
+            targets_ms=config.first_token_targets_ms,
         ),
         engine=VllmEngine(links.engines),
         recorder=replace(

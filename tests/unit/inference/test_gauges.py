@@ -6,7 +6,7 @@ import pytest
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.pools.catalog import Replica
-from inference.pools.lateness import LATE_S, MAX_LATE
+from inference.pools.lateness import MAX_LATE
 from inference.pools.replicas import REST_S, Replicas, Wellness
 from inference.pools.vllm_metrics import parse
 from inference.recording.engines import EngineWatch, Values
@@ -110,8 +110,8 @@ def test_who_keeps_people_waiting_is_told() -> None:
 
     with ExitStack() as stack:
         for _ in range(MAX_LATE):
-            stack.enter_context(replicas.attempt(one))
-        clock.pass_s(2 * LATE_S)
+            stack.enter_context(replicas.attempt(one, late_after_s=1.0))
+        clock.pass_s(2.0)
         families = list(gauges.families())
 
     assert value(families, "caret_replica_late", replica=one.name) == 1

@@ -2,8 +2,9 @@
 
 import pytest
 
-from inference.pools.lateness import LATE_S, MAX_LATE, REST_S, Lateness
+from inference.pools.lateness import MAX_LATE, REST_S, Lateness
 
+LATE_S = 0.8
 LATER_S = LATE_S + 0.1
 RESTED_S = LATER_S + REST_S
 
@@ -12,7 +13,7 @@ def _asked_by(num: int) -> Lateness:
     """All at once."""
     lateness = Lateness()
     for request in range(num):
-        lateness.asked(request, 0.0)
+        lateness.asked(request, until_s=LATE_S)
     return lateness
 
 
@@ -61,9 +62,9 @@ def test_a_quick_one_in_between_is() -> None:
     lateness = _asked_by(MAX_LATE - 1)
     for request in range(MAX_LATE - 1):
         lateness.answered(request, LATER_S)
-    lateness.asked("quick", LATER_S)
+    lateness.asked("quick", until_s=LATER_S + LATE_S)
     lateness.answered("quick", LATER_S)
-    lateness.asked("late", LATER_S)
+    lateness.asked("late", until_s=LATER_S + LATE_S)
     lateness.answered("late", 2 * LATER_S)
 
     assert not lateness.is_late(2 * LATER_S)
@@ -98,7 +99,7 @@ def test_after_its_rest_one_request_tries_it() -> None:
     lateness = _late()
 
     before = lateness.is_late(RESTED_S - 0.1), lateness.is_late(RESTED_S)
-    lateness.asked("trial", RESTED_S)
+    lateness.asked("trial", until_s=RESTED_S + LATE_S)
 
     assert before == (True, False)
     assert lateness.is_late(RESTED_S)
@@ -107,8 +108,8 @@ def test_after_its_rest_one_request_tries_it() -> None:
 @pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATER_S, True)])
 def test_what_becomes_of_that_one_decides(took_s: float, is_late: bool) -> None:
     lateness = _late()
-    lateness.asked("trial", RESTED_S)
+    lateness.asked("trial", until_s=RESTED_S + LATE_S)
     lateness.answered("trial", RESTED_S + took_s)
-    lateness.asked("next", RESTED_S + took_s)
+    lateness.asked("next", until_s=RESTED_S + took_s + LATE_S)
 
     assert lateness.is_late(RESTED_S + took_s + 0.1) is is_late

@@ -13,14 +13,14 @@ from caret.contracts.usage import Finish
 from inference.errors import Dropped
 from inference.pools.catalog import Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.lateness import LATE_S, MAX_LATE
+from inference.pools.lateness import MAX_LATE
 from inference.pools.lateness import REST_S as LATENESS_REST_S
 from inference.pools.replicas import REST_S, Wellness
 from inference.prefix_cache.events import BlockStored
 from inference.routing.affinity import ALWAYS_ROOM
-from inference.routing.route import Router, route
+from inference.routing.route import LATE_TARGETS, Router, route
 from tests.fakes.clock import FakeClock
-from tests.fakes.pools import make_pool, make_router
+from tests.fakes.pools import TARGETS_MS, make_pool, make_router
 from tests.fakes.requests import make_admitted, make_prompt
 from tests.fakes.tenants import GLOBEX, make_principal
 
@@ -134,8 +134,9 @@ def _waited_for(
     """By several, for longer than anybody waits."""
     with ExitStack() as stack:
         for replica in MAX_LATE * replicas:
-            stack.enter_context(router.replicas.attempt(replica, gives_way=gives_way))
-        clock.pass_s(2 * LATE_S)
+            attempt = router.replicas.attempt(replica, gives_way=gives_way, late_after_s=1.0)
+            stack.enter_context(attempt)
+        clock.pass_s(2.0)
         yield
 
 
@@ -323,3 +324,13 @@ def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
         _route(router)
 
     assert dropped.value.finish is Finish.SHED
+
+
+def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:
+    router = _router()
+
+    late_after_s = {mode: _route(router, mode=mode).late_after_s for mode in Mode}
+
+    assert late_after_s == {
+        mode: LATE_TARGETS * target_ms / 1000 for mode, target_ms in TARGETS_MS.items()
+    }
