@@ -3,6 +3,7 @@
     python -m tests.chaos [--only NAME ...] [--seconds N] [--rate 100]
     python -m tests.chaos --list
     python -m tests.chaos --soak MINUTES [--rate 200]         no fault: do processes grow?
+    python -m tests.chaos --regions [--seconds 3600] [--rate 20]    gateways in another region
 
 Needs root (network namespaces, mounts), iproute2 and /dev/net/tun. platform/docs/chaos.md says how
 the figures are read.
@@ -16,15 +17,17 @@ from fnmatch import fnmatch
 from typing import Final
 
 from tests.benchmarks.figures import Report
-from tests.chaos import clocks, disks, engines, guests, kills, losses, networks
+from tests.chaos import clocks, disks, engines, guests, kills, losses, networks, regions
 from tests.chaos.load import clients
 from tests.chaos.run import Run
-from tests.chaos.scenario import Scenario
+from tests.chaos.scenario import Family, Scenario
 from tests.chaos.soak import soak
 from tests.chaos.world import world
 
 _RATE: Final = 100.0
 _SOAK_RATE: Final = 200.0
+_REGIONS_RATE: Final = 20.0
+_FAMILIES: Final = (kills, networks, engines, guests, clocks, disks, losses)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,18 +35,23 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="globs: kill-*")
     parser.add_argument("--seconds", type=float, help="of each fault that lasts; else its own")
     parser.add_argument("--soak", type=float, metavar="MINUTES")
-    parser.add_argument("--rate", type=float, help="requests a second: 100, or 200 when soaked")
+    parser.add_argument("--regions", action="store_true", help="of the line between two regions")
+    parser.add_argument(
+        "--rate", type=float, help="requests a second: 100; 200 when soaked, 20 between regions"
+    )
     parser.add_argument("--list", action="store_true", help="names the faults")
     options = parser.parse_args(arguments)
-    chosen = _chosen(options.only or ["*"])
+    families = (regions,) if options.regions else _FAMILIES
+    chosen = _chosen(families, options.only or ["*"])
     if options.list:
         sys.stdout.writelines(f"{scenario.name}\n" for scenario in chosen)
         return 0
     # As by Ctrl-C: disks and hosts are taken down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report("chaos")
-    rate = options.rate or (_RATE if options.soak is None else _SOAK_RATE)
-    with world() as made, clients(made, rate=rate) as crowd:
+    region = regions.FarRegion() if options.regions else None
+    rate = options.rate or _usual_rate(options)
+    with world(region=region) as made, clients(made, rate=rate) as crowd:
         if options.soak is not None:
             soak(made, report, minutes=options.soak)
         else:
@@ -53,9 +61,14 @@ def main(arguments: Sequence[str]) -> int:
     return report.exit_status
 
 
-def _chosen(globs: Sequence[str]) -> list[Scenario]:
+def _usual_rate(options: argparse.Namespace) -> float:
+    if options.soak is not None:
+        return _SOAK_RATE
+    return _REGIONS_RATE if options.regions else _RATE
+
+
+def _chosen(families: Sequence[Family], globs: Sequence[str]) -> list[Scenario]:
     """Raises SystemExit when there is none."""
-    families = (kills, networks, engines, guests, clocks, disks, losses)
     every = [each for family in families for each in family.scenarios()]
     found = [each for each in every if any(fnmatch(each.name, glob) for glob in globs)]
     if not found:

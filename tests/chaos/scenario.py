@@ -1,6 +1,6 @@
 """A fault, as all families have it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,6 +26,12 @@ class Scenario(Protocol):
 
     def told(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Figures of its own, of what was asked from its beginning to the recovery."""
+
+
+class Family(Protocol):
+    """A module of faults of one kind."""
+
+    def scenarios(self) -> Iterator[Scenario]: ...
 
 
 @dataclass(slots=True)

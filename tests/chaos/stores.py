@@ -44,6 +44,7 @@ class Disks:
     postgres: EmbeddedPaths
     standby: EmbeddedPaths
     valkey: EmbeddedPaths
+    far_valkey: EmbeddedPaths  # of another region
 
 
 @contextmanager
@@ -51,10 +52,10 @@ def small_disks(home: Home) -> Iterator[Disks]:
     with ExitStack() as stack:
         folders = [
             stack.enter_context(_small_disk(home.paths.home / name))
-            for name in ("postgres-disk", "standby-disk", "valkey-disk")
+            for name in ("postgres-disk", "standby-disk", "valkey-disk", "far-valkey-disk")
         ]
         disks = Disks(*(EmbeddedPaths(folder / "home") for folder in folders))
-        for paths in (disks.postgres, disks.standby, disks.valkey):
+        for paths in (disks.postgres, disks.standby, disks.valkey, disks.far_valkey):
             stack.callback(shutil.rmtree, paths.sockets, ignore_errors=True)
         yield disks
 

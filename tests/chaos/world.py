@@ -5,6 +5,8 @@ clients --- gateway-1, gateway-2 --- engine-1, engine-2
                   stores (Postgres, Valkey) --- workers (worker, beat)
                     |
                   standby (of Postgres, on demand)
+
+With gateways far away (regions.py) Redis of theirs stands between them and the stores.
 """
 
 import os
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import django
 
@@ -78,6 +80,21 @@ class Placed:
         return self.part.child.pid
 
 
+class Region(Protocol):
+    """In which gateways stand, far from the stores."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Beside all others."""
+
+    @property
+    def home_settings(self) -> Mapping[str, str]:
+        """Of the control plane."""
+
+    def start(self, world: "World") -> None:
+        """What gateways there need, and what they are told of it."""
+
+
 @dataclass(slots=True)
 class World:
     home: Home
@@ -85,6 +102,7 @@ class World:
     disks: Disks
     clocks: Clocks
     settings: Mapping[str, str] = field(repr=False)  # of Caret's processes on the hosts
+    own_settings: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)  # by host
     parts: dict[str, Placed] = field(default_factory=dict)
     database: EmbeddedPaths = field(init=False)  # of the Postgres that is the primary now
     notebook: Notebook = field(default_factory=Notebook)
@@ -95,7 +113,8 @@ class World:
 
     def environment_on(self, host: str) -> dict[str, str]:
         """Of Caret's processes there."""
-        return {**self.home.environment, **self.settings, **self.clocks.environment_on(host)}
+        own = self.own_settings.get(host, {})
+        return {**self.home.environment, **self.settings, **own, **self.clocks.environment_on(host)}
 
     def mark_on(self, host: str) -> dict[str, str]:
         """Of the stores' processes there, which get no other settings."""
@@ -143,11 +162,12 @@ class World:
 
 
 @contextmanager
-def world() -> Iterator[World]:
-    """Running, its tables made, Django set up in this process; nobody asks anything yet."""
+def world(*, region: Region | None = None) -> Iterator[World]:
+    """Running, its tables made, Django set up in this process; nobody asks anything yet. `region`:
+    where the gateways stand, if not where the stores are."""
     with ExitStack() as stack:
         home = stack.enter_context(own_home())
-        hosts = stack.enter_context(network(HOSTS))
+        hosts = stack.enter_context(network((*HOSTS, *(region.hosts if region else ()))))
         disks = stack.enter_context(small_disks(home))
         clocks = make_clocks(home.paths.home)
         made = World(home, hosts, disks, clocks, {})
@@ -157,10 +177,14 @@ def world() -> Iterator[World]:
         made.start("postgres", "stores", postgres)
         made.start("valkey", "stores", valkey)
         made.settings = application_urls(disks, stores=hosts["stores"], standby=hosts["standby"])
+        if region:
+            home.environment.update(region.home_settings)
         _set_up_django(made)
         say("Tables are made")
         made.manage("migrate", "--database", "owner")
         made.manage("create_partitions")
+        if region:
+            region.start(made)
         _start_engines(made)
         _start_gateways(made)
         _start_workers(made)

@@ -1,0 +1,126 @@
+"""Gateways in another region than the control plane, and the line between the two.
+
+clients --- gateway-1, gateway-2 --- engine-1, engine-2
+                    |
+               far-stores (Valkey, relay)  - - - line - - -  stores --- workers
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from caret.contracts.snapshot import HOME_HEARD
+from caret.embedded.part import ProgramPart
+from caret.embedded.paths import REPOSITORY
+from caret.embedded.process import ChildSpec, dying_with_parent
+from caret.embedded.programs import manage
+from tests.chaos.companies import new_asker
+from tests.chaos.guests import Guest
+from tests.chaos.networks import BadWire
+from tests.chaos.notes import Note
+from tests.chaos.scenario import Scenario
+from tests.chaos.stores import redis_url, valkey_on
+from tests.chaos.wire import CUT, Quality, bad_wire
+from tests.chaos.world import World
+
+_REGION: Final = "far"
+_HOST: Final = "far-stores"
+_LINE: Final = (_HOST, "stores")
+# An ocean: 150 ms there and back; and a poor day on it.
+_OCEAN: Final = Quality(delay_ms=75.0, loss=0.01)
+_OCEAN_S: Final = 30.0
+_CUT_S: Final = 60.0
+_READY_S: Final = 60.0
+_GUEST_RATE: Final = 2.0
+_SERVED_BEFORE: Final = 10  # requests, before the line is cut
+_REFUSED_S: Final = 60.0
+_LOOK_EVERY_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class FarRegion:
+    """Tenants are made in it, so that the gateways there serve them."""
+
+    hosts: tuple[str, ...] = (_HOST,)
+
+    @property
+    def home_settings(self) -> Mapping[str, str]:
+        return {"CARET_PIN_TENANTS": "True", "CARET_REGION": _REGION}
+
+    def start(self, world: World) -> None:
+        host, paths = world.hosts[_HOST], world.disks.far_valkey
+        world.start("far-valkey", _HOST, valkey_on(host, paths, mark=world.mark_on(_HOST)))
+        here = {"REDIS_URL": redis_url(paths, host), "CARET_REGION": _REGION}
+        world.own_settings[_HOST] = here | {"CARET_HOME_REDIS_URL": world.settings["REDIS_URL"]}
+        for gateway in ("gateway-1", "gateway-2"):
+            world.own_settings[gateway] = here | {"CARET_RELAYED": "True"}
+        new_asker("first", rate=0.0)  # a home without a tenant confirms nothing
+        world.start("relay", _HOST, _relay(world))
+
+
+@dataclass(slots=True)
+class CutLine(Guest):
+    """Meanwhile the keys of a tenant are revoked at home, which the region cannot know. It goes on
+    asking until it is refused."""
+
+    _line: ExitStack = field(default_factory=ExitStack)
+    _healed_s: float = 0.0
+
+    def begin(self, world: World) -> None:
+        Guest.begin(self, world)
+        while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
+            time.sleep(_LOOK_EVERY_S)
+        one, other = (world.hosts[name] for name in _LINE)
+        self._line.enter_context(bad_wire(one, other, CUT, environment=world.home.environment))
+        self.asker.revoke()
+
+    def end(self, world: World) -> None:
+        self._line.close()
+        self._healed_s = time.time()
+        deadline_s = time.monotonic() + _REFUSED_S
+        while not self._is_refused(world) and time.monotonic() < deadline_s:
+            time.sleep(_LOOK_EVERY_S)
+        Guest.end(self, world)
+
+    def _is_refused(self, world: World) -> bool:
+        since = world.notebook.since(self._healed_s)
+        return any(self._is_ours(note) and not note.is_served for note in since)
+
+    def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
+        after_s = [note.at_s - self._healed_s for note in ours if note.is_served]
+        return {"revoked_key_served_for_s": round(max(after_s, default=0.0), 2)}  # after the cut
+
+
+def scenarios() -> Iterator[Scenario]:
+    yield BadWire("ocean-between-regions", hold_s=_OCEAN_S, pair=_LINE, quality=_OCEAN)
+    yield CutLine("cut-between-regions", hold_s=_CUT_S, rate=_GUEST_RATE)
+
+
+def _relay(world: World) -> ProgramPart:
+    spec = ChildSpec(
+        name="relay",
+        command=dying_with_parent(manage("relay")),
+        log_file=world.home.paths.logs / "relay.log",
+        environment=world.environment_on(_HOST),
+        folder=REPOSITORY,
+    )
+    here = world.disks.far_valkey.redis_url.read_text().strip()
+    return ProgramPart(
+        make_spec=lambda: spec,
+        question=lambda: _has_heard_home(here),
+        name="Relay",
+        ready_timeout_s=_READY_S,
+    )
+
+
+def _has_heard_home(redis_address: str) -> bool:
+    with suppress(RedisError), Redis.from_url(redis_address) as here:
+        return bool(here.exists(HOME_HEARD))
+    return False
