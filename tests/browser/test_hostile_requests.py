@@ -29,7 +29,7 @@ from tests.browser.routes import all_routes
 from tests.browser.scene import Scene, Visitor
 from tests.cast import ACME, make_company
 
-NUM_REQUESTS: Final = int(os.environ.get("HOSTILE_REQUESTS", "6"))
+NUM_REQUESTS: Final = int(os.environ.get("HOSTILE_REQUESTS", "4"))
 _ACTIONS: Final = [
     Page(pattern, Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER, path)
     for pattern, path in ACTIONS.items()
