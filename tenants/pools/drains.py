@@ -12,17 +12,16 @@ import structlog
 from django.utils.translation import gettext_noop
 
 from caret.contracts.draining import (
-    CHANGE_SCRIPT,
     DRAINS,
     DRAINS_CHANGED,
     DRAINS_LOG,
     DRAINS_VERSION,
-    LOG_LENGTH,
     SCHEMA,
     Drain,
     decode_drain,
     encode_drain,
 )
+from caret.contracts.steering import CHANGE_SCRIPT, LOG_LENGTH
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.operators.accounts import OperatorView
