@@ -28,6 +28,10 @@ address in `kv_events` and `kv_replay`, too.
 
     discover = "http://engines.caret.svc.cluster.local:8000"
 
+Where operators may add replicas while gateways run; left out: nowhere. Prompts are sent there.
+
+    additions_from = ["10.12.0.0/16", "*.engines.example.com"]
+
 What a replica says of itself that contradicts its pool keeps it out (membership.py).
 
 kv_events        where it publishes its KV events (vLLM's --kv-events-config): of two replicas or
@@ -55,6 +59,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.environment import BadSetting
+from caret.foundation.host_patterns import require_pattern
 from caret.foundation.toml_file import read_toml
 from inference.context.style import PLAIN_STYLE, Style
 from inference.pools.leaks import Speculation, refuse_leaks
@@ -84,6 +89,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: str | None = None
     heals_words: bool = True
     tenants: tuple[str, ...] = ()
+    additions_from: tuple[str, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,6 +133,7 @@ class Pool:
     block_tokens: int | None = None  # None: what most of its replicas have
     style: Style = PLAIN_STYLE  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
+    additions_from: tuple[str, ...] = ()  # networks and names (host_patterns.py)
 
 
 class Pools:
@@ -211,21 +218,35 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
             f"CARET_POOLS: {path}: the pool {entry.name} needs max_context_tokens of at least "
             f"{MIN_CONTEXT_TOKENS}."
         )
+    _check_patterns(entry, path)
     return Pool(
         name=entry.name,
         tier=entry.tier,
         model=entry.model,
         tokenizer=entry.tokenizer,
         max_context_tokens=entry.max_context_tokens,
-        replicas=tuple(_replica(each, pool=entry.name) for each in entry.replicas),
-        discover=None if entry.discover is None else _replica(entry.discover, pool=entry.name),
+        replicas=tuple(replica_of(each, pool=entry.name) for each in entry.replicas),
+        discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
         block_tokens=entry.block_size,
         style=Style(layout=entry.layout, family=entry.family, heals_words=entry.heals_words),
         tenants=frozenset(entry.tenants),
+        additions_from=entry.additions_from,
     )
 
 
-def _replica(entry: str | ReplicaEntry, *, pool: str) -> Replica:
+def _check_patterns(entry: PoolEntry, path: Path) -> None:
+    for pattern in entry.additions_from:
+        try:
+            require_pattern(pattern)
+        except ValueError as error:
+            raise BadSetting(
+                f"CARET_POOLS: {path}: the pool {entry.name} has additions_from {pattern!r}: write "
+                f'a network ("10.12.0.0/16"), a name, or "*." and a name ({error}).'
+            ) from error
+
+
+def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
+    """Raises BadSetting, by the pool's name."""
     if isinstance(entry, str):
         entry = ReplicaEntry(url=entry)
     parts = urlsplit(entry.url)

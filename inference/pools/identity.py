@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 
 class Reason(StrEnum):
+    PLACE = "place"  # added by an operator, where the catalogue lets none be added
     ADDRESS = "address"  # its name has no address
     SILENT = "silent"  # found by its service's name, and nobody answers
     MODEL = "model"  # it does not serve the pool's

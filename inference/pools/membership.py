@@ -1,20 +1,23 @@
-"""Which replicas a pool has: those that the catalogue names and those that a service's name leads
-to, without the ones whose word contradicts the pool's (identity.py).
+"""Which replicas a pool has: those that the catalogue names, those that a service's name leads to
+and those that operators add, without the ones whose word contradicts the pool's (identity.py).
 
 Rules:
-1. What a service's name leads to takes work once it was asked what it is.
+1. What a service's name leads to, or an operator adds, takes work once it was asked what it is.
 2. What the catalogue names takes work until it contradicts: an engine that starts later than its
    gateway is asked at the next round.
 3. A name that leads nowhere, or a resolver that does not answer, takes nothing away.
 4. What leaves gets nothing new; what is under way there ends as it would.
+5. Nothing is sent to what an operator adds where the catalogue lets none be added.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 
+from caret.foundation.host_patterns import matches
 from inference.pools.catalog import Pool, Pools, Replica
 from inference.pools.circuit import Circuit
 from inference.pools.identity import Identity, Reason, Refusal, Standard, judge, standard_of
@@ -55,6 +58,8 @@ class _Candidates:
     def __init__(self, pool: Pool) -> None:
         self.named: Final = pool.replicas
         self.found: tuple[Replica, ...] = ()
+        self.added: tuple[Replica, ...] = ()
+        self.misplaced: tuple[Replica, ...] = ()  # they were to be added, and may not
         self.told: dict[str, Identity] = {}  # by url
         self.unheard: dict[str, Reason] = {}  # by url: why nothing is told
         self.standard = Standard()
@@ -62,7 +67,9 @@ class _Candidates:
 
     @property
     def every(self) -> tuple[Replica, ...]:
-        return tuple({each.url: each for each in (*self.named, *self.found)}.values())
+        # What the catalogue says of a replica goes before what an operator says.
+        listed = (*self.added, *self.named, *self.found)
+        return tuple({each.url: each for each in listed}.values())
 
 
 class Membership:
@@ -94,6 +101,16 @@ class Membership:
             for pool, candidates in self._of.items()
             for replica, refusal in candidates.refused.items()
         ]
+
+    def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
+        """By pool: all that operators have added. From the next round on."""
+        for name, candidates in self._of.items():
+            patterns = self._pools.by_name[name].additions_from
+            wanted = tuple(added.get(name, ()))
+            candidates.added = tuple(each for each in wanted if _is_within(each, patterns))
+            candidates.misplaced = tuple(each for each in wanted if each not in candidates.added)
+        if unknown := sorted(added.keys() - self._of.keys()):
+            log.warning("addition.unknown_pool", pools=unknown)
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -160,6 +177,10 @@ class Membership:
             for replica in candidates.every
             if (refusal := self._judged(name, replica)) is not None
         }
+        places = ", ".join(pool.additions_from)
+        refused |= {
+            each.name: Refusal(Reason.PLACE, each.host, places) for each in candidates.misplaced
+        }
         self._tell(name, candidates.refused, refused)
         candidates.refused = refused
         members = tuple(each for each in candidates.every if each.name not in refused)
@@ -203,3 +224,10 @@ class Membership:
         )
         for call in self.changed:
             call(now)
+
+
+def _is_within(replica: Replica, patterns: Sequence[str]) -> bool:
+    """KV events included: they hold prompts, and whoever publishes them is believed."""
+    addresses = (replica.url, replica.kv_events, replica.kv_replay)
+    hosts = (urlsplit(each).hostname or "" for each in addresses if each is not None)
+    return all(matches(host, patterns) for host in hosts)

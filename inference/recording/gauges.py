@@ -55,8 +55,15 @@ class Gauges:
         members = GaugeMetricFamily(
             "caret_pool_replica", "1 for each replica of a pool.", labels=["pool", "replica"]
         )
+        places = GaugeMetricFamily(
+            "caret_pool_additions_from",
+            "1 for each network or name in which operators may add replicas.",
+            labels=["pool", "hosts"],
+        )
         for pool in self.pools.by_name.values():
             about.add_metric([pool.name, pool.tier, pool.model], 1)
+            for hosts in pool.additions_from:
+                places.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
                 members.add_metric([pool.name, replica.name], 1)
         refused = GaugeMetricFamily(
@@ -67,7 +74,7 @@ class Gauges:
         for name, replica_name, refusal in self.refused():
             words = (refusal.reason.value, refusal.found, refusal.wanted)
             refused.add_metric([name, replica_name, *words], 1)
-        yield from (about, members, refused)
+        yield from (about, members, places, refused)
 
     def _drained(self) -> Metric:
         drained = GaugeMetricFamily(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from caret.contracts.additions import ADDITIONS, ADDITIONS_VERSION
 from caret.contracts.draining import DRAINS, DRAINS_VERSION
 from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS, TenantSnapshot, encode_snapshot
 
@@ -9,7 +10,8 @@ from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS, TenantSnapsho
 class FakeRedis:
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
-        self.hashes: dict[str, dict[bytes, bytes]] = {SNAPSHOTS: {}, VERSIONS: {}, DRAINS: {}}
+        names = (SNAPSHOTS, VERSIONS, DRAINS, ADDITIONS)
+        self.hashes: dict[str, dict[bytes, bytes]] = {name: {} for name in names}
         self.num_reads_of_versions = 0
 
     def publish_snapshot(self, snapshot: TenantSnapshot) -> None:
@@ -29,6 +31,12 @@ class FakeRedis:
         """These and no others."""
         self.hashes[DRAINS] = {name.encode(): b"of a version that is not read" for name in names}
         self.values[DRAINS_VERSION] = str(int(self.values.get(DRAINS_VERSION, b"0")) + 1).encode()
+
+    def add(self, **entries: bytes) -> None:
+        """These and no others."""
+        self.hashes[ADDITIONS] = {name.encode(): data for name, data in entries.items()}
+        version = int(self.values.get(ADDITIONS_VERSION, b"0")) + 1
+        self.values[ADDITIONS_VERSION] = str(version).encode()
 
     def lose_everything(self) -> None:
         self.values.clear()

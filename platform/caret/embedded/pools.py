@@ -30,8 +30,10 @@ def render_pools(
     max_context_tokens: int,
     replicas: Sequence[ReplicaEntry],
     heals_words: bool = True,
+    additions_from: Sequence[str] = (),
 ) -> str:
-    """`heals_words`: False for a model that goes on in mid-word."""
+    """`heals_words`: False for a model that goes on in mid-word. `additions_from`: where operators
+    may add replicas."""
     shared: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
@@ -40,6 +42,8 @@ def render_pools(
     }
     if not heals_words:
         shared["heals_words"] = False
+    if additions_from:
+        shared["additions_from"] = list(additions_from)
     return "\n".join(
         _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared}) for tier in _TIERS
     )

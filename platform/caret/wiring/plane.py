@@ -37,6 +37,7 @@ from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.gateway.suggestions import Suggestions
 from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane, warm
+from inference.pools.addition_feed import AdditionFeed
 from inference.pools.catalog import Pools, read_catalog
 from inference.pools.dns_names import DnsNames
 from inference.pools.drain_feed import DrainFeed
@@ -104,7 +105,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         plane = _plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
         membership = _membership(config, plane, links)
+        additions = AdditionFeed(redis, membership)
         await drains.begin()
+        await additions.begin()
         await membership.round()  # before anything is asked of a replica
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
@@ -112,7 +115,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             kept_running(
                 (
                     *(("journal", shipping), ("leases", renewing), ("drains", drains.run)),
-                    ("membership", membership.run),
+                    *(("membership", membership.run), ("additions", additions.run)),
                     *_work(config, plane, links),
                 )
             ),

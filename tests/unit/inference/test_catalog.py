@@ -208,3 +208,20 @@ def test_a_bad_file_is_refused_by_what_is_wrong_with_it(tmp_path: Path, what: st
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"pools\.toml cannot be read: No such file"):
         read_catalog(tmp_path / "pools.toml")
+
+
+@pytest.mark.parametrize("pattern", ["10.12.0.1/16", "http://a", "*", "a b", ""])
+def test_places_for_additions_are_networks_or_names(tmp_path: Path, pattern: str) -> None:
+    own = f'{FAST}additions_from = ["{pattern}"]\n'
+
+    with pytest.raises(BadSetting, match="the pool quick has additions_from"):
+        read_catalog(_write(tmp_path, own + QUALITY))
+
+
+def test_places_for_additions_are_the_pools(tmp_path: Path) -> None:
+    own = f'{FAST}additions_from = ["10.12.0.0/16", "*.engines.svc"]\n'
+
+    pools = read_catalog(_write(tmp_path, own + QUALITY))
+
+    assert pools.shared(Tier.FAST).additions_from == ("10.12.0.0/16", "*.engines.svc")
+    assert pools.shared(Tier.QUALITY).additions_from == ()

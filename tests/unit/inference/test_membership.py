@@ -188,3 +188,77 @@ async def test_who_is_known_is_not_asked_each_time() -> None:
     await fleet.membership.round(asks_everybody=False)
 
     assert ONE not in fleet.network.asked
+
+
+def _growing(*places: str) -> Fleet:
+    pool = replace(make_pool(f"http://{ONE}"), additions_from=places)
+    fleet = Fleet(_pools(pool))
+    fleet.network.said = {name: identity() for name in (ONE, TWO)}
+    return fleet
+
+
+async def test_what_an_operator_adds_takes_work_once_it_was_asked() -> None:
+    fleet = _growing("10.0.0.0/24")
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    before = fleet.names()
+    await fleet.membership.round(asks_everybody=False)
+
+    assert before == [ONE]
+    assert sorted(fleet.names()) == [ONE, TWO]
+
+
+async def test_what_an_operator_adds_and_contradicts_is_refused() -> None:
+    fleet = _growing("10.0.0.0/24")
+    fleet.network.said[TWO] = identity(token_ids=(5, 6))
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == Reason.TOKENIZER
+
+
+@pytest.mark.parametrize("places", [(), ("10.0.1.0/24",), ("*.engines.svc",)])
+async def test_nothing_is_sent_where_the_catalogue_lets_none_be_added(
+    places: tuple[str, ...],
+) -> None:
+    fleet = _growing(*places)
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert TWO not in fleet.network.asked
+    assert fleet.reasons()[TWO] == Reason.PLACE
+
+
+async def test_kv_events_from_elsewhere_are_no_better() -> None:
+    fleet = _growing("10.0.0.0/24")
+
+    added = Replica(TWO, f"http://{TWO}", kv_events="tcp://10.9.9.9:5557")
+    fleet.membership.add({"demo-fast": [added]})
+    await fleet.membership.round()
+
+    assert fleet.reasons()[TWO] == Reason.PLACE
+
+
+async def test_what_is_taken_out_again_gets_nothing_more() -> None:
+    fleet = _growing("10.0.0.0/24")
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.round()
+
+    fleet.membership.add({})
+    await fleet.membership.round(asks_everybody=False)
+
+    assert fleet.names() == [ONE]
+
+
+async def test_the_catalogues_word_on_a_replica_goes_before_an_operators() -> None:
+    fleet = _growing("10.0.0.0/24")
+
+    fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
+    await fleet.membership.round()
+
+    (one,) = fleet.catalog.by_name["demo-fast"].replicas
+    assert one.kv_events is None

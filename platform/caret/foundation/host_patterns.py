@@ -1,0 +1,49 @@
+"""Hosts that somebody allows: networks, names, and names below a name.
+
+10.12.0.0/16            each address in it
+engines.example.com     this name
+*.engines.example.com   each name below it, not itself
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
+_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_BELOW: Final = "*."
+
+
+def require_pattern(text: str) -> None:
+    """Raises ValueError when it is none."""
+    if _NAME.fullmatch(text.removeprefix(_BELOW)) and not text.replace(".", "").isdigit():
+        return
+    ipaddress.ip_network(text)
+
+
+def matches(host: str, patterns: Iterable[str]) -> bool:
+    """`host`: a name or an address, as a URL has it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        name = host.lower().rstrip(".")
+        is_name = _NAME.fullmatch(name) is not None
+        return is_name and any(_is_named(name, pattern) for pattern in patterns)
+    return any(address in network for network in _networks(patterns))
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    if pattern.startswith(_BELOW):
+        return name.endswith(pattern.removeprefix("*"))
+    return name == pattern
+
+
+def _networks(
+    patterns: Iterable[str],
+) -> Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    for pattern in patterns:
+        try:
+            yield ipaddress.ip_network(pattern)
+        except ValueError:  # it is a name
+            continue

@@ -1,0 +1,45 @@
+"""Networks and names in which something is allowed."""
+
+import pytest
+
+from caret.foundation.host_patterns import matches, require_pattern
+
+ALLOWED = ("10.12.0.0/16", "fd00:1::/64", "engine.example.com", "*.engines.svc")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["10.12.255.1", "fd00:1::7", "engine.example.com", "Engine.Example.com.", "a.b.engines.svc"],
+)
+def test_what_is_within(host: str) -> None:
+    assert matches(host, ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("10.13.0.1", "fd00:2::7", "::ffff:10.12.0.1", "010.012.000.001", "168558593"),
+        *("other.example.com", "engine.example.com.evil.net", "sub.engine.example.com"),
+        *("engines.svc", "evilengines.svc", ".engines.svc", "", "*.engines.svc"),
+    ],
+)
+def test_what_is_not(host: str) -> None:
+    assert not matches(host, ALLOWED)
+
+
+def test_nothing_is_within_nothing() -> None:
+    assert not matches("10.12.0.1", ())
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_good_patterns(text: str) -> None:
+    require_pattern(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "*", "*.", "a..b", "10.12.0.1/16", "10.12.0.0/40", "http://a", "a:8000", "-a", "A", "a/b"],
+)
+def test_bad_patterns(text: str) -> None:
+    with pytest.raises(ValueError, match=r"does not appear|has host bits"):
+        require_pattern(text)
