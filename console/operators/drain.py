@@ -112,9 +112,7 @@ def _form(
         "reason": request.POST.get("reason", ""),
         "confirmation": request.POST.get("confirmation", ""),
         "message": wrong.get(""),
-        "wrong_reason": wrong.get("reason"),
-        "wrong_code": wrong.get("code"),
-        "wrong_confirmation": wrong.get("confirmation"),
+        "wrong": wrong,
     }
     return page(request, "drain.html", context, status=status)
 

@@ -1,36 +1,65 @@
 """Pools and their replicas: what they do, how well they are, and what may be done with them."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET
 
 from console.operators.overview import known_drains, of_installation
 from console.operators.site import for_operators, page
+from tenants.errors import Refused
+from tenants.keyvalue import connect
 from tenants.operators.accounts import OperatorView
+from tenants.pools.additions import Added, Additions, read_additions
+from tenants.pools.drains import Drains
 from tenants.pools.overview import read_installation
+from tenants.pools.state import PoolState
+from tenants.pools.steering import MAX_SHOWN
 
 _DONE: Final = {
     "drained": gettext_lazy(
         "The replica is drained: gateways ask nothing new of it within a second, and what is under"
         " way there ends as it would."
     ),
+    "added": gettext_lazy(
+        "The replica is added: gateways ask it what it is, and then for completions. If it is not"
+        " among the pool's within ten seconds, it says below why not."
+    ),
+    "removed": gettext_lazy(
+        "The replica is taken out: gateways ask nothing new of it within a second."
+    ),
     "returned": gettext_lazy("The replica is back: gateways ask it again within a second."),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    at: datetime
+    replica: str
+    what: str
+    operator: str
+    reason: str
 
 
 @require_GET
 @for_operators
 def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation(now=timezone.now())
-    drains = known_drains()
+    drains, additions = known_drains(), _known_additions()
     known = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
         "title": "Pools",
         "done": _DONE.get(request.GET.get("done", "")),
         "drains": drains,
+        "additions": additions,
+        "pools": [(pool, _added_to(pool, additions)) for pool in installation.pools],
+        "changes": _changes(drains, additions),
+        "waiting": _waiting(additions, installation.pools),
         # Drained, and in no gateway's catalogue: to be returned all the same.
         "strangers": [
             change
@@ -40,3 +69,60 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         **of_installation(installation),
     }
     return page(request, "pools.html", context)
+
+
+def _known_additions() -> Additions | None:
+    """None: Redis does not say."""
+    try:
+        return read_additions(connect())
+    except Refused:
+        return None
+
+
+def _changes(drains: Drains | None, additions: Additions | None) -> list[_Changed]:
+    """Newest first."""
+    drained = (
+        _Changed(
+            each.at,
+            each.replica,
+            gettext("drained") if each.is_drained else gettext("brought back"),
+            each.operator,
+            each.reason,
+        )
+        for each in (drains.latest if drains else ())
+    )
+    added = (
+        _Changed(
+            each.at,
+            each.replica,
+            _told_addition(each),
+            each.operator,
+            each.reason,
+        )
+        for each in (additions.latest if additions else ())
+    )
+    return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
+
+
+def _told_addition(change: Added) -> str:
+    words = gettext("added to %(pool)s") if change.is_added else gettext("taken out of %(pool)s")
+    return words % {"pool": change.pool}
+
+
+def _added_to(pool: PoolState, additions: Additions | None) -> frozenset[str]:
+    held = additions.held if additions else {}
+    return frozenset(replica for name, replica in held if name == pool.name)
+
+
+def _waiting(additions: Additions | None, pools: Iterable[PoolState]) -> list[Added]:
+    """What operators have added and no gateway says anything of: not yet, or nobody answers."""
+    told = {
+        (pool.name, name)
+        for pool in pools
+        for name in (
+            *(replica.name for replica in pool.replicas),
+            *(refused.name for refused in pool.refused),
+        )
+    }
+    held = additions.held if additions else {}
+    return [held[key] for key in sorted(held.keys() - told)]

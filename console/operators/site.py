@@ -43,7 +43,7 @@ class NavigationItem:
 # The address of each, and those of the pages that belong to it.
 _NAVIGATION: Final = (
     (gettext_lazy("Overview"), "index", frozenset[str]()),
-    (gettext_lazy("Pools"), "pools", frozenset({"drain", "return"})),
+    (gettext_lazy("Pools"), "pools", frozenset({"drain", "return", "add", "remove"})),
     (gettext_lazy("Slow requests"), "slow", frozenset[str]()),
     (gettext_lazy("Capacity"), "capacity", frozenset[str]()),
     (gettext_lazy("Cost"), "cost", frozenset[str]()),

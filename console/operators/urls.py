@@ -6,6 +6,7 @@ from typing import Final
 from django.urls import path
 
 from console.operators import (
+    add,
     assets,
     capacity,
     cost,
@@ -25,6 +26,8 @@ operators: Final = (
         path("pools", pools.pools, name="pools"),
         path("replicas/<path:replica>/drain", drain.drain, name="drain"),
         path("replicas/<path:replica>/return", drain.bring_back, name="return"),
+        path("pools/<pool>/add", add.add, name="add"),
+        path("pools/<pool>/replicas/<path:replica>/remove", add.remove, name="remove"),
         path("slow", slow.slow, name="slow"),
         path("capacity", capacity.capacity, name="capacity"),
         path("cost", cost.cost, name="cost"),

@@ -14,6 +14,7 @@ register = template.Library()
 UNKNOWN: Final = "–"
 _WHOLE_MS: Final = 100.0
 _WHY_REFUSED: Final = {
+    "place": _("The catalogue allows no replica at %(found)s, only in: %(wanted)s."),
     "address": _("Its name leads nowhere."),
     "silent": _("Nobody answers there."),
     "model": _("It serves %(found)s, not %(wanted)s."),

@@ -6,7 +6,7 @@ from typing import Final
 
 class OperatorRole(StrEnum):
     SUPPORT = "support"  # looks, at tenants with a reason
-    MANAGER = "manager"  # also changes plan, status, region and limits, and drains replicas
+    MANAGER = "manager"  # also changes plan, status, region, limits and replicas
 
 
 MAY_CHANGE: Final = frozenset({OperatorRole.MANAGER})

@@ -4,7 +4,7 @@ ends as it would. Said in Redis, which gateways read; who did it, and why, is in
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 import redis
@@ -21,13 +21,13 @@ from caret.contracts.draining import (
     decode_drain,
     encode_drain,
 )
-from caret.contracts.steering import CHANGE_SCRIPT, LOG_LENGTH
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.operators.accounts import OperatorView
+from tenants.pools.steering import Steering
 from tenants.texts import read_reason
 
-MAX_SHOWN: Final = 20
+_STEERING: Final = Steering(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
 Members = Mapping[str, frozenset[str]]  # of pools: their replicas
 logger = structlog.get_logger(__name__)
 
@@ -41,10 +41,6 @@ class LastOfPool(Conflict):
             gettext_noop("It is the last replica of {pools} that is not drained."), pools=named
         )
         self.pools = pools
-
-
-class Unavailable(Conflict):
-    code = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +70,11 @@ class Wish:
 
 def read_drains(connection: redis.Redis) -> Drains:
     """Raises Unavailable."""
-    try:
-        pipeline = connection.pipeline(transaction=True)
-        pipeline.get(DRAINS_VERSION)
-        pipeline.hgetall(DRAINS)
-        pipeline.lrange(DRAINS_LOG, 0, MAX_SHOWN - 1)
-        version, held, latest = cast(Any, pipeline.execute())
-    except redis.RedisError as error:
-        raise Unavailable("Redis does not answer: what is drained is not known.") from error
+    said = _STEERING.read(connection)
     return Drains(
-        version=(version or b"0").decode("utf-8", "replace"),
-        drained={
-            name.decode("utf-8", "replace"): _change(data, name) for name, data in held.items()
-        },
-        latest=[_change(data, b"") for data in latest],
+        version=said.version,
+        drained={name: _change(data, name) for name, data in said.held.items()},
+        latest=[_change(data, "") for data in said.latest],
     )
 
 
@@ -119,7 +106,14 @@ def change_drain(
         reason=reason,
         at_ms=to_unix_ms(now),
     )
-    _publish(connection, drain, held.version)
+    # Two who drain the last two replicas of a pool at once would both believe that the other stays.
+    _STEERING.change(
+        connection,
+        drain.replica,
+        encode_drain(drain),
+        is_set=drain.is_drained,
+        version=held.version,
+    )
     logger.info(
         "operator.replica_drained" if wish.is_drained else "operator.replica_returned",
         operator=operator.handle,
@@ -144,30 +138,13 @@ def _require_drainable(wish: Wish, held: Drains, members: Members) -> None:
         raise LastOfPool(emptied)
 
 
-def _publish(connection: redis.Redis, drain: Drain, version: str) -> None:
-    """Only if nobody else has changed anything since: two who drain the last two replicas of a pool
-    at once would both believe that the other one stays."""
-    arguments: tuple[Any, ...] = (
-        *(version, drain.replica, encode_drain(drain), int(drain.is_drained)),
-        *(LOG_LENGTH, DRAINS_CHANGED),
-    )
-    try:
-        keys = (DRAINS, DRAINS_VERSION, DRAINS_LOG)
-        done = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
-    except redis.RedisError as error:
-        raise Unavailable("Redis does not answer: nothing is changed, or nobody knows.") from error
-    if not done:
-        raise Conflict("Somebody else changed what is drained. Look again.")
-
-
-def _change(data: bytes, name: bytes) -> Change:
+def _change(data: bytes, name: str) -> Change:
     """Of an entry that a newer version has written, or nobody of ours, what is known of it."""
     try:
         drain = decode_drain(data)
         at = from_unix_ms(drain.at_ms)
     except (msgspec.DecodeError, OverflowError):
-        name_text = name.decode("utf-8", "replace")
-        return Change(name_text, is_drained=True, operator="", reason="", at=from_unix_ms(0))
+        return Change(name, is_drained=True, operator="", reason="", at=from_unix_ms(0))
     return Change(
         replica=drain.replica,
         is_drained=drain.is_drained,

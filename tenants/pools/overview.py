@@ -15,6 +15,7 @@ from tenants.pools.state import (
     first_tokens,
     hit_rate,
     members_of,
+    places_of,
     pools_of,
 )
 
@@ -58,6 +59,11 @@ def read_installation(*, now: datetime) -> Installation:
 def members_now(readings: list[Reading]) -> dict[str, frozenset[str]]:
     """The replicas of each pool, as the gateways that answer know them."""
     return members_of(together(each.samples for each in readings if each.samples is not None))
+
+
+def places_now(readings: list[Reading]) -> dict[str, tuple[str, ...]]:
+    """Where replicas may be added to each pool, likewise."""
+    return places_of(together(each.samples for each in readings if each.samples is not None))
 
 
 def on_call(installation: Installation) -> OnCall:

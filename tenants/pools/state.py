@@ -67,6 +67,7 @@ class PoolState:
     model: str
     replicas: list[ReplicaState]
     refused: list[RefusedReplica]
+    additions_from: tuple[str, ...]  # networks and names in which replicas may be added
     under_way: int
     limit: float  # of requests under way, all gateways together, as they have learnt it
     hit_rate: float | None
@@ -85,7 +86,7 @@ def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
     told = [reading.samples for reading in readings if reading.samples is not None]
     now = together(told)
     found = {labels["pool"]: labels for labels, _ in now.each("caret_pool")}
-    members = members_of(now)
+    members, places = members_of(now), places_of(now)
     replicas = {
         name: _replica(name, told, counted)
         for name in {replica for every in members.values() for replica in every}
@@ -97,6 +98,7 @@ def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
             model=found[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
             refused=_refused(now, pool),
+            additions_from=places.get(pool, ()),
             under_way=int(now.sum("caret_pool_requests", pool=pool)),
             limit=now.sum("caret_pool_limit", pool=pool),
             hit_rate=hit_rate(counted, pool=pool),
@@ -114,6 +116,15 @@ def members_of(now: Samples) -> dict[str, frozenset[str]]:
     for labels, _ in now.each("caret_pool_replica"):
         members.setdefault(labels["pool"], set()).add(labels["replica"])
     return {pool: frozenset(names) for pool, names in members.items()}
+
+
+def places_of(now: Samples) -> dict[str, tuple[str, ...]]:
+    """Where replicas may be added to each pool, as any gateway knows it; pools that let none be
+    added are not named."""
+    places: dict[str, set[str]] = {}
+    for labels, _ in now.each("caret_pool_additions_from"):
+        places.setdefault(labels["pool"], set()).add(labels["hosts"])
+    return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
 
 def first_tokens(counted: Samples, **labels: str) -> list[FirstToken]:

@@ -12,7 +12,9 @@ from caret.embedded.paths import REPOSITORY
 
 TEMPLATES: Final = REPOSITORY / "console" / "templates"
 # What is the same in each language: names, units, formats, and what is written in protocols.
-_SAME: Final = re.compile(r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b")
+_SAME: Final = re.compile(
+    r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b|\b(http|tcp)://\S+"
+)
 _MARKED: Final = re.compile(
     r"{% blocktranslate .*?{% endblocktranslate %}|{% block main_class %}.*?{% endblock %}"
     r"|{#.*?#}|{%.*?%}|{{.*?}}",

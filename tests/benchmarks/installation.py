@@ -138,7 +138,12 @@ def own_gateway(
 
 
 def gateway_part(
-    home: Home, *, port: int, replicas: Sequence[ReplicaEntry], metrics_port: int = 0
+    home: Home,
+    *,
+    port: int,
+    replicas: Sequence[ReplicaEntry],
+    metrics_port: int = 0,
+    additions_from: Sequence[str] = (),
 ) -> ProgramPart:
     """Not yet launched; its catalogue of pools is written. Metrics port 0: it serves none."""
     model = engine_from_environment(0).model
@@ -150,6 +155,7 @@ def gateway_part(
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=replicas,
             heals_words=model.heals_words,
+            additions_from=additions_from,
         ),
     )
     environment = (

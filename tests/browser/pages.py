@@ -189,6 +189,18 @@ _NAMED: Final = (
         Visitor.OPERATOR,
         lambda scene: "/operators/replicas/10.0.0.1:8000/return",
     ),
+    Page(
+        "operators/pools/<pool>/add",
+        Visitor.OPERATOR,
+        lambda scene: "/operators/pools/demo-fast/add",
+        status=404,
+    ),
+    Page(
+        "operators/pools/<pool>/replicas/<path:replica>/remove",
+        Visitor.OPERATOR,
+        lambda scene: "/operators/pools/demo-fast/replicas/10.0.0.1:8000/remove",
+        status=404,
+    ),
     Page("operators/tenants/<uuid:tenant_id>", Visitor.OPERATOR, examples.operators_tenant),
     Page(
         "operators/tenants/<uuid:tenant_id>",

@@ -142,7 +142,11 @@ class Site:
 
 @contextmanager
 def own_site(
-    home: Home, engine_url: str, *, replicas: Sequence[ReplicaEntry] = ()
+    home: Home,
+    engine_url: str,
+    *,
+    replicas: Sequence[ReplicaEntry] = (),
+    additions_from: Sequence[str] = (),
 ) -> Iterator[Site]:
     """`replicas` of its pools; without them the engine is the only one."""
     port, metrics_port = free_ports(2)
@@ -155,7 +159,11 @@ def own_site(
             home=home,
             valkey=valkey,
             gateway=gateway_part(
-                home, port=port, replicas=replicas or [engine_url], metrics_port=metrics_port
+                home,
+                port=port,
+                replicas=replicas or [engine_url],
+                metrics_port=metrics_port,
+                additions_from=additions_from,
             ),
             acme=acme,
             globex=globex,

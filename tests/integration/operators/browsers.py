@@ -99,3 +99,12 @@ def signed_in(role: OperatorRole = OperatorRole.MANAGER) -> Browser:
 def _known(role: OperatorRole) -> OperatorView:
     handle = make_account(role).handle
     return next(each for each in list_operators() if each.handle == handle)
+
+
+def confirmed(browser: Browser | None = None) -> Browser:
+    """Who has shown a code of his app just now."""
+    browser = browser or signed_in()
+    held = browser.session()
+    held["confirmed_until"] = time.time() + session.CONFIRMED_S
+    held.save()
+    return browser

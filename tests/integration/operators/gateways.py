@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import redis
 
+from caret.contracts.additions import ADDITIONS, ADDITIONS_LOG, ADDITIONS_VERSION
 from caret.contracts.draining import DRAINS, DRAINS_LOG, DRAINS_VERSION
 from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS
 from caret.contracts.usage import USAGE_STREAM
@@ -89,7 +90,13 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
         snapshot, key = new_tenant("initech", root_secret=root_secret_of(home.paths))
         stack.enter_context(_left_as_it_was(services, snapshot.tenant_id))
         publish(services.paths, snapshot)
-        part = gateway_part(home, port=port, replicas=urls, metrics_port=metrics_port)
+        part = gateway_part(
+            home,
+            port=port,
+            replicas=urls,
+            metrics_port=metrics_port,
+            additions_from=("10.12.0.0/16", "localhost"),
+        )
         stack.enter_context(started(part))
         made = Gateway(
             url=f"http://127.0.0.1:{port}",
@@ -116,6 +123,7 @@ def _left_as_it_was(services: Services, tenant_id: str) -> Iterator[None]:
                 connection.hdel(key, tenant_id)
             connection.incr(CHANGES)
             forget_drains(connection)
+            forget_additions(connection)
             since = cast(Any, connection.xrange(USAGE_STREAM, min=b"(" + marker))
             if ours := [entry for entry, _ in since]:
                 connection.xdel(USAGE_STREAM, *ours)
@@ -125,3 +133,9 @@ def forget_drains(connection: redis.Redis) -> None:
     """As if nobody had ever drained anything, and gateways hear of it."""
     connection.delete(DRAINS, DRAINS_LOG)
     connection.incr(DRAINS_VERSION)
+
+
+def forget_additions(connection: redis.Redis) -> None:
+    """Likewise."""
+    connection.delete(ADDITIONS, ADDITIONS_LOG)
+    connection.incr(ADDITIONS_VERSION)

@@ -8,13 +8,13 @@ from urllib.parse import quote
 import pytest
 import structlog
 
-from console.operators.session import CONFIRMED_S
 from tenants.keyvalue import connect
 from tenants.operators.roles import OperatorRole
 from tenants.pools.drains import read_drains
 from tests.integration.operators.browsers import (
     Account,
     Browser,
+    confirmed,
     make_account,
     new_browser,
     signed_in,
@@ -40,22 +40,13 @@ def _address(replica: str, what: str = "drain") -> str:
     return f"/operators/replicas/{quote(replica, safe=':')}/{what}"
 
 
-def _confirmed(browser: Browser | None = None) -> Browser:
-    """Who has shown a code of his app just now."""
-    browser = browser or signed_in()
-    held = browser.session()
-    held["confirmed_until"] = time.time() + CONFIRMED_S
-    held.save()
-    return browser
-
-
 def _ask(browser: Browser, replica: str, what: str = "drain", **form: str) -> Any:
     return browser.client.post(_address(replica, what), {"reason": REASON} | form)
 
 
 def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
     one, two = gateway.replicas
-    browser = _confirmed()
+    browser = confirmed()
 
     response = _ask(browser, one)
     gateway.until_told(_line(one, is_drained=True))
@@ -71,7 +62,7 @@ def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
 
 def test_it_is_in_the_log_by_the_operators_handle(gateway: Gateway) -> None:
     with structlog.testing.capture_logs() as lines:
-        _ask(_confirmed(), gateway.replicas[0])
+        _ask(confirmed(), gateway.replicas[0])
 
     (line,) = [each for each in lines if each["event"] == "operator.replica_drained"]
     assert line["operator"].startswith("ola")
@@ -80,7 +71,7 @@ def test_it_is_in_the_log_by_the_operators_handle(gateway: Gateway) -> None:
 
 def test_what_was_drained_is_brought_back(gateway: Gateway) -> None:
     one, _ = gateway.replicas
-    browser = _confirmed()
+    browser = confirmed()
     _ask(browser, one)
 
     asked = browser.client.get(_address(one, "return"))
@@ -94,7 +85,7 @@ def test_what_was_drained_is_brought_back(gateway: Gateway) -> None:
 
 def test_the_last_replica_wants_its_name(gateway: Gateway) -> None:
     one, two = gateway.replicas
-    browser = _confirmed()
+    browser = confirmed()
     _ask(browser, one)
 
     warned = browser.client.get(_address(two)).content.decode()
@@ -111,7 +102,7 @@ def test_the_last_replica_wants_its_name(gateway: Gateway) -> None:
 
 def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
     one, _ = gateway.replicas
-    browser = _confirmed(signed_in(OperatorRole.SUPPORT))
+    browser = confirmed(signed_in(OperatorRole.SUPPORT))
 
     page = browser.client.get("/operators/pools").content.decode()
     answers = [
@@ -126,7 +117,7 @@ def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
 
 
 def test_a_replica_that_no_gateway_knows_is_not_there(gateway: Gateway) -> None:
-    browser = _confirmed()
+    browser = confirmed()
 
     assert browser.client.get(_address("10.0.0.9:8000")).status_code == 404
     assert _ask(browser, "10.0.0.9:8000").status_code == 404
@@ -135,7 +126,7 @@ def test_a_replica_that_no_gateway_knows_is_not_there(gateway: Gateway) -> None:
 def test_without_a_reason_nothing_happens_and_the_form_says_so(gateway: Gateway) -> None:
     one, _ = gateway.replicas
 
-    response = _ask(_confirmed(), one, reason="  ")
+    response = _ask(confirmed(), one, reason="  ")
 
     assert response.status_code == 400
     assert "Say why: it is in the log." in response.content.decode()
@@ -145,7 +136,7 @@ def test_without_a_reason_nothing_happens_and_the_form_says_so(gateway: Gateway)
 @pytest.mark.parametrize("what", ["drain", "return"])
 def test_what_is_so_already_is_said(gateway: Gateway, what: str) -> None:
     one, _ = gateway.replicas
-    browser = _confirmed()
+    browser = confirmed()
     if what == "drain":
         _ask(browser, one)
 
@@ -188,7 +179,7 @@ def test_a_code_of_his_app_is_enough_for_ten_minutes(gateway: Gateway) -> None:
 
 
 def test_after_ten_minutes_a_code_is_asked_for_again(gateway: Gateway) -> None:
-    browser = _confirmed()
+    browser = confirmed()
     held = browser.session()
     held["confirmed_until"] = time.time() - 1
     held.save()
@@ -211,7 +202,7 @@ def test_guessing_codes_is_slowed_down(gateway: Gateway) -> None:
 
 def test_one_that_no_gateway_knows_any_more_can_be_forgotten(gateway: Gateway) -> None:
     one, _ = gateway.replicas
-    browser = _confirmed()
+    browser = confirmed()
     _ask(browser, one)
     gone = "10.0.0.9:8000"
     connect().hset("caret:drains", gone, connect().hget("caret:drains", one))

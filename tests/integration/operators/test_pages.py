@@ -19,6 +19,12 @@ from tests.integration.operators.gateways import Gateway
 PAGES: Final = ("", "pools", "slow", "capacity", "cost", "tenants")
 MAX_QUERIES: Final = 12
 Query = dict[str, str] | None
+CHANGES: Final = (
+    "replicas/x/drain",
+    "replicas/x/return",
+    "pools/x/add",
+    "pools/x/replicas/y/remove",
+)
 
 
 def _page(
@@ -42,7 +48,7 @@ def test_every_operator_sees_them(gateway: Gateway, address: str, role: Operator
     assert _page(address, role=role).status_code == 200
 
 
-@pytest.mark.parametrize("address", [*PAGES, "replicas/x/drain", "replicas/x/return"])
+@pytest.mark.parametrize("address", [*PAGES, *CHANGES])
 def test_nobody_else_does(address: str) -> None:
     response = Client().get(f"/operators/{address}")
 
@@ -98,7 +104,7 @@ def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway)
         assert pool in text
     for replica in gateway.replicas:
         assert f"{replica} well 0 3 2 62.5% 92.5%" in text
-    assert "No replica was ever drained." in text
+    assert "No replica was ever drained, added or taken out." in text
 
 
 def test_a_silent_gateway_is_said_and_the_others_are_shown(

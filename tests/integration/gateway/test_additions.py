@@ -1,0 +1,269 @@
+"""Replicas that operators add, at real gateways over a real Valkey; the engine is a fake."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import redis
+from msgspec.structs import replace
+
+from caret.contracts.additions import (
+    ADDITIONS,
+    ADDITIONS_CHANGED,
+    ADDITIONS_LOG,
+    ADDITIONS_VERSION,
+    decode_addition,
+    encode_addition,
+)
+from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.operators.accounts import OperatorView
+from tenants.operators.roles import OperatorRole
+from tenants.pools.additions import (
+    Known,
+    NewReplica,
+    OldReplica,
+    add_replica,
+    read_additions,
+    remove_replica,
+)
+from tenants.pools.drains import LastOfPool
+from tenants.pools.samples import Samples, parse
+from tenants.pools.state import members_of, places_of
+from tenants.pools.steering import Steering
+from tests.benchmarks.installation import own_home
+from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+POOL = "demo-fast"
+PATHS = [f"src/module_{number}.py" for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def site(fake_engine_url: str) -> Iterator[Site]:
+    """One replica; the other is the same engine under another name."""
+    places = ["localhost", "127.0.0.0/8"]
+    with own_home() as home, own_site(home, fake_engine_url, additions_from=places) as made:
+        yield made
+
+
+@pytest.fixture
+def connection(site: Site) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as made:
+        yield made
+        made.delete(ADDITIONS)
+        made.incr(ADDITIONS_VERSION)
+
+
+def _operator(role: OperatorRole = OperatorRole.MANAGER) -> OperatorView:
+    return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
+
+
+def _other(site: Site) -> str:
+    return site.engine_url.replace("127.0.0.1", "localhost")
+
+
+async def _told(site: Site) -> Samples:
+    return parse(await site.metrics())
+
+
+async def _known(site: Site, *drained: str) -> Known:
+    told = await _told(site)
+    return Known(members_of(told), places_of(told), frozenset(drained))
+
+
+async def _add(
+    connection: redis.Redis,
+    site: Site,
+    *,
+    role: OperatorRole = OperatorRole.MANAGER,
+    **fields: str,
+) -> str:
+    wish = {"pool": POOL, "url": _other(site), "reason": "Ticket 4711"} | fields
+    # What the test before has added is taken out; the gateway may not have heard of it.
+    assert await _becomes(site, _other(site).removeprefix("http://"), is_member=False)
+    known = await _known(site)
+    return add_replica(
+        connection, operator=_operator(role), wish=NewReplica(**wish), known=known, now=NOW
+    )
+
+
+async def _remove(connection: redis.Redis, site: Site, known: Known, **fields: str) -> None:
+    wish = {"pool": POOL, "replica": _other(site).removeprefix("http://"), "reason": "Mended"}
+    remove_replica(
+        connection, operator=_operator(), wish=OldReplica(**wish | fields), known=known, now=NOW
+    )
+
+
+async def _becomes(site: Site, replica: str, *, is_member: bool) -> bool:
+    async def is_so() -> bool:
+        return (replica in members_of(await _told(site))[POOL]) == is_member
+
+    return await until(is_so)
+
+
+async def _asked(site: Site) -> set[str]:
+    found = set()
+    async with site.stream() as stream:
+        for path in PATHS:
+            found.add((await ask(stream, _frame(site, path=path)))[1]["meta"]["replica"])
+    return found
+
+
+def _frame(site: Site, **fields: object) -> Frame:
+    frame = {"type": "complete", "id": site.new_id(), "mode": "fim", "prefix": "a = "}
+    return {**frame, "suffix": "\n", "max_tokens": 2, **fields}
+
+
+async def test_what_is_added_is_asked_and_what_is_taken_out_is_not(
+    site: Site, connection: redis.Redis
+) -> None:
+    one = site.engine_url.removeprefix("http://")
+    alone = await _asked(site)
+
+    two = await _add(connection, site)
+    has_joined = await _becomes(site, two, is_member=True)
+    both = await _asked(site)
+    await _remove(connection, site, await _known(site))
+    has_left = await _becomes(site, two, is_member=False)
+
+    assert (has_joined, has_left) == (True, True)
+    assert (alone, both, await _asked(site)) == ({one}, {one, two}, {one})
+
+
+async def test_a_gateway_that_is_started_again_knows(site: Site, connection: redis.Redis) -> None:
+    two = await _add(connection, site)
+
+    await asyncio.to_thread(site.gateway.child.stop)
+    await asyncio.to_thread(site.launch_gateway)
+
+    assert two in members_of(await _told(site))[POOL]
+
+
+async def test_who_writes_to_redis_sends_prompts_nowhere_else(
+    site: Site, connection: redis.Redis
+) -> None:
+    """The gateway holds to its catalogue, whatever the control plane was made to say."""
+    async with _listening() as (url, heard):
+        two = await _add(connection, site)
+        field = f"{POOL} {two}".encode()
+        said = decode_addition(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
+        connection.hset(ADDITIONS, field, encode_addition(replace(said, url=url)))
+        connection.incr(ADDITIONS_VERSION)
+
+        async def is_refused() -> bool:
+            told = await _told(site)
+            return told.sum("caret_replica_refused", reason="place", pool=POOL) == 1
+
+        assert await until(is_refused)
+        await _asked(site)
+        assert heard == []
+
+
+class _listening:  # noqa: N801  # used like a function
+    """An address outside the places, and who has connected to it."""
+
+    async def __aenter__(self) -> tuple[str, list[str]]:
+        heard: list[str] = []
+
+        async def hear(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heard.append("somebody")
+            writer.close()
+
+        self._server = await asyncio.start_server(hear, "::1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://[::1]:{port}", heard
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"url": "http://10.9.9.9:8000"}, "url"),
+        ({"url": "http://localhost.evil.example:8000"}, "url"),
+        ({"url": "http://user:secret@localhost:8000"}, "url"),
+        ({"url": "http://localhost:8000/v1"}, "url"),
+        ({"url": "http://localhost:99999"}, "url"),
+        ({"url": "http://localhost:80 00"}, "url"),
+        ({"url": "ftp://localhost"}, "url"),
+        ({"url": "localhost:8000"}, "url"),
+        ({"url": "http://[::1"}, "url"),
+        ({"url": "http://"}, "url"),
+        ({"url": ""}, "url"),
+        ({"url": "http://localhost:1/\x00"}, "url"),
+        ({"kv_events": "tcp://10.9.9.9:5557"}, "kv_events"),
+        ({"kv_events": "tcp://localhost"}, "kv_events"),
+        ({"kv_events": "http://localhost:5557"}, "kv_events"),
+        ({"speculation": "suffix"}, "speculation"),
+        ({"reason": "  "}, "reason"),
+    ],
+)
+async def test_what_is_written_wrongly_is_told_by_its_field(
+    site: Site, connection: redis.Redis, fields: dict[str, str], wrong: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await _add(connection, site, **fields)
+
+    assert refused.value.field == wrong
+    assert read_additions(connection).held == {}
+
+
+async def test_what_is_so_already_is_refused(site: Site, connection: redis.Redis) -> None:
+    with pytest.raises(Conflict, match="is in this pool already"):
+        await _add(connection, site, url=site.engine_url)
+    with pytest.raises(NotFound):
+        await _add(connection, site, pool="nobody's")
+    with pytest.raises(NotFound):
+        await _remove(connection, site, await _known(site))
+    with pytest.raises(Forbidden):
+        await _add(connection, site, role=OperatorRole.SUPPORT)
+
+
+async def test_where_the_catalogue_names_no_place_nothing_is_added(
+    site: Site, connection: redis.Redis
+) -> None:
+    known = Known({POOL: frozenset()}, {}, frozenset())
+    wish = NewReplica(POOL, "http://localhost:1", "Ticket 4711")
+
+    with pytest.raises(Conflict, match="lets no replica be added"):
+        add_replica(connection, operator=_operator(), wish=wish, known=known, now=NOW)
+
+
+async def test_the_last_one_goes_only_when_it_is_named(site: Site, connection: redis.Redis) -> None:
+    one, two = site.engine_url.removeprefix("http://"), await _add(connection, site)
+    assert await _becomes(site, two, is_member=True)
+    known = await _known(site, one)
+
+    with pytest.raises(LastOfPool):
+        await _remove(connection, site, known)
+    await _remove(connection, site, known, confirmation=two)
+
+    assert read_additions(connection).held == {}
+
+
+async def test_who_did_it_and_why_is_kept(site: Site, connection: redis.Redis) -> None:
+    two = await _add(connection, site)
+    await _remove(connection, site, await _known(site))
+
+    latest = read_additions(connection).latest[:2]
+    assert [(each.replica, each.is_added, each.reason) for each in latest] == [
+        (two, False, "Mended"),
+        (two, True, "Ticket 4711"),
+    ]
+    assert (latest[0].operator, latest[0].at) == ("ola", NOW)
+
+
+async def test_of_two_who_change_at_once_one_is_refused(
+    site: Site, connection: redis.Redis
+) -> None:
+    steering = Steering(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
+    seen = read_additions(connection).version
+    await _add(connection, site)
+
+    with pytest.raises(Conflict, match="Somebody else"):
+        steering.change(connection, "demo-fast a:1", b"", is_set=True, version=seen)
+
+    assert len(read_additions(connection).held) == 1
