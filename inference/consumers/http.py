@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 from channels.exceptions import StopConsumer
 
+from caret.foundation.bounded import bounded
 from caret.foundation.logs import describe
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.consumers.base import (
@@ -39,7 +40,7 @@ class HttpConsumer(DataPlaneConsumer):
 
     def __init__(self) -> None:
         self._body = bytearray()
-        self._has_answered = asyncio.Event()
+        self._reading: asyncio.Task[None]  # what the client sends, up to the end of the answer
         self._answering: asyncio.Task[None] | None = None
         self._too_late: asyncio.TimerHandle | None = None
 
@@ -74,14 +75,9 @@ class HttpConsumer(DataPlaneConsumer):
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         """Ends with the answer, or when the client leaves, whichever is first."""
-        reading = asyncio.ensure_future(super().__call__(scope, receive, send))
-        answered = asyncio.ensure_future(self._has_answered.wait())
-        try:
-            await asyncio.wait({reading, answered}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            answered.cancel()
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+        self._reading = asyncio.create_task(super().__call__(scope, receive, send))
+        # Cancelled, it cancels the reading and waits for its end.
+        await asyncio.gather(self._reading, return_exceptions=True)
 
     def opened(self) -> None:
         """A body that never comes is too late as well, and strangers need not send any."""
@@ -182,7 +178,7 @@ class HttpConsumer(DataPlaneConsumer):
             with suppress(ClientGone):
                 await self.refuse(CompletionError("internal", "Something went wrong."))
         finally:
-            self._has_answered.set()
+            self._reading.cancel()
 
     async def _answer_or_refuse(self, answer: Coroutine[None, None, None]) -> None:
         try:
@@ -192,7 +188,6 @@ class HttpConsumer(DataPlaneConsumer):
 
     async def _send_bounded(self, message: Message) -> None:
         try:
-            async with asyncio.timeout(MAX_SEND_S):
-                await self.send(message)
+            await bounded(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
             raise ClientGone from None

@@ -7,6 +7,7 @@ from typing import Final
 
 from channels.exceptions import StopConsumer
 
+from caret.foundation.bounded import bounded
 from caret.foundation.web.paced_closing import SERVICE_RESTART
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.completion.edit import Edit
@@ -148,8 +149,8 @@ class StreamConsumer(DataPlaneConsumer):
     async def _send_frame(self, frame: ServerFrame) -> None:
         """Raises ClientGone when the client has left, or has not read for too long."""
         try:
-            async with asyncio.timeout(MAX_SEND_S):
-                await self.send({"type": "websocket.send", "text": encode_frame(frame)})
+            message = {"type": "websocket.send", "text": encode_frame(frame)}
+            await bounded(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
             # The server's ways of saying that the socket is gone: ClientDisconnected (an OSError),
             # or a RuntimeError after the close.

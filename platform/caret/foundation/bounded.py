@@ -1,0 +1,47 @@
+"""Waits for so long, and no longer, for what as a rule need not wait at all: only then a timer is
+set. `asyncio.timeout` sets one each time, 10 us, which is more than most sends take.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+_Result = TypeVar("_Result")
+_Steps = Generator[Any, Any, _Result]
+
+
+async def bounded(seconds: float, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Raises TimeoutError, by cancelling what `work` waits for, and what it raises itself."""
+    steps = work.__await__()
+    try:
+        waits_for = next(steps)
+    except StopIteration as done:
+        result: _Result = done.value
+        return result
+    async with asyncio.timeout(seconds):
+        return await _Rest(waits_for, steps)
+
+
+class _Rest(Generic[_Result]):
+    """Of work that has begun to wait."""
+
+    def __init__(self, waits_for: object, steps: _Steps[_Result]) -> None:
+        self._waits_for = waits_for
+        self._steps = steps
+
+    def __await__(self) -> _Steps[_Result]:
+        return _going_on(self._waits_for, self._steps)
+
+
+def _going_on(waits_for: object, steps: _Steps[_Result]) -> _Steps[_Result]:
+    """As `yield from steps`, of which the first yield was taken already."""
+    try:
+        yield waits_for
+    except BaseException as thrown:  # noqa: BLE001  # of the task, for whoever waits there
+        try:
+            waits_for = steps.throw(thrown)
+        except StopIteration as done:
+            result: _Result = done.value
+            return result
+        return (yield from _going_on(waits_for, steps))
+    return (yield from steps)
