@@ -4,14 +4,14 @@ A replica that fails before its first token is no loss yet: the next one is aske
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Final
 
 from inference.completion.account import Account
 from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, Engine, EngineRequest
-from inference.pools.replicas import Replicas
+from inference.pools.replicas import Attempt, Replicas
 
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
 MAX_COMPLETION_S: Final = 30.0
@@ -45,9 +45,11 @@ async def _chunks(
     while attempts:
         request = attempts.pop(0)
         try:
-            async with aclosing(_attempt(engine, request, replicas, account)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            with _attempt(request, replicas, account) as attempt:
+                async with engine.complete(request) as chunks:
+                    async for chunk in chunks:
+                        _hear(chunk, account, attempt)
+                        yield chunk
             return
         except EngineFailed as error:
             # One that was drained since it was chosen gets nothing new.
@@ -57,24 +59,22 @@ async def _chunks(
         account.moves_to(attempts[0])
 
 
-async def _attempt(
-    engine: Engine, request: EngineRequest, replicas: Replicas, account: Account
-) -> AsyncGenerator[Chunk, None]:
+@contextmanager
+def _attempt(request: EngineRequest, replicas: Replicas, account: Account) -> Iterator[Attempt]:
     with replicas.attempt(
         request.replica, gives_way=request.gives_way, late_after_s=request.late_after_s
     ) as attempt:
         try:
-            async with engine.complete(request) as chunks:
-                async for chunk in chunks:
-                    account.heard(
-                        generated_tokens=chunk.generated_tokens, cached_tokens=chunk.cached_tokens
-                    )
-                    if chunk.generated_tokens or chunk.stop:
-                        attempt.succeeds()
-                    yield chunk
+            yield attempt
         except EngineFailed as error:
             if error.code in _LOSSES:
                 attempt.fails()
             raise
         finally:
             account.leaves_engine()
+
+
+def _hear(chunk: Chunk, account: Account, attempt: Attempt) -> None:
+    account.heard(generated_tokens=chunk.generated_tokens, cached_tokens=chunk.cached_tokens)
+    if chunk.generated_tokens or chunk.stop:
+        attempt.succeeds()

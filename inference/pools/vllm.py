@@ -5,10 +5,10 @@ ever sent; nothing of a client's body or headers passes through (facts that othe
 headers, session ids and transfer parameters would be obeyed).
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -56,8 +56,7 @@ class VllmEngine:
         with closing(await self._ask(request)) as answer:
             if answer.status != HTTPStatus.OK:
                 raise _refused(answer.status)
-            async with aclosing(_chunks(answer, request)) as chunks:
-                yield chunks
+            yield _Chunks(answer, request)
 
     async def _ask(self, request: EngineRequest) -> Answer:
         url = f"{request.replica.url}/v1/completions"
@@ -84,20 +83,33 @@ def _body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-async def _chunks(answer: Answer, request: EngineRequest) -> AsyncGenerator[Chunk, None]:
+class _Chunks:
     """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
 
     What has come by the time that it is asked for is one chunk: under load several tokens wait.
+    No generator: there is nothing to close, and loops keep a list of those.
     """
-    reader = _Reader(request)
-    while not reader.is_done and (lines := await _lines(answer)):
-        if (chunk := reader.read(lines)) is not None:
-            yield chunk
+
+    def __init__(self, answer: Answer, request: EngineRequest) -> None:
+        self._answer = answer
+        self._reader = _Reader(request)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        reader = self._reader
+        while reader.failure is None and not reader.is_done:
+            if not (lines := await _lines(self._answer)):
+                break
+            if (chunk := reader.read(lines)) is not None:
+                return chunk
         if reader.failure is not None:
             raise reader.failure
-    if reader.stop is None:
-        raise _lost()
-    answer.is_enough = True
+        if reader.stop is None:
+            raise _lost()
+        self._answer.is_enough = True
+        raise StopAsyncIteration
 
 
 async def _lines(answer: Answer) -> list[bytes]:
@@ -124,7 +136,7 @@ class _Reader:
     def read(self, lines: Sequence[bytes]) -> Chunk | None:
         """All events in one; None when there was none."""
         texts: list[str] = []
-        cached_tokens: int | None = None
+        usage: _Usage | None = None  # the last one: each counts from the beginning
         try:
             for line in lines:
                 if line == _DONE:
@@ -132,20 +144,20 @@ class _Reader:
                     break
                 event = _event(line)
                 choice = event.choices[0] if event.choices else _NO_CHOICE
-                self.stop = _stop(choice.finish_reason) or self.stop
-                if event.usage is not None:
-                    self._generated_tokens = _clamped(
-                        event.usage.completion_tokens, self._max_generated_tokens
-                    )
-                    cached_tokens = self._cached(event.usage)
+                if choice.finish_reason is not None:
+                    self.stop = _stop(choice.finish_reason)
+                usage = event.usage or usage
                 texts.append(choice.text)
         except EngineFailed as failure:
             self.failure = failure
         if not texts:
             return None
+        cached_tokens = None if usage is None else self._count(usage)
         return Chunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
 
-    def _cached(self, usage: _Usage) -> int | None:
+    def _count(self, usage: _Usage) -> int | None:
+        """The cached tokens, where it says how many."""
+        self._generated_tokens = _clamped(usage.completion_tokens, self._max_generated_tokens)
         details = usage.prompt_tokens_details
         if details is None or details.cached_tokens is None:
             return None
@@ -167,9 +179,8 @@ def _event(line: bytes) -> _Event:
     return event
 
 
-def _stop(reason: str | None) -> EngineStop | None:
-    if reason is None:
-        return None
+def _stop(reason: str) -> EngineStop:
+    """Raises EngineFailed."""
     if reason == "abort":  # the engine is going down
         raise _lost()
     return EngineStop.LENGTH if reason == "length" else EngineStop.STOP

@@ -380,10 +380,11 @@ async def test_a_cancelled_reader_closes_the_connection() -> None:
     assert reading.cancelled()
 
 
-async def test_leaving_leaves_no_generator_behind() -> None:
+async def test_nothing_more_comes_of_an_answer_that_was_left() -> None:
     async with _serving(_hanging(event("a"))) as (server, engine):
         async with engine.complete(make_engine_request(server.url)) as chunks:
             await anext(aiter(chunks))
 
-        with pytest.raises(StopAsyncIteration):
+        with pytest.raises(EngineFailed) as failed:
             await anext(aiter(chunks))
+        assert failed.value.code == "engine_lost"
