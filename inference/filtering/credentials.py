@@ -15,7 +15,7 @@ from inference.context.named_secrets import has_name_hint
 from inference.context.redact import (
     LONG_RUN_CHARS,
     SHORT_RUN_CHARS,
-    redact_line,
+    redact_lines,
 )
 
 _KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
@@ -40,7 +40,7 @@ _DIGIT: Final = re.compile(r"\d")
 
 def has_credential(line: str, kind: FileType) -> bool:
     is_key = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
-    return is_key or redact_line(line, kind) != line
+    return is_key or redact_lines([line], kind) != [line]
 
 
 def held_from(line: str, kind: FileType) -> int | None:

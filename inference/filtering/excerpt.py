@@ -71,22 +71,26 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
     start = _whole_from(lines, num_kept)
     indent = next((_indent(line) for line in lines[start:] if line.strip()), 0)
     kept = lines[start:][::-1]
+    begins_at = _begins_at(kept[-1])
     position = top = start  # what is kept begins at `top`
     while position > 0:
         position -= 1
         line = lines[position]
-        if not line.strip():
-            continue
-        if _indent(line) < indent or _leads_to(kept[-1], line):
-            indent = _indent(line)
+        here = _indent(line)
+        if here == len(line):
+            continue  # it is blank
+        if here < indent or here == begins_at:
+            indent = here
             if (begun := _begun(line)) is not None:
                 kept += [line, begun]
+                begins_at = _begins_at(begun)
                 top = position
                 continue
             first = _opening(lines, position)
             kept += lines[first : min(top, _end_of_head(lines, position))][::-1]
+            begins_at = _begins_at(kept[-1])
             position = top = first
-        if indent == 0 and not _GOES_ON.match(kept[-1].lstrip()):
+        if indent == 0 and begins_at is None:
             break
     return kept[::-1]
 
@@ -119,16 +123,19 @@ def _whole_to(lines: list[str], num_kept: int) -> int:
 
 def _num_closed(line: str) -> int:
     """Brackets closed less brackets opened; what strings hold is counted with them."""
-    return sum(map(line.count, ")]}")) - sum(map(line.count, "([{"))
+    # Each by itself: some thirty lines are counted for a completion, before its end is told.
+    num_closed = line.count(")") + line.count("]") + line.count("}")
+    return num_closed - line.count("(") - line.count("[") - line.count("{")
 
 
 def _num_quotes(line: str) -> int:
     return line.count('"""') + line.count("'''") + line.count("`")
 
 
-def _leads_to(below: str, line: str) -> bool:
-    """`below`, the first line kept, goes on with what `line` has begun."""
-    return bool(_GOES_ON.match(below.lstrip())) and _indent(line) == _indent(below)
+def _begins_at(below: str) -> int | None:
+    """The indentation of the line that has begun what `below`, the first line kept, goes on with;
+    None: it goes on with nothing."""
+    return _indent(below) if _GOES_ON.match(below.lstrip()) else None
 
 
 def _end_of_head(lines: list[str], position: int) -> int:
@@ -177,7 +184,7 @@ def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     depth = 0  # brackets that lines left out have opened
     for line in lines[end:]:
         here = _indent(line)
-        if here > last or not line.strip():
+        if here > last or here == len(line):
             continue
         is_theirs = depth > 0
         depth = max(0, depth - _num_closed(line))

@@ -57,6 +57,8 @@ class Gate:
 
     def feed(self, text: str) -> str:
         """What may go out now, perhaps nothing; after `has_ended` nothing more."""
+        if not text:
+            return ""
         out = ""
         for index, part in enumerate(text.split("\n")):
             if index and not self.has_ended:
