@@ -11,43 +11,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-# As they are spelt: Artifactory, JSON web tokens, npm, AWS, Azure, GitHub, GitLab, OpenAI, PyPI,
-# SendGrid, Square, Stripe, Twilio, Mailchimp, and what stands between a password and its host.
-_SPELT: Final = (
-    *("AKC", "AP", "eyJ", "_authToken", "A3T", "ABIA", "ACCA", "AKIA", "ASIA", "AccountKey"),
-    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "gldt-", "glft-", "glsoat-", "glrt-"),
-    *("GR1348941", "glcbt-", "glimt-", "glptt-", "glagent-", "gloas-", "T3BlbkFJ", "pypi-AgE"),
-    *("SG.", "sq0csp-", "k_live_", "AC", "SK", "-us", "://"),
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, patterns))
+
+
+# As they are spelt: Artifactory, AWS, Azure and Twilio, JSON web tokens, npm, GitHub, GitLab,
+# OpenAI, PyPI, SendGrid and Twilio, Square, Stripe, Mailchimp, and what stands between a password
+# and its host; then Discord's and Telegram's tokens; and quoted text of an entropy that takes 23
+# different characters, or more than 8 digits of 16. Each begins with a letter of its own, which
+# `re` looks for first: 3 us for 7 KB, where one expression for all of them takes 150.
+_RANDOM: Final = r"""(?:[A-Za-z0-9+/\\_=-]{23,}|[0-9A-Fa-f]{9,})["']"""
+_SPELT: Final = _compiled(
+    r"A(?:3T|BIA|C|KC|KIA|P|SIA|ccountKey)",
+    *("eyJ", "_authToken", "gh[oprsu]_"),
+    *("gl(?:agent|cbt|dt|ft|imt|oas|pat|ptt|rt|soat)-", "GR1348941"),
+    *("T3BlbkFJ", "pypi-AgE", r"S(?:G\.|K)", "sq0csp-", "k_live_", "-us", "://"),
+    *(r"\.[\w-]{6}\.[\w-]{27}", r":[0-9A-Za-z_-]{35}", f'"{_RANDOM}', f"'{_RANDOM}"),
 )
 # However they are spelt: names of passwords and of the clouds' keys, and Slack.
-_FOLDED: Final = ("key", "pass", "pw", "secret", "contrase", "token", "xox")
-# Discord's and Telegram's tokens; quoted text of an entropy that takes 23 different characters, or
-# more than 8 digits of 16.
-_SHAPES: Final = (
-    re.compile(r"\.[\w-]{6}\.[\w-]{27}"),
-    re.compile(r":[0-9A-Za-z_-]{35}"),
-    re.compile(r"""["'](?:[A-Za-z0-9+/\\_=-]{23,}|[0-9A-Fa-f]{9,})["']"""),
-)
+_FOLDED: Final = _compiled("key", "p(?:ass|w)", "secret", "contrase", "token", "xox")
 
 
 def suspects(lines: Sequence[str]) -> list[int]:
     """The places, ascending, of those that may hold a secret."""
-    found = {*_holding(lines, _SPELT, _SHAPES)}
-    found.update(_holding([line.casefold() for line in lines], _FOLDED, ()))
+    found = {*_holding(lines, _SPELT)}
+    found.update(_holding([line.casefold() for line in lines], _FOLDED))
     return sorted(found)
 
 
-def _holding(
-    lines: Sequence[str], texts: Iterable[str], shapes: Iterable[re.Pattern[str]]
-) -> Iterator[int]:
+def _holding(lines: Sequence[str], expressions: Iterable[re.Pattern[str]]) -> Iterator[int]:
     together = "\n".join(lines)
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    for text in texts:
-        position = together.find(text)
-        while position >= 0:
-            number = bisect_right(starts, position)
-            yield number - 1
-            position = together.find(text, starts[number])
-    for shape in shapes:
-        for match in shape.finditer(together):
+    for expression in expressions:
+        for match in expression.finditer(together):
             yield bisect_right(starts, match.start()) - 1
