@@ -4,6 +4,7 @@ prompt costs what it costs, and how much of it the engine had cached."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 
 class SegmentKind(StrEnum):
@@ -35,7 +36,7 @@ class Piece:
 
 
 def joined(pieces: Iterable[Piece]) -> list[int]:
-    return [token_id for piece in pieces for token_id in piece.token_ids]
+    return list(chain.from_iterable(piece.token_ids for piece in pieces))
 
 
 def segments_of(pieces: Iterable[Piece]) -> tuple[Segment, ...]:

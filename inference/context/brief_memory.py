@@ -130,7 +130,9 @@ class BriefMemory(Generic[Value]):
 
     def _make_room(self, holder: Holder) -> None:
         now_s = self._clock.monotonic_s()
-        held = self._of.setdefault(holder, _Generations(now_s))
+        held = self._of.get(holder)
+        if held is None:
+            held = self._of[holder] = _Generations(now_s)
         self._weight -= held.weight
         held.forget_old(now_s)
         # Half of the share, as there are two generations.

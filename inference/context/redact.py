@@ -9,6 +9,7 @@ What is replaced is what the rule matched; of a private key all lines go.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Final
 
@@ -76,6 +77,7 @@ _ENTROPY: Final[tuple[HighEntropyStringsPlugin, ...]] = (
 )
 _BASIC_AUTH: Final = tuple(BasicAuthDetector.denylist)
 _PRIVATE_KEY: Final = tuple(PrivateKeyDetector.denylist)
+PRIVATE_KEY_HINTS: Final = ("PRIVATE KEY", "PuTTY-")  # each header holds one of these
 # A group shorter than this is a part of the token's shape, not the token.
 _MIN_GROUP_CHARS: Final = 16
 
@@ -85,7 +87,14 @@ def file_type(path: str) -> FileType:
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     if name.startswith(".env"):  # dotenv files are not in the library's table
         return FileType.INI
-    return determine_file_type(name)
+    stem, _, suffix = name.rpartition(".")
+    return _type_by_suffix(suffix if stem.strip(".") else "")
+
+
+@lru_cache(maxsize=256)
+def _type_by_suffix(suffix: str) -> FileType:
+    """The library makes its table anew for each question, and a request asks twice."""
+    return determine_file_type(f"x.{suffix}")
 
 
 def redact_line(line: str, kind: FileType) -> str:
@@ -129,9 +138,10 @@ def without_private_keys(text: str) -> str:
 
     Before the text is cut into windows and lines: of a key's body no line alone looks like one.
     """
-    for header in _PRIVATE_KEY:
-        if header.pattern in text:  # they are plain words
-            text = _without_keys(text, header.pattern)
+    if any(hint in text for hint in PRIVATE_KEY_HINTS):
+        for header in _PRIVATE_KEY:
+            if header.pattern in text:  # they are plain words
+                text = _without_keys(text, header.pattern)
     return text
 
 

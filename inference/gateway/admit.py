@@ -92,4 +92,4 @@ def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequ
         for file in request.files
         if not is_excluded(policy, repository=request.repository, path=file.path)
     )
-    return replace(request, files=files)
+    return request if len(files) == len(request.files) else replace(request, files=files)

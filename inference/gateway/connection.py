@@ -196,15 +196,14 @@ class Connection:
         known = self._known(frame.id)
         if known is not None:
             advance(known.state, Event.COMPLETE)  # raises: the id is taken
-        superseded = self._superseded_by(frame)
+        purpose = _purpose(frame)
+        superseded = self._superseded_by(purpose)
         self._check_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(Finish.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
         arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
         suggestion = Suggestion(arrival.request_id)
-        exchange = Exchange(
-            frame.id, _purpose(frame), suggestion, self._send, is_explained=frame.explain
-        )
+        exchange = Exchange(frame.id, purpose, suggestion, self._send, is_explained=frame.explain)
         exchange.advance(Event.COMPLETE)
         self._under_way[frame.id] = exchange
         exchange.task = asyncio.create_task(self._run(exchange, arrival))
@@ -215,9 +214,8 @@ class Connection:
         places = (self._under_way, self._ended, self._accepted)
         return next((place[identifier] for place in places if identifier in place), None)
 
-    def _superseded_by(self, frame: CompleteFrame) -> list[Exchange]:
+    def _superseded_by(self, purpose: Purpose) -> list[Exchange]:
         """Newest wins: a request for the same file makes the ones before worthless."""
-        purpose = _purpose(frame)
         return [running for running in self._running() if purpose.supersedes(running.purpose)]
 
     def _running(self) -> list[Exchange]:

@@ -153,7 +153,7 @@ class Leases:
             if len(self._buckets) >= self._max_buckets:
                 self._queue_return(self._buckets.popitem(last=False)[1])
             bucket = self._buckets[rule.key] = Bucket(rule, size=rule.lease, used_s=now_s)
-        elif bucket.rule != rule:
+        elif bucket.rule is not rule and bucket.rule != rule:
             bucket.follow(rule, now_s)
         bucket.used_s = now_s
         self._buckets.move_to_end(rule.key)

@@ -134,12 +134,12 @@ class Quotas:
         tokens = limits.tokens_per_day.get(request.tier)
         if tokens is None:
             return []
-        day = f"{self._now():%Y-%m-%d}"
+        day = self._now().date().isoformat()
         rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
         return [Want(rule, _most_tokens(request))]
 
     def _units(self, principal: Principal, request: CompletionRequest) -> int:
-        recent, now_s = self._recent.get(_holder(principal), _Recent()), self._clock.monotonic_s()
+        recent, now_s = self._recent.get(_holder(principal)) or _Recent(), self._clock.monotonic_s()
         is_recent = now_s - recent.asked_s <= REPEAT_S and request.mode is not Mode.CHAT
         if request.is_warm_up or (is_recent and recent.place == _place(request)):
             return 1

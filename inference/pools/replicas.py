@@ -186,4 +186,7 @@ class Replicas:
         return self._clock.monotonic_s() >= condition.rests_until_s
 
     def _of(self, replica: Replica) -> _Condition:
-        return self._conditions.setdefault(replica.url, _Condition())
+        condition = self._conditions.get(replica.url)
+        if condition is None:
+            condition = self._conditions[replica.url] = _Condition()
+        return condition

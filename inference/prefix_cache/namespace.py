@@ -7,22 +7,29 @@ secret. Raising the tenant's epoch leaves all that was cached behind.
 
 import hashlib
 import hmac
+from functools import lru_cache
+from typing import Final
 
 from caret.foundation.crypto import derive_key
 from caret.foundation.ids import CacheSalt, TenantId
 from inference.completion.request import Principal
+
+_MAX_HELD: Final = 10_000  # of about 300 bytes: a salt is asked for with each keystroke
 
 
 class Namespaces:
     def __init__(self, root_secret: bytes) -> None:
         self._root_secret = root_secret
         self._tenant_secrets: dict[TenantId, bytes] = {}
+        self._named = lru_cache(maxsize=_MAX_HELD)(self._made)
 
     def salt(self, principal: Principal) -> CacheSalt:
         """64 hex digits."""
-        secret = self._secret(principal.snapshot.tenant_id)
-        name = principal.namespace.encode()
-        return CacheSalt(hmac.digest(secret, name, hashlib.sha256).hex())
+        return self._named(principal.snapshot.tenant_id, principal.namespace)
+
+    def _made(self, tenant_id: TenantId, namespace: str) -> CacheSalt:
+        digest = hmac.digest(self._secret(tenant_id), namespace.encode(), hashlib.sha256)
+        return CacheSalt(digest.hex())
 
     def _secret(self, tenant_id: TenantId) -> bytes:
         if tenant_id not in self._tenant_secrets:

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from msgspec.structs import replace
-
 from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
 from caret.foundation.clock import Clock
 from inference.completion.account import Account
@@ -58,8 +56,9 @@ def record(recorder: Recorder, arrival: Arrival) -> Iterator[Account]:
         try:
             if account.principal is not None and account.request is not None:
                 model = recorder.models.get(account.pool, "")
-                found = _record_of(account, account.principal, account.request)
-                recorder.journal.append(replace(found, model=model))
+                recorder.journal.append(
+                    _record_of(account, account.principal, account.request, model=model)
+                )
         finally:
             _tell(recorder, account)
 
@@ -71,7 +70,7 @@ def _tell(recorder: Recorder, account: Account) -> None:
 
 
 def _record_of(
-    account: Account, principal: Principal, request: CompletionRequest
+    account: Account, principal: Principal, request: CompletionRequest, *, model: str
 ) -> CompletionRecord:
     return CompletionRecord(
         request_id=account.arrival.request_id,
@@ -107,4 +106,5 @@ def _record_of(
         num_chars=account.num_sent_chars,
         num_lines=account.num_sent_lines,
         is_parsed=account.is_parsed,
+        model=model,
     )

@@ -1,6 +1,6 @@
 """Identifiers as types of their own, and how new ones are made."""
 
-import secrets
+import os
 import time
 import uuid
 from typing import NewType
@@ -15,13 +15,20 @@ CacheSalt = NewType("CacheSalt", str)  # 64 hex characters
 
 def uuid7(*, now_ms: int | None = None) -> uuid.UUID:
     """A time-ordered UUID: 48 bits of Unix milliseconds, then random bits (RFC 9562, 5.7)."""
-    timestamp_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    random_bits = secrets.randbits(74)
-    value = (timestamp_ms & 0xFFFFFFFFFFFF) << 80
-    value |= 0x7 << 76 | (random_bits >> 62) << 64
-    value |= 0b10 << 62 | random_bits & 0x3FFFFFFFFFFFFFFF
-    return uuid.UUID(int=value)
+    return uuid.UUID(int=_uuid7_bits(now_ms))
 
 
 def new_request_id(*, now_ms: int | None = None) -> RequestId:
-    return RequestId(str(uuid7(now_ms=now_ms)))
+    """The text of a uuid7, in half the time: each completion has one."""
+    digits = f"{_uuid7_bits(now_ms):032x}"
+    groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return RequestId("-".join(groups))
+
+
+def _uuid7_bits(now_ms: int | None) -> int:
+    timestamp_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    random_bits = int.from_bytes(os.urandom(10)) & 0x3FFFFFFFFFFFFFFFFFF  # 74
+    value = (timestamp_ms & 0xFFFFFFFFFFFF) << 80
+    value |= 0x7 << 76 | (random_bits >> 62) << 64
+    value |= 0b10 << 62 | random_bits & 0x3FFFFFFFFFFFFFFF
+    return value

@@ -1,5 +1,6 @@
 """Clock, ids, derived keys and settings."""
 
+import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from caret.foundation.environment import (
     env_secret,
     env_text,
 )
-from caret.foundation.ids import uuid7
+from caret.foundation.ids import new_request_id, uuid7
 
 MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
@@ -46,6 +47,18 @@ def test_ids_say_their_version_and_their_time() -> None:
     assert value.version == 7
     assert value.variant == "specified in RFC 4122"
     assert value.int >> 80 == 1_700_000_000_000
+
+
+def test_a_requests_id_is_the_text_of_such_an_id() -> None:
+    text = new_request_id(now_ms=1_700_000_000_000)
+
+    value = uuid.UUID(text)
+
+    assert str(value) == text
+    assert value.version == 7
+    assert value.variant == "specified in RFC 4122"
+    assert value.int >> 80 == 1_700_000_000_000
+    assert new_request_id(now_ms=1_700_000_000_000) != text
 
 
 def test_keys_for_different_purposes_differ() -> None:

@@ -6,7 +6,8 @@ import re
 import detect_secrets.plugins
 import pytest
 from detect_secrets.plugins.base import RegexBasedDetector
-from detect_secrets.util.filetype import FileType
+from detect_secrets.plugins.private_key import PrivateKeyDetector
+from detect_secrets.util.filetype import FileType, determine_file_type
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,22 @@ def test_ordinary_code_stays_as_it_is(line: str) -> None:
 def test_a_configuration_file_needs_no_quotes_around_its_passwords(path: str) -> None:
     assert "hunter2x" not in redact_line("db_password: hunter2x", file_type(path))
     assert redact_line("db_password: hunter2x", PYTHON) == "db_password: hunter2x"
+
+
+@pytest.mark.parametrize(
+    "path", ["a/b.py", "x.tar.yml", ".py", "..toml", "a.", "Makefile", "C:\\d\\E.INI", "a.b/c", ""]
+)
+def test_a_files_type_is_the_librarys(path: str) -> None:
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+
+    assert file_type(path) is determine_file_type(name)
+
+
+@pytest.mark.parametrize("header", [each.pattern for each in PrivateKeyDetector.denylist])
+def test_of_no_kind_of_private_key_anything_is_left(header: str) -> None:
+    redacted = without_private_keys(f"x\n{header}\n{KEY_BODY}")
+
+    assert not any(line in redacted for line in KEY_BODY.split())
 
 
 def test_of_a_private_key_nothing_is_left() -> None:
