@@ -33,6 +33,7 @@ _CUTS: Final = {
     "syntax": _("What followed would have left the file more broken than it was."),
     "secret": _("It had a secret in it, or what looks like one."),
     "public_code": _("It is the same as public code, which the policy does not allow."),
+    "engine_lost": _("The engine was lost on the way, and no other could go on."),
 }
 _ERRORS: Final = {
     "bad_json": _("The gateway could not read the request."),

@@ -84,7 +84,9 @@ async def complete(plane: DataPlane, arrival: Arrival, client: Client) -> None:
                 prompt = account.assembles(assemble(writer, admitted, snippets))
                 asked = account.routes(route(plane.router, admitted, prompt))
                 async with (
-                    generate(plane.engine, asked, plane.router.replicas, account) as chunks,
+                    generate(
+                        plane.engine, asked, plane.router.replicas, account, writer.tokens
+                    ) as chunks,
                     filter(
                         chunks, admitted, prompt, account, public_code=plane.public_code
                     ) as texts,
@@ -105,7 +107,9 @@ async def warm(plane: DataPlane, arrival: Arrival) -> None:
         writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
         prompt = stable_part(assemble(writer, admitted, snippets))
         asked = route(plane.router, admitted, prompt)
-        async with generate(plane.engine, asked, plane.router.replicas, account) as chunks:
+        async with generate(
+            plane.engine, asked, plane.router.replicas, account, writer.tokens
+        ) as chunks:
             async for _ in chunks:
                 pass
 

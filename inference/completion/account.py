@@ -98,7 +98,7 @@ class Account:
         return asked
 
     def moves_to(self, asked: _Asked) -> None:
-        """The replica failed before it began; another is asked. The times go on."""
+        """The replica failed; another is asked, to go on where that one ended. Times go on."""
         self.replica, self.num_at_replica = asked.replica_name, asked.num_at_replica
 
     def leaves_engine(self) -> None:
@@ -114,11 +114,6 @@ class Account:
         self.generated_tokens = generated_tokens
         if cached_tokens is not None:
             self.cached_tokens = cached_tokens
-
-    @property
-    def has_heard(self) -> bool:
-        """Whether the engine has begun: what it says from now on cannot be had from another."""
-        return self.engine_first_s is not None
 
     def sent(self, text: str) -> None:
         if self.sent_first_s is None:

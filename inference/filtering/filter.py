@@ -55,7 +55,8 @@ async def filter(
     """Yields the texts to show, none of them empty. Raw prompts and chats pass as they are, but for
     what the policy withholds.
 
-    The account gets the ending: `stop` or `length` by the engine, `stop` where the filter cut,
+    The account gets the ending: `stop` or `length` by the engine (`length` where it was lost on the
+    way), `stop` where the filter cut,
     `filtered` when the engine wrote something and nothing of it is worth showing, even of what was
     sent; and the reason of a cut.
     """
@@ -123,7 +124,7 @@ async def _verbatim(
             break  # leaving stops the engine
     if shown := gate.finish():
         yield shown
-    account.cut_reason = gate.reason or ""
+    account.cut_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
     account.finish(Finish.FILTERED if gate.is_withheld else _finish(stop))
 
 
@@ -148,10 +149,17 @@ async def _filtered(
     reason = (
         healer.reason or gate.reason or cutter.reason or (CutReason.BLANK if is_blank else None)
     )
-    account.cut_reason = reason or ""
     is_withheld = is_blank or gate.is_withheld
+    account.cut_reason = _reason(reason, stop, is_withheld=is_withheld)
     account.finish(Finish.FILTERED if is_withheld else _finish(stop))
 
 
 def _finish(stop: EngineStop | None) -> Finish:
-    return Finish.LENGTH if stop is EngineStop.LENGTH else Finish.STOP
+    """What is cut off ends as what became too long: more would have come."""
+    return Finish.STOP if stop is EngineStop.STOP or stop is None else Finish.LENGTH
+
+
+def _reason(reason: CutReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
+    if stop is EngineStop.LOST and not is_withheld:
+        return CutReason.ENGINE_LOST  # what the filter cut besides may be broken for that alone
+    return reason or ""

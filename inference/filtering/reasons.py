@@ -1,4 +1,4 @@
-"""Why the filter ended a completion, or withheld it: stable names, for the numbers."""
+"""Why a completion ended before the model did, or was withheld: stable names, for the numbers."""
 
 from enum import StrEnum
 
@@ -15,3 +15,4 @@ class CutReason(StrEnum):
     SYNTAX = "syntax"  # what followed would have left the file more broken
     SECRET = "secret"  # noqa: S105  # a reason, no password
     PUBLIC_CODE = "public_code"
+    ENGINE_LOST = "engine_lost"  # in mid-stream, and no other replica could go on

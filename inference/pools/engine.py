@@ -14,6 +14,7 @@ from inference.pools.catalog import Pool, Replica
 class EngineStop(StrEnum):
     STOP = "stop"
     LENGTH = "length"
+    LOST = "lost"  # the last replica that could be asked, in mid-stream (generate.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class EngineRequest:
     num_at_replica: int = 0  # requests of this gateway under way there, this one not counted
     late_after_s: float = math.inf  # without a first token the replica is late
     gives_way: bool = False  # to any other request at that replica: it is cancelled
-    others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails before it begins
+    others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails
 
     @property
     def replica_name(self) -> str:
@@ -39,6 +40,16 @@ class EngineRequest:
 
     def elsewhere(self) -> tuple["EngineRequest", ...]:
         return tuple(replace(self, replica=other, others=()) for other in self.others)
+
+    def going_on(self, said_token_ids: list[int]) -> "EngineRequest":
+        """The rest of a completion that has begun with these; fewer than `max_tokens`."""
+        if not said_token_ids:
+            return self
+        return replace(
+            self,
+            token_ids=[*self.token_ids, *said_token_ids],
+            max_tokens=self.max_tokens - len(said_token_ids),
+        )
 
 
 @dataclass(frozen=True, slots=True)

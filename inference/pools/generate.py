@@ -1,16 +1,20 @@
 """generate: asks the engine, and keeps the account of what it did.
 
-A replica that fails before its first token is no loss yet: the next one is asked, once.
+A replica that fails is no loss yet: the next one is asked, once. What the first has written is not
+taken back, so the next one goes on behind it, as if it had written that, too: tokens are chosen
+greedily, so it is what it would have written, but for the arithmetic of its batches.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, Protocol
+
+import structlog
 
 from inference.completion.account import Account
 from inference.errors import EngineFailed
-from inference.pools.engine import Chunk, Engine, EngineRequest
+from inference.pools.engine import Chunk, Engine, EngineRequest, EngineStop
 from inference.pools.replicas import Attempt, Replicas
 
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
@@ -19,19 +23,26 @@ MAX_COMPLETION_S: Final = 30.0
 _LOSSES: Final = ("engine_unavailable", "engine_lost", "engine_garbled")
 # The others are the request's fault, and would be again.
 _RETRYABLE: Final = (*_LOSSES, "engine_busy")
+log = structlog.get_logger(__name__)
+
+
+class Tokens(Protocol):
+    def encode(self, text: str) -> list[int]:
+        """As the pool's model has it."""
 
 
 @asynccontextmanager
 async def generate(
-    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account
+    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account, tokens: Tokens
 ) -> AsyncIterator[AsyncIterator[Chunk]]:
-    """What it yields raises EngineFailed; leaving the context stops the engine at once, whatever
-    the reason. One deadline holds for all attempts."""
+    """What it yields raises EngineFailed, unless there was text before and nobody is left to go on:
+    then it ends with LOST. Leaving the context stops the engine at once, whatever the reason. One
+    deadline holds for all attempts."""
     account.asks()
     try:
         async with (
             asyncio.timeout(MAX_COMPLETION_S),
-            aclosing(_chunks(engine, asked, replicas, account)) as chunks,
+            aclosing(_chunks(engine, asked, replicas, account, tokens)) as chunks,
         ):
             yield chunks
     except TimeoutError:
@@ -39,24 +50,63 @@ async def generate(
 
 
 async def _chunks(
-    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account
+    engine: Engine, asked: EngineRequest, replicas: Replicas, account: Account, tokens: Tokens
 ) -> AsyncGenerator[Chunk, None]:
     attempts = [asked, *asked.elsewhere()]
-    while attempts:
-        request = attempts.pop(0)
+    texts: list[str] = []
+    said: list[int] = []  # the tokens of `texts`
+    stop: EngineStop | None = None
+    while stop is None:
+        request = attempts.pop(0).going_on(said)
         try:
             with _attempt(request, replicas, account) as attempt:
                 async with engine.complete(request) as chunks:
                     async for chunk in chunks:
-                        _hear(chunk, account, attempt)
+                        _hear(chunk, request, attempt, account, num_said=len(said))
+                        texts.append(chunk.text)
+                        stop = chunk.stop or stop
                         yield chunk
             return
         except EngineFailed as error:
+            if stop is not None:
+                return  # what was lost is not missed
             # One that was drained since it was chosen gets nothing new.
             attempts = [each for each in attempts if not replicas.is_drained(each.replica)]
-            if not attempts or account.has_heard or error.code not in _RETRYABLE:
+            if error.code not in _RETRYABLE or not (attempts or any(texts)):
                 raise
-        account.moves_to(attempts[0])
+            # Not as many as the engine counted: what it held back, as a stop string may begin with
+            # it, is generated again.
+            said = tokens.encode("".join(texts))
+            stop = _stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
+            _log(error, request, account, is_cut_off=stop is EngineStop.LOST)
+        if stop is None:
+            account.moves_to(attempts[0])
+    yield Chunk("", account.generated_tokens, stop)
+
+
+def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int) -> int | None:
+    """Without what was said, which may be cached where another goes on."""
+    if cached_tokens is None:
+        return None
+    return min(cached_tokens, len(request.token_ids) - num_said)
+
+
+def _stop(*, num_left: int, has_next: bool) -> EngineStop | None:
+    """Of what was begun and lost; None: it goes on."""
+    if num_left <= 0:
+        return EngineStop.LENGTH  # but for its end it was whole
+    return None if has_next else EngineStop.LOST
+
+
+def _log(error: EngineFailed, lost: EngineRequest, account: Account, *, is_cut_off: bool) -> None:
+    if account.generated_tokens:
+        log.warning(
+            "completion.cut_off" if is_cut_off else "completion.resumed",
+            request_id=account.arrival.request_id,
+            lost=lost.replica_name,
+            error=error.code,
+            generated_tokens=account.generated_tokens,
+        )
 
 
 @contextmanager
@@ -74,7 +124,12 @@ def _attempt(request: EngineRequest, replicas: Replicas, account: Account) -> It
             account.leaves_engine()
 
 
-def _hear(chunk: Chunk, account: Account, attempt: Attempt) -> None:
-    account.heard(generated_tokens=chunk.generated_tokens, cached_tokens=chunk.cached_tokens)
+def _hear(
+    chunk: Chunk, request: EngineRequest, attempt: Attempt, account: Account, *, num_said: int
+) -> None:
+    account.heard(
+        generated_tokens=num_said + chunk.generated_tokens,
+        cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
+    )
     if chunk.generated_tokens or chunk.stop:
         attempt.succeeds()

@@ -206,6 +206,8 @@ def _ending(record: CompletionRecord, last: Stage) -> list[str]:
             return [f"withheld by the filter: {record.cut_reason or 'nothing to show'}."]
         case Finish.ERROR:
             return [f"error: {record.error_code} {at}."]
+        case Finish.LENGTH if record.cut_reason == "engine_lost":
+            return ["cut off: the engine was lost on the way, and no other could go on."]
     return [f"cut by the filter: {record.cut_reason}."] if record.cut_reason else []
 
 

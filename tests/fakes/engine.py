@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 
+from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
 
 
@@ -21,7 +22,7 @@ class FakeEngine:
     """Says `chunks`; then hangs if told so, or fails with `error`.
 
     `error_at_start` is raised before anything is begun; `failing` the same by a replica's address,
-    `silent` in place of its first chunk.
+    `silent` in place of its first chunk. `torn` says by address what it says before it is lost.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class FakeEngine:
         error_at_start: Exception | None = None,
         failing: Mapping[str, Exception] = MappingProxyType({}),
         silent: Mapping[str, Exception] = MappingProxyType({}),
+        torn: Mapping[str, Sequence[Chunk]] = MappingProxyType({}),
     ) -> None:
         self.chunks = chunks
         self.hangs = hangs
@@ -40,6 +42,7 @@ class FakeEngine:
         self.error_at_start = error_at_start
         self.failing = failing
         self.silent = silent
+        self.torn = torn
         self.requests: list[EngineRequest] = []
         self.num_open = 0
         self.max_open = 0
@@ -53,18 +56,26 @@ class FakeEngine:
         self.num_open += 1
         self.max_open = max(self.max_open, self.num_open)
         try:
-            yield self._say(self.silent.get(request.replica.url))
+            if (torn := self.torn.get(request.replica.url)) is not None:
+                yield self._say(torn, EngineFailed("engine_lost", ""))
+            else:
+                yield self._say(self.chunks, self.error, self.silent.get(request.replica.url))
         finally:
             self.num_open -= 1
 
-    async def _say(self, error_before: Exception | None) -> AsyncIterator[Chunk]:
+    async def _say(
+        self,
+        chunks: Sequence[Chunk],
+        error: Exception | None,
+        error_before: Exception | None = None,
+    ) -> AsyncIterator[Chunk]:
         if error_before is not None:
             raise error_before
-        for chunk in self.chunks:
+        for chunk in chunks:
             await asyncio.sleep(0)
             self.num_said += 1
             yield chunk
-        if self.error is not None:
-            raise self.error
+        if error is not None:
+            raise error
         if self.hangs:
             await asyncio.Event().wait()

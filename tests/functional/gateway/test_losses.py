@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engine
 RESTART_S = 120.0  # of the engine, on two busy cores
 
 
-async def test_who_waits_for_an_engine_that_is_killed_is_told_within_a_second(
+async def test_who_waits_for_an_engine_that_is_killed_keeps_what_came_within_a_second(
     site: Site, engine: Engine, long_frame: Frame
 ) -> None:
     async with site.raw() as socket, site.http() as session:
@@ -42,13 +42,14 @@ async def test_who_waits_for_an_engine_that_is_killed_is_told_within_a_second(
         is_back_in_time = await until(is_back, patience_s=RESTART_S)
 
     assert first["type"] == "delta"
-    assert (end["type"], end["code"]) == ("error", "engine_lost")
+    assert (end["type"], end["finish"]) == ("done", "length")
+    assert end["meta"]["cut_reason"] == "engine_lost"
     assert told_s < 1.0
     assert status == HTTPStatus.OK
     assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
     assert is_back_in_time, "completions did not come back with the engine"
-    finishes = [(r.finish, r.error_code) for r in _completions(site)]
-    assert finishes.count((Finish.ERROR, "engine_lost")) == 1
+    finishes = [(r.finish, r.cut_reason) for r in _completions(site)]
+    assert finishes.count((Finish.LENGTH, "engine_lost")) == 1
 
 
 async def test_completions_go_on_while_redis_is_away_and_are_recorded_afterwards(

@@ -1,7 +1,10 @@
 """Two real replicas of one pool, of which one speculates: where requests go, what becomes of them
 when one dies, and of languages for which speculation does not pay."""
 
+import json
+import os
 import re
+import signal
 from dataclasses import dataclass
 
 import pytest
@@ -10,7 +13,7 @@ from inference.pools.acceptance import MIN_ACCEPTANCE
 from inference.routing.affinity import CLEARLY_MORE
 from tests.benchmarks.code_text import SUFFIX, CodeText
 from tests.benchmarks.replicas import OwnReplica
-from tests.functional.gateway.site import Frame, Site, ask, until
+from tests.functional.gateway.site import Frame, Site, ask, receive, until
 from tests.functional.routing.languages import assignments, files_at, numbers
 
 pytestmark = pytest.mark.engine
@@ -105,6 +108,40 @@ async def test_a_dead_replicas_files_move_and_come_back_but_for_what_is_held_els
     assert came_back, "the files' share did not come back with their replica"
     assert all(held[path].replica == alive.name for path in of_dead)
     assert all(answer.cached_tokens > CLEARLY_MORE for answer in held.values())
+
+
+async def test_what_a_replica_loses_with_its_life_the_other_finishes_as_it_would_have(
+    site: Site, code: CodeText, replicas: list[OwnReplica]
+) -> None:
+    frame, unbroken = await _long(site, code)
+    (dying,) = [each for each in replicas if each.name == unbroken[1]["meta"]["replica"]]
+
+    async with site.raw() as socket:
+        await socket.send(json.dumps({"type": "complete", **frame, "id": site.new_id()}))
+        text = (await receive(socket))["text"]
+        os.kill(dying.part.child.pid, signal.SIGKILL)
+        while (end := await receive(socket))["type"] == "delta":
+            text += end["text"]
+    dying.part.child.kill()
+    dying.restart()
+
+    assert (text, end["finish"]) == (unbroken[0], unbroken[1]["finish"])
+    assert end["meta"]["replica"] != dying.name
+    assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]
+    assert end["meta"]["generated_tokens"] == unbroken[1]["meta"]["generated_tokens"]
+
+
+async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
+    """What takes long enough to be broken, and its answer."""
+    async with site.stream() as stream:
+        for number in range(12):
+            prefix = code.sample(mode="fim", num_tokens=100, max_tokens=512).prefix
+            frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 400}
+            frame["path"] = f"long/{number}.py"
+            answer = await ask(stream, {**frame, "id": site.new_id()})
+            if answer[1]["meta"]["generated_tokens"] > 200 and len(answer[0]) > 200:
+                return frame, answer
+    raise AssertionError("the model never says much")
 
 
 async def test_a_language_of_which_too_little_is_accepted_goes_to_the_one_that_does_not_speculate(

@@ -35,6 +35,13 @@ STALLS: Final = {
     "a stall after the head": _HEAD,
     "a stall in mid-word": _HEAD + _WORD,
 }
+# What it has said before is kept, and no error shown.
+CUT_OFF: Final = (
+    "garbage after a word",
+    "no finish reason",
+    "an abort",
+    "a stall in mid-word",
+)
 
 
 async def answer_wrongly(

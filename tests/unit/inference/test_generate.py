@@ -1,12 +1,14 @@
 """generate: the engine is asked, the account is kept, and the engine is left whatever happens."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from inference.completion.account import Account
 from inference.errors import EngineFailed
 from inference.pools import generate as stage
+from inference.pools.catalog import Replica
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
 from inference.pools.generate import generate
 from inference.pools.replicas import MAX_FAILURES, Replicas
@@ -21,6 +23,16 @@ ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 ASKED = make_engine_request(replica=ONE, others=(TWO,))
 
 
+class _Characters:
+    """A token each."""
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(character) for character in text]
+
+
+CHARACTERS = _Characters()
+
+
 async def _drain(
     engine: FakeEngine,
     account: Account,
@@ -29,7 +41,7 @@ async def _drain(
     asked: EngineRequest = REQUEST,
 ) -> list[str]:
     replicas = replicas or Replicas(FakeClock())
-    async with generate(engine, asked, replicas, account) as chunks:
+    async with generate(engine, asked, replicas, account, CHARACTERS) as chunks:
         return [chunk.text async for chunk in chunks]
 
 
@@ -42,13 +54,13 @@ async def test_the_account_says_when_the_engine_was_asked() -> None:
 
 
 async def test_the_account_says_what_was_generated() -> None:
-    told = Chunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=16)
+    told = Chunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
     account = make_account()
 
     texts = await _drain(FakeEngine([*chunks_of("a", "b"), told]), account)
 
     assert texts == ["a", "b", ""]
-    assert (account.generated_tokens, account.cached_tokens) == (2, 16)
+    assert (account.generated_tokens, account.cached_tokens) == (2, 2)
 
 
 @pytest.mark.parametrize("code", ["engine_unavailable", "engine_lost", "engine_garbled"])
@@ -124,13 +136,103 @@ async def test_what_would_fail_again_is_not_asked_again() -> None:
     assert len(engine.requests) == 1
 
 
-async def test_what_has_begun_is_not_begun_again() -> None:
-    engine = FakeEngine(chunks_of("a", stop=None), error=EngineFailed("engine_lost", ""))
+async def test_another_replica_goes_on_where_one_was_lost() -> None:
+    engine = FakeEngine(chunks_of("c", "d"), torn={ONE.url: chunks_of("a", "b", stop=None)})
+    account = make_account()
+
+    texts = await _drain(engine, account, asked=ASKED)
+
+    assert "".join(texts) == "abcd"
+    _, second = engine.requests
+    assert (second.replica, account.replica) == (TWO, TWO.name)
+    assert second.token_ids == [*ASKED.token_ids, ord("a"), ord("b")]
+    assert second.max_tokens == ASKED.max_tokens - 2
+    assert (second.stop, second.stop_token_ids) == (ASKED.stop, ASKED.stop_token_ids)
+    assert account.generated_tokens == 4
+
+
+async def test_what_goes_on_elsewhere_has_no_more_cached_tokens_than_its_prompt() -> None:
+    end = Chunk("", 2, EngineStop.STOP, cached_tokens=len(ASKED.token_ids) + 1)
+    torn = {ONE.url: chunks_of("a", stop=None)}
+    engine = FakeEngine([*chunks_of("c", stop=None), end], torn=torn)
+    account = make_account()
+
+    await _drain(engine, account, asked=ASKED)
+
+    assert account.cached_tokens == len(ASKED.token_ids)
+
+
+async def test_tokens_that_an_engine_held_back_are_counted_once() -> None:
+    held = Chunk("ab", generated_tokens=4, stop=None)
+    engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held]})
+    account = make_account()
+
+    await _drain(engine, account, asked=ASKED)
+
+    assert account.generated_tokens == 5
+
+
+async def test_who_lost_only_its_end_asks_nobody() -> None:
+    whole = chunks_of(*"abcdefgh", stop=None)
+    assert len(whole) == ASKED.max_tokens
+    engine = FakeEngine(torn={ONE.url: whole})
+
+    async with generate(engine, ASKED, Replicas(FakeClock()), make_account(), CHARACTERS) as chunks:
+        stops = [chunk.stop async for chunk in chunks]
+
+    assert (len(engine.requests), stops[-1]) == (1, EngineStop.LENGTH)
+
+
+async def test_what_has_stopped_is_whole_though_its_end_is_lost() -> None:
+    engine = FakeEngine(torn={ONE.url: chunks_of("a", "b")})
+
+    texts = await _drain(engine, make_account(), asked=ASKED)
+
+    assert (texts, len(engine.requests)) == (["a", "b"], 1)
+
+
+@pytest.mark.parametrize("others", [(), (TWO,)], ids=["of one", "of two"])
+async def test_what_no_replica_can_go_on_with_ends_where_it_is(others: tuple[Replica, ...]) -> None:
+    said = chunks_of("a", stop=None)
+    engine = FakeEngine(torn={ONE.url: said, TWO.url: said})
+    asked, account = replace(ASKED, others=others), make_account()
+
+    async with generate(engine, asked, Replicas(FakeClock()), account, CHARACTERS) as chunks:
+        told = [chunk async for chunk in chunks]
+
+    assert told[-1] == Chunk("", 1 + len(others), EngineStop.LOST)
+    assert account.generated_tokens == len(engine.requests) == 1 + len(others)
+
+
+async def test_what_is_lost_after_text_is_not_gone_on_with_where_an_operator_has_drained() -> None:
+    engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)})
+    replicas = Replicas(FakeClock())
+    replicas.drain([TWO.name])
+
+    assert await _drain(engine, make_account(), replicas, asked=ASKED) == ["a", ""]
+    assert len(engine.requests) == 1
+
+
+async def test_what_is_refused_after_text_is_not_gone_on_with() -> None:
+    engine = FakeEngine(chunks_of("a", stop=None), error=EngineFailed("engine_refused", ""))
 
     with pytest.raises(EngineFailed):
         await _drain(engine, make_account(), asked=ASKED)
 
     assert len(engine.requests) == 1
+
+
+async def test_who_leaves_while_another_goes_on_ends_that_one() -> None:
+    torn = {ONE.url: chunks_of("a", stop=None)}
+    engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
+    replicas = Replicas(FakeClock())
+    asking = asyncio.create_task(_drain(engine, make_account(), replicas, asked=ASKED))
+    await until(lambda: engine.num_said == 2)
+
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+    assert (engine.num_open, replicas.num_under_way(TWO)) == (0, 0)
 
 
 async def test_who_leaves_during_the_second_attempt_ends_it() -> None:
@@ -161,7 +263,8 @@ async def test_a_client_that_leaves_ends_the_engine() -> None:
 async def test_a_reader_that_has_enough_ends_the_engine() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
 
-    async with generate(engine, REQUEST, Replicas(FakeClock()), make_account()) as chunks:
+    replicas = Replicas(FakeClock())
+    async with generate(engine, REQUEST, replicas, make_account(), CHARACTERS) as chunks:
         await anext(aiter(chunks))
 
     assert engine.num_open == 0

@@ -10,12 +10,13 @@ from structlog.testing import capture_logs
 
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
-from caret.contracts.usage import Finish
+from caret.contracts.usage import CompletionRecord, Finish
 from inference.context.snippets import NoSnippets
 from inference.context.style import Style
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
+from inference.filtering.reasons import CutReason
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
 from inference.gateway.suggestions import Suggestions
@@ -170,9 +171,22 @@ async def test_a_full_gateway_is_recorded() -> None:
     assert gateway.endings == [(Finish.ERROR, "gateway_full")]
 
 
-@pytest.mark.parametrize("chunks", [[], chunks_of("b", stop=None)], ids=["at once", "mid-stream"])
-async def test_an_engine_that_is_lost_is_told_and_recorded(chunks: Any) -> None:
-    engine = FakeEngine(chunks, error=EngineFailed("engine_lost", "It ended."))
+async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> None:
+    engine = FakeEngine(chunks_of("b", stop=None), error=EngineFailed("engine_lost", "It ended."))
+    gateway, client = Gateway(engine=engine), FakeClient()
+
+    await gateway.serves(client)
+
+    assert ("".join(client.texts), client.ends) == ("b", ["done"])
+    assert gateway.endings == [(Finish.LENGTH, "")]
+    (record,) = gateway.journal.records
+    assert isinstance(record, CompletionRecord)
+    assert record.cut_reason == CutReason.ENGINE_LOST
+    assert gateway.seats.num_taken == 0
+
+
+async def test_an_engine_that_is_lost_at_once_is_told_and_recorded() -> None:
+    engine = FakeEngine(error=EngineFailed("engine_lost", "It ended."))
     gateway, client = Gateway(engine=engine), FakeClient()
 
     await gateway.serves(client)

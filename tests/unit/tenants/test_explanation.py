@@ -148,6 +148,13 @@ def test_why_the_filter_withheld_or_cut_is_told() -> None:
     withheld = record(finish=Finish.FILTERED, cut_reason="secret", first_token_ms=None)
 
     assert "withheld by the filter: secret" in told(explain(withheld))
+
+
+def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
+    cut_off = record(finish=Finish.LENGTH, cut_reason="engine_lost")
+
+    assert "cut off: the engine was lost on the way" in told(explain(cut_off))
+    assert "filter:" not in told(explain(cut_off))
     assert "cut by the filter: repetition" in told(explain(record(cut_reason="repetition")))
 
 

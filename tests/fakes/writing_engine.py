@@ -1,0 +1,91 @@
+"""An engine that goes on with a text that it knows, wherever a prompt leaves off in it, a token a
+millisecond; and that may hang up on the way. It keeps what it was asked."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+_TOKEN_S = 0.001
+
+
+@dataclass
+class WritingEngine:
+    token_ids: Sequence[int]  # of the whole text
+    texts: Sequence[str]  # what each of them adds
+    host: str
+    url: str = ""
+    tears_after: int | None = None  # tokens of a completion; None: it does not
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.asked.append(body)
+        begin = self._written(body["prompt"])
+        end = min(len(self.texts), begin + body["max_tokens"])
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for number in range(begin, end):
+            if number - begin == self.tears_after:
+                assert request.transport is not None
+                request.transport.close()
+                return response
+            finish = None if number + 1 < end else "length"
+            choice = {"index": 0, "text": self.texts[number], "finish_reason": finish}
+            usage = {"completion_tokens": number + 1 - begin}
+            await _say(response, {"choices": [choice], "usage": usage})
+            await asyncio.sleep(_TOKEN_S)
+        details = {"cached_tokens": len(body["prompt"])}
+        usage_at_end = {"completion_tokens": end - begin, "prompt_tokens_details": details}
+        await _say(response, {"choices": [], "usage": usage_at_end})
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+    def _written(self, prompt: list[int]) -> int:
+        """How many tokens of the text the prompt ends with."""
+        each = range(len(self.token_ids), 0, -1)
+        return next((n for n in each if prompt[-n:] == list(self.token_ids[:n])), 0)
+
+    async def is_well(self, _request: web.Request) -> web.Response:
+        return web.Response()
+
+
+async def _say(response: web.StreamResponse, event: dict[str, Any]) -> None:
+    await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+
+
+@contextmanager
+def writing_engine(engine: WritingEngine) -> Iterator[WritingEngine]:
+    """In a thread of its own."""
+    loop, started = asyncio.new_event_loop(), threading.Event()
+    thread = threading.Thread(target=_serve, args=(engine, loop, started), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield engine
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+
+
+def _serve(
+    engine: WritingEngine, loop: asyncio.AbstractEventLoop, started: threading.Event
+) -> None:
+    asyncio.set_event_loop(loop)
+    application = web.Application()
+    application.router.add_post("/v1/completions", engine.complete)
+    application.router.add_get("/health", engine.is_well)
+    runner = web.AppRunner(application)
+    loop.run_until_complete(runner.setup())
+    site = web.TCPSite(runner, engine.host, 0)
+    loop.run_until_complete(site.start())
+    engine.url = "http://{}:{}".format(*runner.addresses[0])
+    started.set()
+    loop.run_forever()
+    loop.run_until_complete(runner.cleanup())
+    loop.close()
