@@ -16,6 +16,8 @@ class DataPlaneConfig:
     is_relayed: bool  # snapshots come to that Redis by a relay, from another region
     pools_file: Path
     resolver: tuple[str, int] | None  # address and port; None: as the machine has it
+    kubernetes_url: str  # of its API; "": there is none
+    kubernetes_account: Path  # token, ca.crt and namespace
     journal_folder: Path
     experiments_file: Path | None  # None: no experiments
     public_code_file: Path | None  # an index of public code; None: nothing is compared

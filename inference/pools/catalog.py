@@ -28,6 +28,11 @@ address in `kv_events` and `kv_replay`, too.
 
     discover = "http://engines.caret.svc.cluster.local:8000"
 
+    source = "kubernetes"          # dns | kubernetes; left out: dns
+
+By `kubernetes` the name's beginning, SERVICE or SERVICE.NAMESPACE, is a service whose ready
+endpoints the Kubernetes API tells, as soon as they change.
+
 Where operators may add replicas while gateways run; left out: nowhere. Prompts are sent there.
 
     additions_from = ["10.12.0.0/16", "*.engines.example.com"]
@@ -50,6 +55,7 @@ kv_connector     of its --kv-transfer-config: OffloadingConnector or LMCacheMPCo
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -65,6 +71,13 @@ from inference.context.style import PLAIN_STYLE, Style
 from inference.pools.leaks import Speculation, refuse_leaks
 
 MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the prompt needs its room, too
+
+
+class Source(StrEnum):
+    """Who tells a name's addresses."""
+
+    DNS = "dns"
+    KUBERNETES = "kubernetes"
 
 
 class ReplicaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,6 +97,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_context_tokens: int
     replicas: tuple[str | ReplicaEntry, ...] = ()
     discover: str | ReplicaEntry | None = None
+    source: Source = Source.DNS
     block_size: int | None = None
     layout: str | None = None
     family: str | None = None
@@ -130,6 +144,7 @@ class Pool:
     max_context_tokens: int
     replicas: tuple[Replica, ...]  # none: not one was found, or all were refused
     discover: Replica | None = None  # a name whose addresses are replicas; None: nothing to find
+    source: Source = Source.DNS  # of these addresses
     block_tokens: int | None = None  # None: what most of its replicas have
     style: Style = PLAIN_STYLE  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
@@ -211,6 +226,10 @@ def _twice(names: Iterable[str]) -> str | None:
 def _pool(entry: PoolEntry, path: Path) -> Pool:
     if not entry.replicas and entry.discover is None:
         raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has no replicas.")
+    if entry.source is Source.KUBERNETES and entry.discover is None:
+        raise BadSetting(
+            f"CARET_POOLS: {path}: the pool {entry.name} has a source and no discover."
+        )
     if entry.block_size is not None and entry.block_size < 1:
         raise BadSetting(f"CARET_POOLS: {path}: the pool {entry.name} has a block_size below 1.")
     if entry.max_context_tokens < MIN_CONTEXT_TOKENS:
@@ -227,6 +246,7 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         max_context_tokens=entry.max_context_tokens,
         replicas=tuple(replica_of(each, pool=entry.name) for each in entry.replicas),
         discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
+        source=entry.source,
         block_tokens=entry.block_size,
         style=Style(layout=entry.layout, family=entry.family, heals_words=entry.heals_words),
         tenants=frozenset(entry.tenants),

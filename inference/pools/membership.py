@@ -1,5 +1,6 @@
 """Which replicas a pool has: those that the catalogue names, those that a service's name leads to
-and those that operators add, without the ones whose word contradicts the pool's (identity.py).
+(by DNS, or as the Kubernetes API has it) and those that operators add, without the ones whose word
+contradicts the pool's (identity.py).
 
 Rules:
 1. What a service's name leads to, or an operator adds, takes work once it was asked what it is.
@@ -18,12 +19,13 @@ from urllib.parse import urlsplit
 import structlog
 
 from caret.foundation.host_patterns import matches
-from inference.pools.catalog import Pool, Pools, Replica
+from inference.pools.catalog import Pool, Pools, Replica, Source
 from inference.pools.circuit import Circuit
 from inference.pools.identity import Identity, Reason, Refusal, Standard, judge, standard_of
 from inference.pools.replicas import Replicas
 
 ROUND_S: Final = 5.0
+MIN_ROUND_S: Final = 0.2  # of those that somebody's news begins
 EVERYBODY_EACH: Final = 12  # rounds; between them who is new, refused, silent or unwell
 MAX_ASK_S: Final = 3.0
 MAX_RESOLVE_S: Final = 3.0
@@ -81,7 +83,7 @@ class Membership:
         replicas: Replicas,
         *,
         identities: Identities,
-        resolver: Resolver,
+        resolvers: Mapping[Source, Resolver],
         token_ids: Mapping[str, tuple[int, ...]],
     ) -> None:
         """`token_ids`: of the probe's text, by pool."""
@@ -89,7 +91,8 @@ class Membership:
         self._pools = pools
         self._replicas = replicas
         self._identities = identities
-        self._resolver = resolver
+        self._resolvers = resolvers
+        self._news = asyncio.Event()
         self._token_ids = token_ids
         self._of = {name: _Candidates(pool) for name, pool in pools.by_name.items()}
 
@@ -112,13 +115,29 @@ class Membership:
         if unknown := sorted(added.keys() - self._of.keys()):
             log.warning("addition.unknown_pool", pools=unknown)
 
+    def look(self) -> None:
+        """There are news: the next round begins now."""
+        self._news.set()
+
     async def run(self) -> None:
         """Until it is cancelled."""
         number = 0
         while True:
-            await asyncio.sleep(ROUND_S)
-            number += 1
-            await self.round(asks_everybody=number % EVERYBODY_EACH == 0)
+            await asyncio.sleep(MIN_ROUND_S)
+            if not await self._has_news():
+                number += 1
+            await self.round(asks_everybody=number == EVERYBODY_EACH)
+            number %= EVERYBODY_EACH
+
+    async def _has_news(self) -> bool:
+        """At once, or at the end of a round's time."""
+        try:
+            async with asyncio.timeout(ROUND_S - MIN_ROUND_S):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        self._news.clear()
+        return True
 
     async def round(self, *, asks_everybody: bool = True) -> None:
         async with asyncio.TaskGroup() as group:
@@ -129,17 +148,19 @@ class Membership:
     async def _round_of(self, name: str, *, asks_everybody: bool) -> None:
         candidates, pool = self._of[name], self._pools.by_name[name]
         if pool.discover is not None:
-            await self._look_up(candidates, pool.discover)
+            await self._look_up(candidates, pool.discover, self._resolvers[pool.source])
         async with asyncio.TaskGroup() as group:
             for replica in candidates.every:
                 if asks_everybody or self._is_to_be_asked(candidates, replica):
                     group.create_task(self._ask(candidates, replica, pool.model))
         self._settle(name)
 
-    async def _look_up(self, candidates: _Candidates, discover: Replica) -> None:
+    async def _look_up(
+        self, candidates: _Candidates, discover: Replica, resolver: Resolver
+    ) -> None:
         try:
             async with asyncio.timeout(MAX_RESOLVE_S):
-                addresses = await self._resolver.addresses(discover.host)
+                addresses = await resolver.addresses(discover.host)
         except (Unresolved, TimeoutError) as error:
             log.warning("pool.unresolved", name=discover.host, error=str(error))
             return

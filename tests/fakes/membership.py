@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inference.pools.catalog import Pool, Replica
+from inference.pools.catalog import Pool, Replica, Source
 from inference.pools.identity import Identity
 from inference.pools.membership import Membership, NoAnswer, Unresolved
 from inference.pools.replicas import Replicas
@@ -69,7 +69,7 @@ class Fleet:
             self.catalog,
             self.replicas,
             identities=self.network,
-            resolver=self.network,
+            resolvers=dict.fromkeys(Source, self.network),
             token_ids={pool.name: TOKEN_IDS for pool in self.catalog.by_name.values()},
         )
 

@@ -18,6 +18,7 @@ from caret.foundation.home import home_folder
 from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TRACE_SHARE: Final = 0.1  # a span costs 10 us, a completion has ten
 
 
@@ -33,6 +34,8 @@ def data_plane_config() -> DataPlaneConfig:
         is_relayed=env_bool("CARET_RELAYED", False),
         pools_file=Path(env_text("CARET_POOLS", str(home / "pools.toml"))),
         resolver=_resolver(),
+        kubernetes_url=env_text("CARET_KUBERNETES_API", _kubernetes_url()).rstrip("/"),
+        kubernetes_account=Path(env_text("CARET_KUBERNETES_ACCOUNT", KUBERNETES_ACCOUNT)),
         journal_folder=Path(env_text("CARET_JOURNAL", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS"),
@@ -55,6 +58,14 @@ def data_plane_config() -> DataPlaneConfig:
         trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
         trusts_clients_traces=env_bool("CARET_TRUST_TRACEPARENT", False),
     )
+
+
+def _kubernetes_url() -> str:
+    """As each pod is told."""
+    host, port = env_text("KUBERNETES_SERVICE_HOST", ""), env_text("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        return ""
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 def _resolver() -> tuple[str, int] | None:

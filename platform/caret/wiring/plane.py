@@ -13,6 +13,7 @@ from caret.foundation.clock import SystemClock
 from caret.foundation.collector import Collector, collector_replaced
 from caret.foundation.grammars import load_all
 from caret.wiring.background import Run, kept_running
+from caret.wiring.membership import membership_of
 from caret.wiring.metrics import Sources, metrics_served
 from inference.config import DataPlaneConfig
 from inference.context.chat_template import load_chat_template
@@ -39,18 +40,14 @@ from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane, warm
 from inference.pools.addition_feed import AdditionFeed
 from inference.pools.catalog import Pools, read_catalog
-from inference.pools.dns_names import DnsNames
 from inference.pools.drain_feed import DrainFeed
 from inference.pools.http_client import HttpClient
-from inference.pools.identity import PROBE_TEXT
 from inference.pools.kv_feeds import KvEventFeeds
-from inference.pools.membership import Membership
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.speculation import Speculation
 from inference.pools.vllm import VllmEngine
 from inference.pools.vllm_health import VllmHealth
-from inference.pools.vllm_identity import VllmIdentity
 from inference.pools.vllm_metrics import VllmMetrics
 from inference.prefix_cache.index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
@@ -104,7 +101,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         links = Links(redis, engines, session, ClaimQueue())
         plane = _plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
-        membership = _membership(config, plane, links)
+        membership, watches = membership_of(config, plane, session)
         additions = AdditionFeed(redis, membership)
         await drains.begin()
         await additions.begin()
@@ -115,7 +112,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
             kept_running(
                 (
                     *(("journal", shipping), ("leases", renewing), ("drains", drains.run)),
-                    *(("membership", membership.run), ("additions", additions.run)),
+                    *(("membership", membership.run), ("additions", additions.run), *watches),
                     *_work(config, plane, links),
                 )
             ),
@@ -175,21 +172,6 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Observer, ...]
 
 def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> Prober:
     return Prober(VllmHealth(session), plane.router.replicas, plane.router.pools.replicas)
-
-
-def _membership(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Membership:
-    router, load = plane.router, plane.admission.load
-    membership = Membership(
-        router.pools,
-        router.replicas,
-        identities=VllmIdentity(links.session),
-        resolver=DnsNames(config.resolver),
-        token_ids={
-            name: tuple(writer.tokens.encode(PROBE_TEXT)) for name, writer in plane.writers.items()
-        },
-    )
-    membership.changed.append(lambda pool: load.resize(pool.name, len(pool.replicas)))
-    return membership
 
 
 def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> Snippets:

@@ -8,7 +8,7 @@ from typing import Any
 from caret.celery import app
 from caret.embedded.engine import EngineSettings, Model, engine_command
 from caret.embedded.paths import REPOSITORY
-from inference.pools.catalog import PoolEntry, ReplicaEntry
+from inference.pools.catalog import PoolEntry, ReplicaEntry, Source
 from inference.pools.leaks import SALTED_CONNECTORS, Speculation
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
@@ -57,6 +57,7 @@ def test_the_schema_lets_through_what_gateways_do() -> None:
     schema = json.loads(_text("values.schema.json"))
     pool = schema["properties"]["pools"]["additionalProperties"]["properties"]
 
+    assert set(pool["source"]["enum"]) - {"names"} == {Source.KUBERNETES}
     assert _choice(pool["kvTier"], "connector") == set(SALTED_CONNECTORS)
     assert _choice(pool["speculation"], "method") == set(Speculation)
 

@@ -8,7 +8,9 @@ import helm_python
 import kubernetes_validate as validate
 import pytest
 
-from inference.pools.catalog import read_catalog
+from caret.wiring.config import KUBERNETES_ACCOUNT
+from inference.pools.catalog import Source, read_catalog
+from inference.pools.kubernetes_api import Account
 from tests.functional.deploy.rendered import SIZES, Document, Rendered, render
 
 VERSIONS = ("1.30", validate.latest_version())  # the oldest that we say, and the newest
@@ -176,6 +178,79 @@ def test_a_tenants_own_pool_has_its_own_nodes_and_nobody_elses_requests(million:
     assert template["spec"]["tolerations"]
 
 
+WATCHING: Document = {
+    "pools": {"fast": {"source": "kubernetes", "kvEvents": True}},
+    "network": {"kubernetesApi": {"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]}},
+}
+
+
+def test_gateways_alone_may_read_endpoints_and_nothing_else() -> None:
+    rendered = render(changes=WATCHING)
+
+    (role,) = rendered.of("Role").values()
+    (binding,) = rendered.of("RoleBinding").values()
+    assert role["rules"] == [
+        {
+            "apiGroups": ["discovery.k8s.io"],
+            "resources": ["endpointslices"],
+            "verbs": ["get", "list", "watch"],
+        }
+    ]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "caret-gateway", "namespace": "caret"}
+    ]
+    holders = {name for name, pod in rendered.pods() if "serviceAccountToken" in str(pod)}
+    assert holders == {"caret-gateway"}
+    for each in (role, binding):
+        validate.validate(each, VERSIONS[0], strict=True)
+
+
+def test_gateways_reach_the_kubernetes_api_where_a_pool_wants_it() -> None:
+    to_api = {
+        "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
+        "ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}],
+    }
+    watching = render(changes=WATCHING).of("NetworkPolicy")
+    other = render(changes={"network": WATCHING["network"]})
+
+    allowed = {name for name, each in watching.items() if to_api in each["spec"].get("egress", ())}
+    assert allowed == {"caret-gateway"}
+    assert to_api not in other.of("NetworkPolicy")["caret-gateway"]["spec"]["egress"]
+    assert not other.of("Role", "RoleBinding")
+    assert not any("serviceAccountToken" in str(pod) for _, pod in other.pods())
+
+
+def test_a_pools_endpoints_are_those_of_its_service(tmp_path: Any) -> None:
+    rendered, path = render(changes=WATCHING), tmp_path / "pools.toml"
+    path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
+
+    pool = read_catalog(path).by_name["fast"]
+
+    assert pool.discover is not None
+    assert (pool.source, pool.replicas) == (Source.KUBERNETES, ())
+    account = Account("https://10.0.0.1", tmp_path)
+    url, query = account.slices_of(pool.discover.host)
+    service = query["labelSelector"].partition("=")[2]
+    assert service in rendered.of("Service")
+    assert "/namespaces/caret/" in url
+    assert pool.discover.at("10.1.2.3").kv_events == "tcp://10.1.2.3:5557"
+
+
+def test_the_token_is_where_gateways_look_for_it() -> None:
+    (template,) = [pod for name, pod in render(changes=WATCHING).pods() if name == "caret-gateway"]
+    (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "account"]
+    (mount,) = [
+        each
+        for each in template["spec"]["containers"][0]["volumeMounts"]
+        if each["name"] == "account"
+    ]
+
+    files = str(volume["projected"]["sources"])
+    assert mount["mountPath"] == KUBERNETES_ACCOUNT
+    assert all(f"'path': '{name}'" in files for name in ("token", "ca.crt", "namespace"))
+
+
 def test_secrets_come_from_a_store_outside_where_one_is_named() -> None:
     rendered = render(changes={"externalSecrets": {"enabled": True, "store": {"name": "vault"}}})
 
@@ -202,6 +277,10 @@ REFUSED: dict[str, tuple[Document, str]] = {
     "a connector that leaks": (
         {"pools": {"fast": {"kvTier": {"connector": "LMCacheConnectorV1"}}}},
         "kvTier",
+    ),
+    "an API that nobody may reach": (
+        {"pools": {"fast": {"source": "kubernetes"}}},
+        "network.kubernetesApi.to",
     ),
     "everybody": ({"network": {"ingress": []}}, "ingress"),
     "what nobody knows": ({"gatewayy": {}}, "gatewayy"),

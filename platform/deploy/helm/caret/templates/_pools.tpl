@@ -5,6 +5,7 @@ gpus: 1
 gpuResource: nvidia.com/gpu
 resources: {requests: {cpu: "4", memory: 32Gi}, limits: {memory: 64Gi}}
 sharedMemory: 8Gi
+source: names
 tenants: []
 layout: ""
 family: ""
@@ -103,12 +104,24 @@ family = {{ . | quote }}
 {{- end }}
 heals_words = {{ $pool.healsWords }}
 tenants = {{ $pool.tenants | toJson }}
+{{- if eq $pool.source "kubernetes" }}
+discover = {{ include "caret.replica" (dict "root" $root "pool" $pool "host" (printf "%s-engine-%s.%s" $root.Release.Name $name $root.Release.Namespace)) }}
+source = "kubernetes"
+{{- else }}
 replicas = [
 {{- range $number := until (int $pool.maxReplicas) }}
   {{ include "caret.replica" (dict "root" $root "pool" $pool "host" (printf "%s-engine-%s-%d.%s-engine-%s" $root.Release.Name $name $number $root.Release.Name $name)) }},
 {{- end }}
 ]
+{{- end }}
 {{ end }}
+{{- end }}
+
+{{/* Whether a pool's endpoints come from the Kubernetes API: "true", or nothing. */}}
+{{- define "caret.watchesEndpoints" -}}
+{{- range .Values.pools -}}
+{{- if eq (.source | default "names") "kubernetes" -}}true{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{- define "caret.replica" -}}

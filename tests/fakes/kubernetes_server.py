@@ -1,0 +1,191 @@
+"""The Kubernetes API for EndpointSlices: lists, watches by resource versions in lines of a chunked
+body, bookmarks, 410 for versions that it has forgotten, and who may ask."""
+
+import asyncio
+import json
+import ssl
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+PATH: Final = "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+NAMESPACE: Final = "caret"
+_POLL_S: Final = 0.01
+
+
+def endpoint(*addresses: str, ready: bool | None = True, uid: str = "") -> dict[str, Any]:
+    conditions = {} if ready is None else {"ready": ready, "serving": True, "terminating": False}
+    target = {"targetRef": {"kind": "Pod", "name": f"pod-{uid}", "uid": uid}} if uid else {}
+    return {"addresses": list(addresses), "conditions": conditions, **target}
+
+
+@dataclass
+class KubernetesServer:
+    token: str = "first"
+    url: str = ""
+    version: int = 100
+    oldest: int = 100  # of the versions from which it can go on
+    is_broken: bool = False
+    max_watch_s: float = 30.0
+    bookmarks_every_s: float | None = None
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
+    events: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # version, event
+    asked: list[str] = field(default_factory=list)  # "list" and "watch VERSION", in order
+    watches: set[web.StreamResponse] = field(default_factory=set)
+
+    def has(
+        self,
+        name: str,
+        *endpoints: dict[str, Any],
+        service: str = "engines",
+        family: str = "IPv4",
+        namespace: str = NAMESPACE,
+    ) -> None:
+        """From now on there is this slice."""
+        kind = "MODIFIED" if name in self.objects else "ADDED"
+        self.version += 1
+        self.objects[name] = {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "resourceVersion": str(self.version),
+                "labels": {"kubernetes.io/service-name": service},
+                "managedFields": [{"manager": "kube-controller-manager"}],
+            },
+            "addressType": family,
+            "endpoints": list(endpoints),
+            "ports": [{"name": "http", "port": 8000, "protocol": "TCP"}],
+        }
+        self.events.append((self.version, {"type": kind, "object": self.objects[name]}))
+
+    def loses(self, name: str) -> None:
+        """The slice is deleted."""
+        gone = self.objects.pop(name)
+        self.version += 1
+        gone["metadata"]["resourceVersion"] = str(self.version)
+        self.events.append((self.version, {"type": "DELETED", "object": gone}))
+
+    def forgets(self) -> None:
+        """It cannot go on from any version before this."""
+        self.oldest = self.version = self.version + 1
+        self.events.clear()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self.is_broken:
+            return self._status(HTTPStatus.INTERNAL_SERVER_ERROR)
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return self._status(HTTPStatus.UNAUTHORIZED)
+        service = request.query["labelSelector"].removeprefix("kubernetes.io/service-name=")
+        namespace = request.match_info["namespace"]
+        if "watch" in request.query:
+            return await self._watch(request, namespace, service)
+        self.asked.append("list")
+        items = [each for each in self.objects.values() if _is_of(each, namespace, service)]
+        metadata = {"resourceVersion": str(self.version)}
+        listing = {"kind": "EndpointSliceList", "metadata": metadata, "items": items}
+        return web.json_response(listing)
+
+    async def _watch(
+        self, request: web.Request, namespace: str, service: str
+    ) -> web.StreamResponse:
+        since = int(request.query["resourceVersion"])
+        self.asked.append(f"watch {since}")
+        assert request.query["allowWatchBookmarks"] == "true"
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        if since < self.oldest:
+            status = {"kind": "Status", "code": 410, "reason": "Expired"}
+            await self._line(response, {"type": "ERROR", "object": status})
+            return response
+        self.watches.add(response)
+        try:
+            async with asyncio.timeout(min(self.max_watch_s, int(request.query["timeoutSeconds"]))):
+                await self._tell(response, namespace, service, since)
+        except (TimeoutError, OSError):
+            pass
+        finally:
+            self.watches.discard(response)
+        return response
+
+    async def _tell(
+        self, response: web.StreamResponse, namespace: str, service: str, since: int
+    ) -> None:
+        loop, told = asyncio.get_running_loop(), since
+        marked_s = loop.time()
+        while not self.is_broken:
+            for version, event in tuple(self.events):
+                if version > told and _is_of(event["object"], namespace, service):
+                    await self._line(response, event)
+            told = max(told, self.version)
+            if self.bookmarks_every_s and loop.time() - marked_s > self.bookmarks_every_s:
+                marked_s = loop.time()
+                metadata = {"resourceVersion": str(self.version)}
+                mark = {"kind": "EndpointSlice", "metadata": metadata}
+                await self._line(response, {"type": "BOOKMARK", "object": mark})
+            await asyncio.sleep(_POLL_S)
+
+    async def _line(self, response: web.StreamResponse, event: dict[str, Any]) -> None:
+        """In two chunks: lines and chunks are different things."""
+        line = json.dumps(event).encode() + b"\n"
+        await response.write(line[:20])
+        await response.write(line[20:])
+
+    def _status(self, status: int) -> web.Response:
+        return web.json_response({"kind": "Status", "code": int(status)}, status=status)
+
+
+def _is_of(each: dict[str, Any], namespace: str, service: str) -> bool:
+    metadata = each["metadata"]
+    return bool(
+        metadata["namespace"] == namespace
+        and metadata["labels"]["kubernetes.io/service-name"] == service
+    )
+
+
+@asynccontextmanager
+async def kubernetes_server(
+    *, certificate: ssl.SSLContext | None = None
+) -> AsyncIterator[KubernetesServer]:
+    server = KubernetesServer()
+    application = web.Application()
+    application.router.add_get(PATH, server.answer)
+    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate)
+    await site.start()
+    scheme = "https" if certificate else "http"
+    server.url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def kubernetes_server_beside() -> Iterator[KubernetesServer]:
+    """In a thread of its own: for whoever blocks the tests' loop meanwhile."""
+    made: list[KubernetesServer] = []
+    started, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
+
+    async def serve() -> None:
+        async with kubernetes_server() as server:
+            made.append(server)
+            started.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield made[0]
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()

@@ -1,0 +1,108 @@
+"""A real gateway whose pools are a service's endpoints, as the Kubernetes API tells them: at two
+engines and an API of ours."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from inference.pools.membership import ROUND_S
+from tenants.pools.samples import parse
+from tests.benchmarks.installation import own_home
+from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_beside
+from tests.fakes.told_engine import told_engine
+from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.stack.ports import free_port
+
+ONE, TWO = "127.0.0.1", "127.0.0.2"
+PATIENCE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    site: Site
+    api: KubernetesServer
+
+    async def members(self) -> set[str]:
+        told = parse(await self.site.metrics())
+        return {
+            labels["replica"].partition(":")[0]
+            for labels, _ in told.each("caret_pool_replica", pool="demo-fast")
+        }
+
+    async def become(self, *members: str) -> bool:
+        async def is_so() -> bool:
+            return await self.members() == set(members)
+
+        return await until(is_so, patience_s=PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+    account = tmp_path_factory.mktemp("account")
+    alike = {"root": "/models/demo", "block_size": 32}
+    with (
+        kubernetes_server_beside() as api,
+        told_engine(host=ONE, port=free_port(), **alike) as one,
+        told_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
+        own_home() as home,
+    ):
+        (account / "token").write_text(api.token)
+        (account / "namespace").write_text("caret")
+        home.environment["CARET_KUBERNETES_API"] = api.url
+        home.environment["CARET_KUBERNETES_ACCOUNT"] = str(account)
+        api.has("engines-a", endpoint(ONE, uid="one"))
+        with own_site(home, one.url) as site:
+            listed = site.home.paths.pools.read_text()
+            service = one.url.replace(ONE, "engines")
+            found = listed.replace(
+                f'replicas = ["{one.url}"]', f'discover = "{service}"\nsource = "kubernetes"'
+            )
+            assert found != listed
+            site.home.paths.pools.write_text(found)
+            site.gateway.child.stop()
+            site.launch_gateway()
+            yield Parts(site, api)
+
+
+async def test_who_is_ready_at_the_start_is_asked(parts: Parts) -> None:
+    assert await parts.members() == {ONE}
+    assert await _replica(parts.site) == ONE
+
+
+async def test_who_joins_and_leaves_is_known_before_the_next_round(parts: Parts) -> None:
+    await asyncio.sleep(1)  # a round's news are not the next one's
+    took_s = []
+    for members in ((ONE, TWO), (TWO,), (ONE,)):
+        began_s = time.monotonic()
+        parts.api.has("engines-a", *(endpoint(each, uid=each) for each in members))
+        assert await parts.become(*members)
+        took_s.append(time.monotonic() - began_s)
+
+    assert sum(took_s) < len(took_s) * ROUND_S / 2
+
+
+async def test_an_api_that_is_gone_takes_nobody_away(parts: Parts) -> None:
+    parts.api.is_broken = True
+
+    async def is_unwatched() -> bool:
+        return not parts.api.watches
+
+    assert await until(is_unwatched, patience_s=PATIENCE_S)
+    await asyncio.sleep(ROUND_S)
+    meanwhile = await parts.members()
+    parts.api.has("engines-a", endpoint(TWO, uid="two"))
+    parts.api.is_broken = False
+
+    assert meanwhile == {ONE}
+    assert await parts.become(TWO)
+    assert await _replica(parts.site) == TWO
+
+
+async def _replica(site: Site) -> str:
+    async with site.stream() as stream:
+        frame: Frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "max_tokens": 1}
+        _, done = await ask(stream, {"type": "complete", **frame, "id": site.new_id()})
+    return str(done["meta"]["replica"]).partition(":")[0]

@@ -1,0 +1,254 @@
+"""Addresses of a service's endpoints, from a server that speaks the Kubernetes API's watches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from inference.pools.kubernetes_api import Account, KubernetesApi
+from inference.pools.kubernetes_names import KubernetesNames
+from inference.pools.membership import Unresolved
+from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
+from tests.fakes.sinks import certificate_for_loopback
+from tests.fakes.waiting import until
+
+PAUSE_S = 0.02
+NAME = "engines.caret.svc"
+
+
+def _account(server: KubernetesServer, folder: Path) -> Account:
+    (folder / "token").write_text(f"{server.token}\n")
+    (folder / "namespace").write_text("caret")
+    return Account(server.url, folder)
+
+
+class Watched:
+    def __init__(self, server: KubernetesServer, names: KubernetesNames, name: str) -> None:
+        self.server = server
+        self.names = names
+        self.name = name
+        self.num_told = 0
+        self._news = asyncio.Event()
+        names.changed.append(self._hear)
+
+    def _hear(self) -> None:
+        self.num_told += 1
+        self._news.set()
+
+    async def addresses(self) -> set[str]:
+        with suppress(Unresolved):
+            return set(await self.names.addresses(self.name))
+        return set()
+
+    async def become(self, *addresses: str) -> None:
+        async with asyncio.timeout(5):
+            while await self.addresses() != set(addresses):
+                await self._news.wait()
+                self._news.clear()
+
+    async def watches(self) -> None:
+        await until(lambda: bool(self.server.watches))
+
+
+@asynccontextmanager
+async def _names(
+    server: KubernetesServer, folder: Path, *names: str
+) -> AsyncIterator[KubernetesNames]:
+    async with aiohttp.ClientSession() as session:
+        api = KubernetesApi(session, _account(server, folder))
+        yield KubernetesNames(api, names or (NAME,), min_pause_s=PAUSE_S)
+
+
+@asynccontextmanager
+async def _running(
+    server: KubernetesServer, folder: Path, name: str = NAME
+) -> AsyncIterator[Watched]:
+    async with _names(server, folder, name) as names:
+        running = asyncio.create_task(names.run())
+        try:
+            yield Watched(server, names, name)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[KubernetesServer]:
+    async with kubernetes_server() as made:
+        made.has("engines-a", endpoint("10.0.0.1", uid="one"))
+        yield made
+
+
+async def test_what_is_ready_is_known_before_anything_is_watched(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.has("engines-b", endpoint("10.0.0.2"), endpoint("10.0.0.3", ready=False))
+    server.has("engines-c", endpoint("10.0.0.4", ready=None))
+
+    async with _names(server, tmp_path) as names:
+        found = await names.addresses(NAME)
+
+    assert found == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
+    assert server.asked == ["list"]
+
+
+async def test_who_joins_and_leaves_is_told_without_another_list(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    async with _running(server, tmp_path) as watched:
+        await watched.watches()
+        server.has("engines-b", endpoint("10.0.0.2"))
+        await watched.become("10.0.0.1", "10.0.0.2")
+        server.has("engines-b", endpoint("10.0.0.2", ready=False))
+        await watched.become("10.0.0.1")
+        server.has("engines-b", endpoint("10.0.0.5"))
+        server.loses("engines-a")
+        await watched.become("10.0.0.5")
+
+    assert server.asked.count("list") == 1
+    assert watched.num_told >= 3
+
+
+async def test_a_pod_with_both_families_is_one_replica(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.has("engines-six", endpoint("fd00::1", uid="one"), family="IPv6")
+    server.has("engines-only-six", endpoint("fd00::2", uid="two"), family="IPv6")
+    server.has("engines-name", endpoint("engine.example.com"), family="FQDN")
+
+    async with _names(server, tmp_path) as names:
+        assert await names.addresses(NAME) == {"10.0.0.1", "fd00::2"}
+
+
+async def test_other_services_and_namespaces_are_not_asked_for(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.has("others", endpoint("10.9.0.1"), service="others")
+    server.has("elsewhere", endpoint("10.9.0.2"), namespace="elsewhere")
+
+    async with _names(server, tmp_path, "engines", "engines.elsewhere") as names:
+        # Without a namespace it is the account's own.
+        assert await names.addresses("engines") == {"10.0.0.1"}
+        assert await names.addresses("engines.elsewhere") == {"10.9.0.2"}
+
+
+async def test_a_version_that_is_forgotten_is_listed_anew(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.max_watch_s = 0.05
+    async with _running(server, tmp_path) as watched:
+        await watched.watches()
+        server.objects.clear()
+        server.has("engines-z", endpoint("10.0.0.9"))
+        server.forgets()
+
+        await watched.become("10.0.0.9")
+
+    assert server.asked.count("list") == 2
+
+
+async def test_bookmarks_keep_a_quiet_watch_from_being_forgotten(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.max_watch_s, server.bookmarks_every_s = 0.2, 0.05
+    async with _running(server, tmp_path) as watched:
+        await watched.watches()
+        server.has("others", endpoint("10.9.0.1"), service="others")
+        later = server.version
+        await until(lambda: f"watch {later}" in server.asked)
+
+    assert server.asked.count("list") == 1
+
+
+async def test_an_outage_takes_nobody_away_and_is_caught_up_with(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    async with _running(server, tmp_path) as watched:
+        await watched.watches()
+        server.is_broken = True
+        await until(lambda: not server.watches)
+        await asyncio.sleep(5 * PAUSE_S)
+        meanwhile = await watched.addresses()
+        server.has("engines-b", endpoint("10.0.0.2"))
+        server.is_broken = False
+
+        await watched.become("10.0.0.1", "10.0.0.2")
+
+    assert meanwhile == {"10.0.0.1"}
+    assert server.asked.count("list") == 1
+
+
+async def test_a_token_that_was_renewed_is_read_anew(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.max_watch_s = 0.05
+    async with _running(server, tmp_path) as watched:
+        await watched.watches()
+        server.token = "second"
+        (tmp_path / "token").write_text("second")
+        server.has("engines-b", endpoint("10.0.0.2"))
+
+        await watched.become("10.0.0.1", "10.0.0.2")
+
+
+def _broken(server: KubernetesServer, _folder: Path) -> None:
+    server.is_broken = True
+
+
+def _forbidden(server: KubernetesServer, _folder: Path) -> None:
+    server.token = "another"
+
+
+def _empty(server: KubernetesServer, _folder: Path) -> None:
+    server.objects.clear()
+
+
+def _nobody(server: KubernetesServer, _folder: Path) -> None:
+    server.has("engines-a", endpoint("10.0.0.1", ready=False))
+
+
+def _without_token(_server: KubernetesServer, folder: Path) -> None:
+    (folder / "token").unlink()
+
+
+@pytest.mark.parametrize("plant", [_broken, _forbidden, _empty, _nobody, _without_token])
+async def test_what_is_not_known_is_said(
+    server: KubernetesServer, tmp_path: Path, plant: Callable[[KubernetesServer, Path], None]
+) -> None:
+    async with _names(server, tmp_path) as names:
+        plant(server, tmp_path)
+
+        with pytest.raises(Unresolved):
+            await names.addresses(NAME)
+
+
+async def test_an_api_that_ends_each_watch_at_once_is_not_overrun(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.max_watch_s = 0.0
+    async with _running(server, tmp_path):
+        await asyncio.sleep(20 * PAUSE_S)
+
+    assert len(server.asked) <= 22
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+async def test_whoever_has_another_certificate_is_not_the_api(
+    tmp_path: Path, is_trusted: bool
+) -> None:
+    made = {}
+    for who in ("api", "another"):
+        (tmp_path / who).mkdir()
+        made[who] = certificate_for_loopback(tmp_path / who)
+    authority = made["api" if is_trusted else "another"][1]
+    (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
+    async with kubernetes_server(certificate=made["api"][0]) as server:
+        server.has("engines-a", endpoint("10.0.0.1"))
+        async with _names(server, tmp_path) as names:
+            found = await Watched(server, names, NAME).addresses()
+
+    assert bool(found) is is_trusted
+    assert bool(server.asked) is is_trusted
