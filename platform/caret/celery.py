@@ -6,13 +6,18 @@ with a database role that row security would not bind, nor without the root keys
 
 import logging
 import os
-from typing import Any
+import time
+from contextlib import suppress
+from typing import Any, Final
 
-from celery import Celery, bootsteps
-from celery.signals import setup_logging
+import redis
+from celery import Celery, Task, bootsteps
+from celery.signals import beat_init, setup_logging, task_postrun, task_prerun
 from kombu.entity import Queue
+from prometheus_client import CollectorRegistry
 
 from caret.foundation.logs import configure_logging
+from caret.foundation.metrics_port import serve_metrics
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 # They would load every address of console and API: three seconds of a start, for nothing that a
@@ -228,3 +233,37 @@ def _configure_logging(**_: Any) -> None:
     # At INFO they write three lines for every tick.
     for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+_began_s: Final[dict[str, float]] = {}  # by the task's id: of this process, under way
+
+
+@task_prerun.connect  # type: ignore[untyped-decorator]
+def _begins(task_id: str, **_: Any) -> None:
+    _began_s[task_id] = time.monotonic()
+
+
+@task_postrun.connect  # type: ignore[untyped-decorator]
+def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
+    # Imported here, as settings are read by then.
+    from tenants.keyvalue import connect
+    from tenants.watching import TaskCounts
+
+    took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
+    name = task.name.rpartition(".")[2]
+    with suppress(redis.RedisError):  # it is away: nothing new is asked of this worker either
+        TaskCounts(connect()).ended(
+            name, took_s=took_s, has_failed=state != "SUCCESS", now_s=time.time()
+        )
+
+
+@beat_init.connect  # type: ignore[untyped-decorator]
+def _tell(**_: Any) -> None:
+    from tenants.keyvalue import connect
+    from tenants.watching import Watch
+
+    registry = CollectorRegistry()
+    watch = Watch(connect(), queues=[queue.name for queue in app.conf.task_queues])
+    # Described by nothing: at the start Redis need not be there.
+    registry.register(watch)
+    serve_metrics(registry)

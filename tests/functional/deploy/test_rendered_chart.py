@@ -178,6 +178,27 @@ def test_a_tenants_own_pool_has_its_own_nodes_and_nobody_elses_requests(million:
     assert template["spec"]["tolerations"]
 
 
+def test_what_tells_of_itself_is_asked_by_prometheus_alone() -> None:
+    rendered = render(changes={"podMonitor": {"enabled": True}})
+    monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "mon"}}}]
+    policies = render(changes={"network": {"monitoring": monitoring}}).of("NetworkPolicy")
+
+    for name in ("caret-console", "caret-beat"):
+        ports = rendered.container(name)["ports"]
+        (port,) = [each["containerPort"] for each in ports if each["name"] == "metrics"]
+        told = {each["name"]: each.get("value") for each in rendered.container(name)["env"]}
+        assert told["CARET_CONTROL_METRICS_PORT"] == str(port)
+        (rule,) = [
+            rule
+            for rule in policies[name]["spec"]["ingress"]
+            if {"protocol": "TCP", "port": port} in rule["ports"]
+        ]
+        assert rule["from"] == monitoring
+        selected = rendered.of("PodMonitor")[name]["spec"]["selector"]["matchLabels"].items()
+        (template,) = [pod for found, pod in rendered.pods() if found == name]
+        assert selected <= template["metadata"]["labels"].items()
+
+
 WATCHING: Document = {
     "pools": {"fast": {"source": "kubernetes", "kvEvents": True}},
     "network": {"kubernetesApi": {"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]}},

@@ -1,18 +1,22 @@
-"""Rules and dashboard ask for what gateways tell, and lead to runbooks that are there."""
+"""Rules and dashboard ask for what is told, and lead to runbooks that are there."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import redis
 from prometheus_client.core import Metric
 
 from caret.client.probe import Probe
 from caret.embedded.paths import REPOSITORY
 from caret.foundation.clock import SystemClock
+from console.timing import registry as console_registry
 from inference.recording.engines import EngineWatch, Reader, Values
 from inference.recording.lag import LoopLag
 from inference.recording.metrics import Metrics
+from tenants.watching import Watch
 
 WATCHING = REPOSITORY / "platform" / "deploy" / "watching"
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
@@ -37,7 +41,28 @@ class _Nobody(Reader):
         raise AssertionError("no engine is asked")
 
 
-def test_every_metric_that_is_asked_for_is_told_by_gateways() -> None:
+class _NoRedis(redis.Redis):
+    """Holds one task's counts, and nothing else."""
+
+    def __init__(self) -> None:
+        pass
+
+    def hgetall(self, name: Any) -> Any:
+        return {b"last|any": b"1"}
+
+    def llen(self, name: Any) -> int:
+        return 0
+
+    xlen = llen
+
+    def xrange(self, *_: Any, **__: Any) -> list[Any]:
+        return []
+
+    def time(self, **_: Any) -> tuple[int, int]:
+        return 0, 0
+
+
+def test_every_metric_that_is_asked_for_is_told() -> None:
     asked = {name for text in _expressions() for name in _NAME.findall(text)}
 
     assert len(asked) > 20
@@ -95,6 +120,8 @@ def _told() -> set[str]:
         *EngineWatch(_Nobody(), tuple).families(),
         *LoopLag(SystemClock()).families(),
         *Probe().registry.collect(),
+        *console_registry.collect(),
+        *Watch(_NoRedis(), queues=["any"]).collect(),
     ]
     return {*_samples(families), *_samples_in_code()}
 

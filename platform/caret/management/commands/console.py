@@ -11,7 +11,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from caret.foundation.environment import env_int, env_list, env_text
 from caret.foundation.logs import configure_logging
+from caret.foundation.metrics_port import serve_metrics
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
+from console.timing import registry
 from tenants.encryption.start import RootKeysUnfit, require_root_keys
 
 
@@ -26,6 +28,7 @@ class Command(BaseCommand):
         except (RoleTooStrong, RootKeysUnfit) as error:
             raise CommandError(str(error)) from error
         proxies = env_list("CARET_TRUSTED_PROXIES")
+        serve_metrics(registry)
         uvicorn.run(
             "caret.asgi:console",
             host=env_text("CARET_CONSOLE_HOST", "127.0.0.1"),

@@ -95,6 +95,12 @@ tolerations:
 {{- include "caret.settings" .Values.settings }}
 {{- end }}
 
+{{/* Of what tells Prometheus of itself besides gateways; who may ask is in network.yaml. */}}
+{{- define "caret.metricsPort" -}}
+- {name: CARET_METRICS_HOST, value: 0.0.0.0}
+- {name: CARET_CONTROL_METRICS_PORT, value: "8403"}
+{{- end }}
+
 {{- define "caret.settings" -}}
 {{- range $name, $value := . }}
 - {name: {{ $name }}, value: {{ $value | quote }}}

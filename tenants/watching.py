@@ -1,0 +1,112 @@
+"""What the control plane tells Prometheus of its work: tasks, queues, and usage that waits.
+
+Workers count in Redis, since each runs its tasks in processes of their own that come and go; beat,
+of which there is one, tells. So a restart forgets nothing, and workers need no port.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, cast
+
+import redis
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from caret.contracts.usage import USAGE_STREAM
+
+KEY: Final = "caret:tasks"
+# A tick that finds nothing takes 10 ms, a purge or an export up to 30 minutes.
+BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
+_INFINITE: Final = "+Inf"
+# Fields are KIND|TASK, of buckets KIND|TASK|BOUND.
+_SUCCEEDED, _FAILED, _SECONDS, _BUCKET, _LAST = "succeeded", "failed", "seconds", "bucket", "last"
+
+
+class TaskCounts:
+    """Counts what has ended; whoever was killed by its time limit has not, and stays uncounted."""
+
+    def __init__(self, connection: redis.Redis) -> None:
+        self._connection = connection
+
+    def ended(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
+        """One round trip. `now_s`: Unix time. Raises RedisError."""
+        bound = next((str(each) for each in BOUNDS_S if took_s <= each), _INFINITE)
+        with self._connection.pipeline(transaction=False) as pipeline:
+            pipeline.hincrby(KEY, f"{_FAILED if has_failed else _SUCCEEDED}|{task}", 1)
+            pipeline.hincrbyfloat(KEY, f"{_SECONDS}|{task}", took_s)
+            pipeline.hincrby(KEY, f"{_BUCKET}|{task}|{bound}", 1)
+            if not has_failed:
+                pipeline.hset(KEY, f"{_LAST}|{task}", str(now_s))
+            pipeline.execute()
+
+
+class Watch(Collector):
+    """Reads Redis at each scrape. Raises RedisError, which Prometheus sees as a failed scrape."""
+
+    def __init__(self, connection: redis.Redis, *, queues: Sequence[str]) -> None:
+        self._connection = connection
+        self._queues = queues
+
+    def collect(self) -> Iterator[Metric]:
+        counted = {
+            name.decode(): float(value)
+            for name, value in cast(dict[bytes, bytes], self._connection.hgetall(KEY)).items()
+        }
+        yield from _of_tasks(counted)
+        yield self._of_queues()
+        yield from self._of_usage()
+
+    def _of_queues(self) -> Metric:
+        lengths = GaugeMetricFamily(
+            "caret_queue_tasks", "Tasks that no worker has taken yet.", labels=["queue"]
+        )
+        for queue in self._queues:
+            lengths.add_metric([queue], self._connection.llen(queue))
+        return lengths
+
+    def _of_usage(self) -> Iterator[Metric]:
+        waiting = self._connection.xlen(USAGE_STREAM)
+        oldest: Any = self._connection.xrange(USAGE_STREAM, count=1)
+        seconds, micros = self._connection.time()
+        age_s = 0.0
+        if oldest:  # an id begins with the milliseconds of Redis' own clock
+            began_ms = int(oldest[0][0].partition(b"-")[0])
+            age_s = max(0.0, seconds + micros / 1_000_000 - began_ms / 1000)
+        yield GaugeMetricFamily(
+            "caret_usage_entries", "Of the usage stream: delivered, not ingested.", value=waiting
+        )
+        yield GaugeMetricFamily(
+            "caret_usage_oldest_seconds", "How long the oldest of them waits; 0: none.", value=age_s
+        )
+
+
+def _of_tasks(counted: dict[str, float]) -> Iterator[Metric]:
+    ended = CounterMetricFamily(
+        "caret_tasks", "Tasks of workers that have ended.", labels=["task", "result"]
+    )
+    took = HistogramMetricFamily("caret_task_seconds", "How long they took.", labels=["task"])
+    last = GaugeMetricFamily(
+        "caret_task_last_success_seconds", "Unix time of the last that succeeded.", labels=["task"]
+    )
+    for task in sorted({name.split("|")[1] for name in counted}):
+        for result in (_SUCCEEDED, _FAILED):
+            ended.add_metric([task, result], counted.get(f"{result}|{task}", 0.0))
+        took.add_metric(
+            [task], _buckets(counted, task), sum_value=counted.get(f"{_SECONDS}|{task}", 0.0)
+        )
+        if (moment_s := counted.get(f"{_LAST}|{task}")) is not None:
+            last.add_metric([task], moment_s)
+    yield from (ended, took, last)
+
+
+def _buckets(counted: dict[str, float], task: str) -> list[tuple[str, float]]:
+    """As Prometheus has them: each with all that is below it."""
+    total, buckets = 0.0, []
+    for bound in (*map(str, BOUNDS_S), _INFINITE):
+        total += counted.get(f"{_BUCKET}|{task}|{bound}", 0.0)
+        buckets.append((bound, total))
+    return buckets

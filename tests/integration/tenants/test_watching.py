@@ -1,0 +1,152 @@
+"""What beat tells of tasks that real workers have done, and of usage that waits."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import pytest
+import redis
+import requests
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM
+from tenants.watching import BOUNDS_S, KEY, TaskCounts, Watch
+from tests.stack.ports import free_port
+from tests.stack.services import Services
+from tests.stack.worker import ROOT
+
+PATIENCE_S = 90.0
+Told = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@pytest.fixture
+def connection(services: Services) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(services.redis_url) as connection:
+        connection.delete(KEY)
+        yield connection
+        connection.delete(KEY)
+
+
+def _told(families: list[Metric]) -> Told:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def _of(told: Told, name: str, **labels: str) -> float | None:
+    return told.get((name, frozenset(labels.items())))
+
+
+def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
+    connection: redis.Redis,
+) -> None:
+    counts = TaskCounts(connection)
+    counts.ended("bill", took_s=0.02, has_failed=False, now_s=100.0)
+    counts.ended("bill", took_s=3.0, has_failed=False, now_s=200.0)
+    counts.ended("bill", took_s=10_000.0, has_failed=True, now_s=300.0)
+    counts.ended("purge", took_s=1.0, has_failed=True, now_s=300.0)
+
+    told = _told(list(Watch(connection, queues=[]).collect()))
+
+    assert _of(told, "caret_tasks_total", task="bill", result="succeeded") == 2
+    assert _of(told, "caret_tasks_total", task="bill", result="failed") == 1
+    assert _of(told, "caret_task_last_success_seconds", task="bill") == 200.0
+    # A purge that never succeeded has no such time, not the epoch's.
+    assert _of(told, "caret_task_last_success_seconds", task="purge") is None
+    buckets = [
+        _of(told, "caret_task_seconds_bucket", task="bill", le=le)
+        for le in (*map(str, BOUNDS_S), "+Inf")
+    ]
+    assert buckets == [0, 1, 1, 1, 2, 2, 2, 2, 3]
+    assert all(cast(float, one) <= cast(float, two) for one, two in pairwise(buckets))
+    assert _of(told, "caret_task_seconds_sum", task="bill") == 10_003.02
+
+
+def test_usage_that_waits_has_the_age_of_its_oldest_entry(connection: redis.Redis) -> None:
+    watch = Watch(connection, queues=[])
+    before = _told(list(watch.collect()))
+    seconds, _ = connection.time()
+    entries = [
+        connection.xadd(USAGE_STREAM, {USAGE_FIELD: b"x"}, id=f"{(seconds - age_s) * 1000}-0")
+        for age_s in (500, 20)
+    ]
+    try:
+        waiting = _told(list(watch.collect()))
+    finally:
+        connection.xdel(USAGE_STREAM, *entries)
+
+    assert _of(before, "caret_usage_oldest_seconds") == 0
+    assert _of(waiting, "caret_usage_entries") == 2
+    assert 500 <= cast(float, _of(waiting, "caret_usage_oldest_seconds")) < 510
+
+
+def test_what_no_worker_has_taken_is_counted_by_queue(connection: redis.Redis) -> None:
+    connection.rpush("planted-queue", b"one", b"two")
+    try:
+        told = _told(list(Watch(connection, queues=["planted-queue", "other"]).collect()))
+    finally:
+        connection.delete("planted-queue")
+
+    assert _of(told, "caret_queue_tasks", queue="planted-queue") == 2
+    assert _of(told, "caret_queue_tasks", queue="other") == 0
+
+
+@contextmanager
+def _celery(services: Services, folder: Path, *arguments: str, **settings: str) -> Iterator[Path]:
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+    environment = {**os.environ, **services.mark, "PYTHONPATH": paths, **settings}
+    log = folder / f"{arguments[0]}.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "celery", "-A", "caret.celery", *arguments],
+            cwd=ROOT,
+            env=environment,
+            stderr=output,
+        )
+        try:
+            yield log
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def test_beat_tells_what_a_worker_has_done(
+    services: Services, connection: redis.Redis, tmp_path: Path
+) -> None:
+    port = free_port()
+    beat = ("beat", "--pidfile=", "--schedule", str(tmp_path / "schedule"))
+    with (
+        _celery(services, tmp_path, "worker", "--concurrency", "1"),
+        _celery(services, tmp_path, *beat, CARET_CONTROL_METRICS_PORT=str(port)) as log,
+    ):
+        told = _asked_until_ingested(f"http://127.0.0.1:{port}/metrics")
+
+    assert told is not None, log.read_text()
+    assert cast(float, _of(told, "caret_task_seconds_count", task="ingest_usage")) >= 1
+    moment_s = _of(told, "caret_task_last_success_seconds", task="ingest_usage")
+    assert abs(cast(float, moment_s) - time.time()) < PATIENCE_S
+    assert _of(told, "caret_queue_tasks", queue="ingest") is not None
+
+
+def _asked_until_ingested(url: str) -> Told | None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline_s:
+        try:
+            text = requests.get(url, timeout=5).text
+        except requests.ConnectionError:
+            time.sleep(0.5)
+            continue
+        told = _told(list(text_string_to_metric_families(text)))
+        if _of(told, "caret_tasks_total", task="ingest_usage", result="succeeded"):
+            return told
+        time.sleep(0.5)
+    return None

@@ -1,0 +1,42 @@
+"""What the console tells Prometheus of its answers."""
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+
+from console.timing import RequestTimes, registry
+
+
+def _count(**labels: str) -> float:
+    return registry.get_sample_value("caret_console_requests_total", labels) or 0.0
+
+
+@pytest.mark.parametrize(
+    ("path", "area"),
+    [
+        ("/api/v1/members", "api"),
+        ("/scim/v2/Users", "scim"),
+        ("/usage?tenant=acme", "pages"),
+        ("/apiary", "pages"),
+    ],
+)
+def test_answers_are_counted_by_area_and_kind_of_status(path: str, area: str) -> None:
+    timed = RequestTimes(lambda _: HttpResponse(status=503))
+    before = _count(area=area, status="5xx")
+    seconds_before = registry.get_sample_value(
+        "caret_console_request_seconds_count", {"area": area}
+    )
+
+    timed(RequestFactory().get(path))
+
+    assert _count(area=area, status="5xx") == before + 1
+    seconds = registry.get_sample_value("caret_console_request_seconds_count", {"area": area})
+    assert seconds == (seconds_before or 0.0) + 1
+
+
+def test_nothing_of_an_address_becomes_a_label() -> None:
+    RequestTimes(lambda _: HttpResponse())(RequestFactory().get("/t/acme-secret"))
+
+    samples = [sample for family in registry.collect() for sample in family.samples]
+    assert samples
+    assert "acme-secret" not in str(samples)
