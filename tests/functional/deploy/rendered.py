@@ -15,6 +15,8 @@ SIZES = {
     "1,000 developers": ("values-small.yaml", "values-1000-developers.yaml"),
     "a million developers": ("values-small.yaml", "values-1m-developers.yaml"),
 }
+# Of operators that an installation may have: their schemas are not Kubernetes' own.
+FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}
 Document = dict[str, Any]
 
 

@@ -11,11 +11,10 @@ import pytest
 from caret.wiring.config import KUBERNETES_ACCOUNT
 from inference.pools.catalog import Source, read_catalog
 from inference.pools.kubernetes_api import Account
-from tests.functional.deploy.rendered import SIZES, Document, Rendered, render
+from tests.functional.deploy.closed import check_pods, check_rules, check_secrets
+from tests.functional.deploy.rendered import FOREIGN, SIZES, Document, Rendered, render
 
 VERSIONS = ("1.30", validate.latest_version())  # the oldest that we say, and the newest
-# Of operators that an installation may have: their schemas are not Kubernetes' own.
-FOREIGN = {"ScaledObject", "PodMonitor", "ExternalSecret"}
 ENGINES_PORTS = [8000, 5557, 5558]
 GATEWAYS = {"app.kubernetes.io/component": "gateway"}
 
@@ -48,21 +47,8 @@ def test_a_misspelt_field_is_not_valid() -> None:
 
 
 def test_no_pod_is_root_or_writes_to_its_root_or_has_a_token(rendered: Rendered) -> None:
-    pods = dict(rendered.pods())
-    assert len(pods) > 10
-    for name, template in pods.items():
-        spec = template["spec"]
-        containers = [*spec["containers"], *spec.get("initContainers", ())]
-        assert spec["automountServiceAccountToken"] is False, name
-        assert spec["securityContext"]["runAsNonRoot"] is True, name
-        assert spec["securityContext"]["runAsUser"] > 0, name
-        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
-        for container in containers:
-            context = container["securityContext"]
-            assert context["readOnlyRootFilesystem"] is True, name
-            assert context["allowPrivilegeEscalation"] is False, name
-            assert context["capabilities"] == {"drop": ["ALL"]}, name
-            assert {"requests", "limits"} <= set(container["resources"]), name
+    assert len(dict(rendered.pods())) > 10
+    check_pods(rendered)
 
 
 def test_who_serves_survives_the_loss_of_a_node(rendered: Rendered) -> None:
@@ -96,13 +82,7 @@ def test_engines_and_their_events_are_reached_by_gateways_alone(rendered: Render
 
 
 def test_no_rule_lets_everybody_in_or_out(rendered: Rendered) -> None:
-    for name, policy in rendered.of("NetworkPolicy").items():
-        # The schema takes any text for a type.
-        assert set(policy["spec"]["policyTypes"]) <= {"Ingress", "Egress"}, name
-        for way, peers in (("ingress", "from"), ("egress", "to")):
-            for rule in policy["spec"].get(way, ()):
-                assert rule.get(peers), f"{name}: a rule without peers is for everybody"
-                assert rule.get("ports"), f"{name}: a rule without ports is for all of them"
+    check_rules(rendered)
 
 
 def test_the_owners_address_is_the_migrations_alone(rendered: Rendered) -> None:
@@ -112,12 +92,7 @@ def test_the_owners_address_is_the_migrations_alone(rendered: Rendered) -> None:
 
 
 def test_no_secret_is_a_value(rendered: Rendered) -> None:
-    for name, template in rendered.pods():
-        for container in template["spec"]["containers"]:
-            for variable in container.get("env", ()):
-                assert set(variable.get("valueFrom", ())) <= {"fieldRef"}, name
-                assert "@" not in variable.get("value", ""), (name, variable["name"])
-                assert not variable["name"].endswith("SECRET"), name
+    check_secrets(rendered)
 
 
 def test_the_catalogue_is_one_that_gateways_read(rendered: Rendered, tmp_path: Any) -> None:
@@ -303,6 +278,8 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"pools": {"fast": {"source": "kubernetes"}}},
         "network.kubernetesApi.to",
     ),
+    "a relay that leads nowhere": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
+    "a prober that leads nowhere": ({"prober": {"enabled": True}}, "prober.to"),
     "everybody": ({"network": {"ingress": []}}, "ingress"),
     "what nobody knows": ({"gatewayy": {}}, "gatewayy"),
 }
