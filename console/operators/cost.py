@@ -51,6 +51,7 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context = {
         "title": "Cost",
         "cost": chosen,
+        "how_counted": _how_counted(chosen),
         "rows": [_shown(row) for row in chosen.rows],
         "total": _shown(chosen.total),
         "periods": [_period(days, found[days], price, num_days) for days in PERIODS],
@@ -130,4 +131,14 @@ def _file(found: Cost) -> HttpResponse:
                 *(f"{shown.cost:.2f}", per_1000),
             )
         )
-    return csv_answer(f"cost-{found.num_days}-days", _COLUMNS, lines)
+    return csv_answer(f"cost-{found.num_days}-days", _COLUMNS, lines, notes=[_how_counted(found)])
+
+
+def _how_counted(found: Cost) -> str:
+    said = gettext(
+        "Hours of replicas that were up, noted each minute on %(n)s of %(days)s days; for the other"
+        " days on which there were requests, those that are up now are taken to have been up all"
+        " day. A replica of several pools counts for each by an equal part. Accepted tokens are"
+        " what editors report; all requests are paid for, whatever became of them."
+    )
+    return said % {"n": found.num_measured, "days": found.num_days}

@@ -33,10 +33,10 @@ def csv_answer(
     header: Sequence[str],
     rows: Iterable[Sequence[Value]],
     *,
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
 ) -> HttpResponse:
     """`name`: the file's, without its ending. Nothing in it is a formula to a spreadsheet.
-    `notes`: a line each, behind the rows."""
+    `notes`: what the page says beside its rows, where they are cut; a line each."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(header)

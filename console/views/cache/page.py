@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, read_question
+from console.insight.notes import notes_of_figures
 from console.insight.numbers import COUNTS, SHARES, count, share
 from console.insight.times import times, values
 from console.member import Member, for_members
@@ -69,7 +70,7 @@ def cache(request: HttpRequest, member: Member) -> HttpResponse:
     )
     rows = found.by[GroupBy.LANGUAGE]
     if is_file:
-        return csv_answer("cache-by-language", ("language", *_NAMES), map(_cells, rows))
+        return _file(question, found)
     namespace = read_namespace(actor=member.actor)
     context = {
         "question": question,
@@ -123,6 +124,13 @@ def _line(question: Question, row: Row) -> Line:
 
 def _size(row: Row) -> int:
     return row.counts.requests if row.counts else -1
+
+
+def _file(question: Question, found: Figures) -> HttpResponse:
+    lines = [_cells(row) for row in [*found.by[GroupBy.LANGUAGE], found.total]]
+    lines[-1][0] = "total"
+    notes = notes_of_figures(question, found)
+    return csv_answer("cache-by-language", ("language", *_NAMES), lines, notes=notes)
 
 
 def _cells(row: Row) -> list[str | int | None]:

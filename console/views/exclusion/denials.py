@@ -84,9 +84,10 @@ def denials(request: HttpRequest, member: Member) -> HttpResponse:
     days = int((form.cleaned_data["days"] if is_valid else "") or _SPANS[0])
     found = count_denials(actor=member.actor, num_days=days, now=timezone.now())
     sorting = read_sorting(request, _MOST)
+    are_all = member.actor.may(Permission.READ_USAGE)
     rows = _sorted(_rows(member, found), sorting)
     if wants_file(request):
-        return _file(rows)
+        return _file(rows, are_all=are_all)
     context = {
         "tabs": tabs(request, member),
         "form": form,
@@ -95,7 +96,7 @@ def denials(request: HttpRequest, member: Member) -> HttpResponse:
         "file_url": with_query(request, **{"as": "csv"}),
         "num": sum(each.num for each in found),
         "num_hidden": max(0, len(found) - MAX_SHOWN),
-        "are_all": member.actor.may(Permission.READ_USAGE),
+        "are_all": are_all,
     }
     return show(
         request,
@@ -140,6 +141,8 @@ def _sorted(rows: list[Row], sorting: Sorting[Order]) -> list[Row]:
     return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
 
 
-def _file(rows: list[Row]) -> HttpResponse:
+def _file(rows: list[Row], *, are_all: bool) -> HttpResponse:
+    """All rows, not only those that a page has room for."""
+    header = ("reason", "asked_for", "who", "num", "last_at")
     cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
-    return csv_answer("refused", ("reason", "asked_for", "who", "num", "last_at"), cells)
+    return csv_answer("refused", header, cells, notes=[] if are_all else [gettext("yours alone")])

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.insight.asked import Question, read_question
+from console.insight.notes import notes_of_figures
 from console.insight.numbers import count, number
 from console.member import Member, for_members
 from console.shell.csv_file import csv_answer, csv_refused
@@ -89,7 +90,7 @@ def experiments(request: HttpRequest, member: Member) -> HttpResponse:
         return csv_refused(question.form)
     found = read_experiments(actor=member.actor, asked=question.asked)
     if is_file:
-        return _file(found)
+        return _file(question, found)
     context = {
         "question": question,
         "found": found,
@@ -181,7 +182,7 @@ def _ms(value: float) -> str:
     return f"{number(value, 1)} ms"
 
 
-def _file(found: Experiments) -> HttpResponse:
+def _file(question: Question, found: Experiments) -> HttpResponse:
     names = [metric.name for metric in METRICS]
     head = ["experiment", "variant", "control", "users", "requests", "shown"]
     for name in names:
@@ -192,7 +193,7 @@ def _file(found: Experiments) -> HttpResponse:
         for each in found.experiments
         for variant in each.variants
     ]
-    return csv_answer("experiments", head, rows)
+    return csv_answer("experiments", head, rows, notes=notes_of_figures(question, found))
 
 
 def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int | bool | None]:

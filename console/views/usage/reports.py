@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, by, read_question
+from console.insight.notes import notes_of_figures
 from console.insight.numbers import COUNTS, SHARES, count
 from console.insight.times import times, values
 from console.member import Member, for_members
@@ -77,7 +78,7 @@ def _report(request: HttpRequest, member: Member, kind: Kind) -> HttpResponse:
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
     found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
     if is_file:
-        return _file(kind, group_by, found)
+        return _file(question, kind, group_by, found)
     choices, teams = read_choices(actor=member.actor, kind=kind, asked=question.asked)
     context = {
         "question": question,
@@ -179,7 +180,7 @@ def _others(counts: Counts) -> float:
     return counts.requests - counts.suggestions
 
 
-def _file(kind: Kind, group_by: GroupBy, found: Report) -> HttpResponse:
+def _file(question: Question, kind: Kind, group_by: GroupBy, found: Report) -> HttpResponse:
     columns = COLUMNS[kind]
     head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
     rows = [
@@ -187,7 +188,8 @@ def _file(kind: Kind, group_by: GroupBy, found: Report) -> HttpResponse:
         for row in [*found.rows, found.total]
     ]
     rows[-1][0] = "total"
-    return csv_answer(f"{kind.value}-by-{group_by.value}", head, rows)
+    notes = notes_of_figures(question, found)
+    return csv_answer(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
 
 
 def _numbers(row: Row, kind: Kind) -> list[float | None]:

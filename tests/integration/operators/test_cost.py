@@ -203,11 +203,12 @@ def test_what_the_page_shows_is_exported(settings: Settings) -> None:
 
     response = _page(days="90", price="2.00", format="csv")
 
-    (fast, every) = csv.DictReader(io.StringIO(response.content.decode()))
+    (fast, every, note) = csv.DictReader(io.StringIO(response.content.decode()))
     assert response["Content-Disposition"] == 'attachment; filename="cost-90-days.csv"'
     assert (fast["pool"], every["pool"]) == ("fast", "all")
     assert fast["cost_per_1000_accepted_tokens"] == "2.500000"
     assert json.loads(every["accepted_tokens"]) == 8_000
+    assert "noted each minute on 1 of 90 days" in note["pool"]
 
 
 def test_the_price_is_the_settings_until_another_is_written(settings: Settings) -> None:

@@ -1,5 +1,8 @@
 """The cache: what is hit, and having it forgotten."""
 
+import csv
+import io
+
 import pytest
 from django.test import Client
 
@@ -59,6 +62,19 @@ def test_hits_are_shown_by_language(company: Company, sign_in: SignIn) -> None:
 
     assert 'data-label="Hits">80.0 %' in page
     assert "Shared" in page
+
+
+def test_a_file_has_the_languages_and_the_total(company: Company, sign_in: SignIn) -> None:
+    for person in colleagues(company, 5):
+        use(company, person)
+        use(company, person, language="go")
+    count(company)
+
+    answer = sign_in(company.administrator).get("/cache", {"format": "csv"})
+
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))[:3]
+    told = {row["language"]: row["requests"] for row in rows}
+    assert told == {"go": "5", "python": "5", "total": "10"}
 
 
 def test_a_neighbour_sees_nothing_of_it(company: Company, sign_in: SignIn) -> None:

@@ -169,10 +169,13 @@ def test_one_who_sees_his_own_usage_sees_his_own_refusals(
     for person in (company.administrator, company.developer):
         make_completion(company, person, finish="error", error_code="feature_disabled")
 
-    page = sign_in(company.developer).get(DENIALS).content.decode()
+    client = sign_in(company.developer)
+    page = client.get(DENIALS).content.decode()
+    file = client.get(DENIALS, {"as": "csv"}).content.decode()
 
     assert "1 request" in page
     assert "yours alone" in page
+    assert file.splitlines()[-1] == "yours alone"
 
 
 def test_the_neighbours_refusals_are_not_shown(cast: Cast, company: Company, alice: Client) -> None:

@@ -86,10 +86,32 @@ def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> 
 def test_a_report_as_a_file_is_what_the_page_shows(alice: Client) -> None:
     answer = alice.get("/usage", {"by": "editor", "format": "csv"})
 
-    zed, total = csv.DictReader(io.StringIO(answer.content.decode()))
+    zed, total, *_notes = csv.DictReader(io.StringIO(answer.content.decode()))
     assert (zed["editor"], zed["users"], zed["requests"]) == ("zed", "6", "13")
     assert (total["editor"], total["requests"]) == ("total", "13")
     assert "usage-by-editor.csv" in answer["Content-Disposition"]
+
+
+@pytest.mark.parametrize("path", ["/usage", "/usage/quality", "/cache", "/experiments"])
+def test_a_file_says_what_its_page_says_beside_its_figures(alice: Client, path: str) -> None:
+    page = alice.get(path).content.decode()
+    lines = alice.get(path, {"format": "csv"}).content.decode().splitlines()
+
+    (at,) = re.findall(r"Complete up to\s*<time[^>]*>([^<]+)<", page)
+    assert [line.strip('"') for line in lines[-3:]] == [
+        f"Complete up to {at}",
+        "Days are counted in UTC, the last one is part of it.",
+        "Groups of fewer than 5 people are not shown.",
+    ]
+
+
+def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_in: SignIn) -> None:
+    hours = sign_in(company.administrator).get("/usage", {"range": "24h", "format": "csv"})
+    own = sign_in(company.developer).get("/usage", {"format": "csv"})
+
+    assert "Days are counted in UTC" not in hours.content.decode()
+    assert "people are not shown" not in own.content.decode()
+    assert own.content.decode().splitlines()[-2] == "Nothing has been counted yet"
 
 
 def test_a_file_tells_no_more_of_small_groups(alice: Client) -> None:
