@@ -1,25 +1,24 @@
 """Pools and their replicas: what they do, how well they are, and what may be done with them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
+from console.operators.changes import changes_of
 from console.operators.overview import known_drains, of_installation
+from console.operators.pools_files import file_of
 from console.operators.site import for_operators, page
+from console.shell.lists import wants_file
 from tenants.errors import Refused
 from tenants.keyvalue import connect
 from tenants.operators.accounts import OperatorView
 from tenants.pools.additions import Added, Additions, read_additions
-from tenants.pools.drains import Drains
 from tenants.pools.overview import read_installation
 from tenants.pools.state import PoolState
-from tenants.pools.steering import MAX_SHOWN
 
 _DONE: Final = {
     "drained": gettext_lazy(
@@ -37,20 +36,15 @@ _DONE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
-    at: datetime
-    replica: str
-    what: str
-    operator: str
-    reason: str
-
-
 @require_GET
 @for_operators
 def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation(now=timezone.now())
     drains, additions = known_drains(), _known_additions()
+    changes = changes_of(drains, additions)
+    if wants_file(request):
+        away = drains is None or additions is None
+        return file_of(request, installation, None if away else changes)
     known = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
         "title": "Pools",
@@ -58,7 +52,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "drains": drains,
         "additions": additions,
         "pools": [(pool, _added_to(pool, additions)) for pool in installation.pools],
-        "changes": _changes(drains, additions),
+        "changes": changes,
         "waiting": _waiting(additions, installation.pools),
         # Drained, and in no gateway's catalogue: to be returned all the same.
         "strangers": [
@@ -77,36 +71,6 @@ def _known_additions() -> Additions | None:
         return read_additions(connect())
     except Refused:
         return None
-
-
-def _changes(drains: Drains | None, additions: Additions | None) -> list[_Changed]:
-    """Newest first."""
-    drained = (
-        _Changed(
-            each.at,
-            each.replica,
-            gettext("drained") if each.is_drained else gettext("brought back"),
-            each.operator,
-            each.reason,
-        )
-        for each in (drains.latest if drains else ())
-    )
-    added = (
-        _Changed(
-            each.at,
-            each.replica,
-            _told_addition(each),
-            each.operator,
-            each.reason,
-        )
-        for each in (additions.latest if additions else ())
-    )
-    return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
-
-
-def _told_addition(change: Added) -> str:
-    words = gettext("added to %(pool)s") if change.is_added else gettext("taken out of %(pool)s")
-    return words % {"pool": change.pool}
 
 
 def _added_to(pool: PoolState, additions: Additions | None) -> frozenset[str]:

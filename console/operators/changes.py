@@ -1,0 +1,43 @@
+"""What operators changed lately: drains and additions, as one list."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext
+
+from tenants.pools.additions import Added, Additions
+from tenants.pools.drains import Drains
+from tenants.pools.steering import MAX_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    at: datetime
+    replica: str
+    what: str  # in the reader's language
+    operator: str  # his handle
+    reason: str
+
+
+def changes_of(drains: Drains | None, additions: Additions | None) -> list[Changed]:
+    """Newest first, MAX_SHOWN at most. None: Redis does not say."""
+    drained = (
+        Changed(
+            each.at,
+            each.replica,
+            gettext("drained") if each.is_drained else gettext("brought back"),
+            each.operator,
+            each.reason,
+        )
+        for each in (drains.latest if drains else ())
+    )
+    added = (
+        Changed(each.at, each.replica, _told(each), each.operator, each.reason)
+        for each in (additions.latest if additions else ())
+    )
+    return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
+
+
+def _told(change: Added) -> str:
+    words = gettext("added to %(pool)s") if change.is_added else gettext("taken out of %(pool)s")
+    return words % {"pool": change.pool}

@@ -1,0 +1,128 @@
+"""What the page of pools shows, as files."""
+
+import csv
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.http import HttpRequest, QueryDict
+from django.utils import timezone
+from pytest_django import Settings
+
+from console.operators.pools_files import file_of
+from tenants.keyvalue import connect
+from tenants.pools.drains import read_drains
+from tenants.pools.overview import read_installation
+from tenants.pools.state import RefusedReplica
+from tests.integration.operators.browsers import signed_in
+from tests.integration.operators.gateways import Gateway
+
+Row = dict[str, str]
+SINCE = "Shares and first tokens are "
+
+
+def read(answer: Any) -> tuple[list[Row], list[str]]:
+    """Its rows and its notes."""
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    header, *lines = csv.reader(answer.content.decode().splitlines())
+    rows = [dict(zip(header, line, strict=True)) for line in lines if len(line) > 1]
+    return rows, [line[0] for line in lines if len(line) == 1]
+
+
+def download(**asked: str) -> tuple[list[Row], list[str]]:
+    return read(signed_in().client.get("/operators/pools", {"as": "csv", **asked}))
+
+
+def test_replicas_are_a_file(gateway: Gateway) -> None:
+    rows, (since,) = download()
+
+    fast = {row["replica"]: row for row in rows if row["pool"] == "demo-fast"}
+    assert set(fast) == set(gateway.replicas)
+    for row in fast.values():
+        assert (row["tier"], row["model"], row["state"]) == ("fast", "demo", "well")
+        assert (row["drained"], row["running"], row["waiting"]) == ("false", "3.0", "2.0")
+        assert (row["kv_usage"], row["hit_rate"]) == ("0.625", "0.925")
+    assert since.startswith(SINCE)
+
+
+def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
+    found = read_installation(now=timezone.now())
+    refused = RefusedReplica("other:8000", "block_size", "16", "32", 2)
+    pools = [replace(found.pools[0], refused=[refused])]
+
+    rows, _ = read(file_of(asked(), replace(found, pools=pools), None))
+
+    left_out = rows[-1]
+    assert (left_out["replica"], left_out["state"]) == ("other:8000", "left out")
+    assert left_out["gateways_refusing"] == "2"
+    assert left_out["why"] == "Its cache has blocks of 16 tokens, not of 32."
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"num_gateways_open": 1, "is_up": False}, "circuit open"),
+        ({"is_up": False, "num_gateways_late": 1}, "tells nothing"),
+        ({"num_gateways_late": 1}, "late"),
+        ({"is_drained": True}, "well"),
+    ],
+)
+def test_a_replicas_state_is_the_pages(
+    gateway: Gateway, fields: dict[str, Any], state: str
+) -> None:
+    found = read_installation(now=timezone.now())
+    pool = found.pools[0]
+    odd = replace(pool.replicas[0], **fields)
+
+    (row,), _ = read(file_of(asked(), replace(found, pools=[replace(pool, replicas=[odd])]), None))
+
+    assert row["state"] == state
+    assert row["drained"] == str(odd.is_drained).lower()
+
+
+def test_first_tokens_are_a_file(gateway: Gateway) -> None:
+    gateway.complete()
+
+    rows, _ = download(of="first-tokens")
+
+    (fim,) = [row for row in rows if (row["pool"], row["mode"]) == ("demo-fast", "fim")]
+    assert int(fim["requests"]) > 0
+    assert float(fim["p50_ms"]) <= float(fim["p99_ms"])
+    assert fim["target_ms"] == "150.0"
+    assert fim["over"] == str(float(fim["p99_ms"]) > 150.0).lower()
+
+
+def test_changes_are_a_file_and_redis_that_is_away_is_said() -> None:
+    found = read_installation(now=timezone.now())
+    latest = read_drains(connect()).latest
+
+    rows, notes = download(of="changes")
+    unknown, away = read(file_of(asked(of="changes"), found, None))
+
+    assert [row["replica"] for row in rows] == [each.replica for each in latest]
+    assert (notes, unknown) == ([], [])
+    assert away == ["Redis does not answer: what is drained, by whom and why is not known."]
+
+
+def test_a_silent_gateway_is_said_in_them(gateway: Gateway, settings: Settings) -> None:
+    settings.GATEWAY_METRICS = [gateway.metrics, "http://127.0.0.1:1"]
+
+    rows, (silent, since) = download()
+
+    assert rows
+    assert silent == "One gateway does not answer; its part is missing here."
+    assert since.startswith(SINCE)
+
+
+def test_the_page_leads_to_them(gateway: Gateway) -> None:
+    page = signed_in().client.get("/operators/pools").content.decode()
+
+    for address in ("?as=csv", "?as=csv&amp;of=first-tokens"):
+        assert f'href="{address}"' in page
+
+
+def asked(**query: str) -> HttpRequest:
+    request = HttpRequest()
+    request.GET = QueryDict(urlencode(query))
+    return request
