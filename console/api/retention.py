@@ -27,7 +27,7 @@ class Run(Answer):
     id: uuid.UUID
     data_class: DataClass
     days: int
-    rule_version: int | None  # null: the default
+    rule_version: int | None  # null: there was no rule yet
     cutoff: datetime.datetime
     opening: int  # opening + created - deleted = closing
     created: int | None  # null: it runs, or waits to be resumed
@@ -49,7 +49,7 @@ class Class(Answer):
     min_days: int
     max_days: int
     is_overridable: bool
-    version: int  # of the tenant's own rule; 0: the default is in force
+    version: int  # of the tenant's rule, which may say that the default holds; 0: it has none
     author_email: str | None  # null: the default, or the platform itself
     reason: str
     records: int | None  # null: no rows of the tenant's own

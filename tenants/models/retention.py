@@ -19,6 +19,8 @@ class RetentionRule(models.Model):
     data_class = models.CharField(max_length=40)
     version = models.PositiveIntegerField()  # from 1
     days = models.PositiveIntegerField()
+    # The default holds again, as if nothing were set; `days`: what it was when that was said.
+    is_default = models.BooleanField(db_default=False)
     reason = models.TextField()
     # None: the platform itself.
     author = models.ForeignKey(
@@ -71,7 +73,7 @@ class PurgeRun(models.Model):
     id = models.UUIDField(default=uuid7, editable=False)
     data_class = models.CharField(max_length=40)
     days = models.PositiveIntegerField()
-    rule_version = models.PositiveIntegerField(null=True)  # None: the default
+    rule_version = models.PositiveIntegerField(null=True)  # None: there was no rule yet
     cutoff = models.DateTimeField()  # what is older was to go
     opening = models.BigIntegerField()  # records when the run before this one had ended
     deleted = models.BigIntegerField(default=0)  # so far

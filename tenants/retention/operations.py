@@ -13,7 +13,7 @@ from tenants.members.permissions import Permission
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
 from tenants.moments import require_moment
 from tenants.retention.classes import TERMS, DataClass, Terms
-from tenants.retention.rules import Rule, days_before, rule_of
+from tenants.retention.rules import Rule, days_before, default_days, rule_of
 from tenants.texts import MAX_REASON_CHARS, read_reason, require_storable
 
 MAX_NAME_CHARS = 120
@@ -57,7 +57,32 @@ def set_rule(
     """
     actor.require(Permission.WRITE_RETENTION)
     require_days(TERMS[data_class], days)
-    reason = _reason(reason)
+    return _put_in_force(actor, data_class, days, _reason(reason), replaces=replaces, now=now)
+
+
+def undo_rule(
+    *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
+) -> Rule:
+    """Puts what was before in force again, while `version` is in force: the tenant's own days, or
+    the default's, whatever these come to be. Raises Forbidden, Invalid, NotFound, Conflict."""
+    actor.require(Permission.WRITE_RETENTION)
+    with tenant(actor.tenant_id):
+        days = days_before(data_class, version, tenant_id=actor.tenant_id)
+    if days is not None:
+        require_days(TERMS[data_class], days)
+    return _put_in_force(actor, data_class, days, _reason(reason), replaces=version, now=now)
+
+
+def _put_in_force(
+    actor: Actor,
+    data_class: DataClass,
+    days: int | None,
+    reason: str,
+    *,
+    replaces: int | None,
+    now: datetime,
+) -> Rule:
+    """`days`: None puts the default's in force."""
     with tenant(actor.tenant_id):
         _lock(actor.tenant_id)
         held = rule_of(data_class, tenant_id=actor.tenant_id)
@@ -70,7 +95,8 @@ def set_rule(
             tenant_id=actor.tenant_id,
             data_class=data_class,
             version=version + 1,
-            days=days,
+            days=default_days(data_class, tenant_id=actor.tenant_id) if days is None else days,
+            is_default=days is None,
             reason=reason,
             author_id=actor.user_id,
             created_at=now,
@@ -79,26 +105,11 @@ def set_rule(
             actor=actor,
             action="retention.changed",
             target=f"retention:{data_class}",
-            change=({"days": held.days}, {"days": days}),
+            change=({"days": held.days}, {"days": "default" if days is None else days}),
             reason=reason,
             now=now,
         )
         return rule_of(data_class, tenant_id=actor.tenant_id)
-
-
-def undo_rule(
-    *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
-) -> Rule:
-    """Puts the days of before in force again, while `version` is the one in force. Raises
-    Forbidden, Invalid, NotFound, Conflict."""
-    actor.require(Permission.WRITE_RETENTION)
-    with tenant(actor.tenant_id):
-        days = days_before(data_class, version, tenant_id=actor.tenant_id)
-    if days is None:
-        raise NotFound("There is nothing to undo.")
-    return set_rule(
-        actor=actor, data_class=data_class, days=days, reason=reason, replaces=version, now=now
-    )
 
 
 def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:

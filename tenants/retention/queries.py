@@ -27,7 +27,7 @@ class RunView:
     id: uuid.UUID
     data_class: DataClass
     days: int
-    rule_version: int | None  # None: the default
+    rule_version: int | None  # None: there was no rule yet
     cutoff: datetime
     opening: int
     created: int | None  # None: it runs, or waits to be resumed

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from caret.contracts.policy import Telemetry
 from caret.foundation.ids import TenantId
+from tenants.errors import NotFound
 from tenants.members.erased import email_of, erased_among
 from tenants.models import LegalHold, RetentionRule
 from tenants.policies.queries import find_rules
@@ -20,12 +21,13 @@ _OF_TELEMETRY: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 @dataclass(frozen=True, slots=True)
 class Rule:
     days: int
-    version: int | None  # None: the default
-    author_email: str | None  # None: the default, the platform itself, or who was erased
+    version: int | None  # None: nobody has ever set it
+    author_email: str | None  # None: nobody has, the platform itself, or who was erased
     reason: str
     created_at: datetime | None
     is_shortened: bool = False  # by the policy
     is_policys: bool = False  # the policy alone says it
+    is_default: bool = False  # it is not, or no longer, the tenant's own
 
     def cutoff(self, now: datetime) -> datetime:
         return now - timedelta(days=self.days)
@@ -42,14 +44,18 @@ def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
 
 
 def days_before(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
-    """The tenant's own days, or the default, that version `version` has replaced; None: there is
-    no such version."""
+    """The tenant's own days that version `version` has replaced; None: the default's were in force.
+    Raises NotFound."""
     rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
-    found = dict(rows.filter(version__in=[version - 1, version]).values_list("version", "days"))
+    found = {row.version: row for row in rows.filter(version__in=[version - 1, version])}
     if version not in found:
-        return None
-    if version > 1:
-        return found.get(version - 1)
+        raise NotFound("There is nothing to undo.")
+    before = found.get(version - 1)
+    return None if before is None or before.is_default else before.days
+
+
+def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
+    """Where the tenant has set none."""
     return _default(data_class, find_rules(tenant_id=tenant_id).telemetry).days
 
 
@@ -65,9 +71,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
     own = {row.data_class: row for row in newest}
     erased = erased_among(tenant_id, [row.author_id for row in own.values()])
     found = {
-        data_class: _rule(own[data_class], erased)
-        if data_class in own
-        else _default(data_class, policy.telemetry)
+        data_class: _rule(own.get(data_class), _default(data_class, policy.telemetry), erased)
         for data_class in TERMS
     }
     return {
@@ -78,8 +82,9 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
 
 def _default(data_class: DataClass, telemetry: Telemetry | None) -> Rule:
     if data_class in _OF_TELEMETRY and telemetry is not None:
-        return Rule(telemetry.retention_days, None, None, "", None, is_policys=True)
-    return Rule(TERMS[data_class].default_days, None, None, "", None)
+        days = telemetry.retention_days
+        return Rule(days, None, None, "", None, is_policys=True, is_default=True)
+    return Rule(TERMS[data_class].default_days, None, None, "", None, is_default=True)
 
 
 def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:
@@ -88,6 +93,11 @@ def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:
     return tuple(Hold(row.user_id, row.since, row.until) for row in rows)
 
 
-def _rule(row: RetentionRule, erased: frozenset[UUID]) -> Rule:
+def _rule(row: RetentionRule | None, default: Rule, erased: frozenset[UUID]) -> Rule:
+    if row is None:
+        return default
     email = email_of(row.author, erased)
-    return Rule(row.days, row.version, email, row.reason, row.created_at)
+    said = Rule(row.days, row.version, email, row.reason, row.created_at)
+    if not row.is_default:
+        return said
+    return replace(said, days=default.days, is_policys=default.is_policys, is_default=True)

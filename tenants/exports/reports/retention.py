@@ -25,7 +25,7 @@ _CLASS: Final = (
     Column("legal_basis", Kind.TEXT),
     Column("surface", Kind.TEXT),
     Column("days", Kind.INTEGER),
-    Column("rule_version", Kind.INTEGER),  # empty: the default
+    Column("rule_version", Kind.INTEGER),  # empty: there was no rule yet
     Column("author_email", Kind.TEXT),
     Column("reason", Kind.TEXT),
     Column("records", Kind.INTEGER),  # empty: no rows of the tenant's own

@@ -82,7 +82,9 @@ def a_team(company: Company, owner: Client) -> Changed:
 
 def days(company: Company, owner: Client) -> Changed:
     def state() -> object:
-        return find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE).days
+        rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
+        page = owner.get("/retention").content.decode()
+        return rule.days, rule.is_default, page.count(">Default<"), page.count(">Yours<")
 
     def change(days: str) -> Any:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)

@@ -1,0 +1,120 @@
+"""Taking back what was said about days: what was not set before is not set again."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from caret.foundation.postgres.tenancy import tenant
+from tenants.errors import Conflict, Invalid, NotFound
+from tenants.members.actor import Actor
+from tenants.members.permissions import Role
+from tenants.models import AuditEntry, RetentionRule
+from tenants.retention.classes import TERMS, DataClass
+from tenants.retention.operations import set_rule, undo_rule
+from tenants.retention.queries import find_rule
+from tenants.retention.rules import Rule
+from tests.cast import ACME, Company, make_company
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+USAGE = DataClass.USAGE
+DEFAULT_DAYS = TERMS[USAGE].default_days
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def owner(company: Company) -> Actor:
+    return company.people[Role.OWNER].actor
+
+
+def say(company: Company, days: int) -> Rule:
+    return set_rule(actor=owner(company), data_class=USAGE, days=days, reason="annex", now=NOW)
+
+
+def undo(company: Company, version: int) -> Rule:
+    return undo_rule(
+        actor=owner(company), data_class=USAGE, version=version, reason="undone", now=NOW
+    )
+
+
+def test_what_was_not_set_is_not_set_again(company: Company) -> None:
+    before = find_rule(actor=owner(company), data_class=USAGE)
+    said = say(company, 90)
+
+    undone = undo(company, 1)
+
+    assert (before.is_default, said.is_default, undone.is_default) == (True, False, True)
+    assert (undone.days, undone.version, undone.reason) == (DEFAULT_DAYS, 2, "undone")
+    assert find_rule(actor=owner(company), data_class=USAGE) == undone
+
+
+def test_that_is_in_the_audit_trail(company: Company) -> None:
+    say(company, 90)
+
+    undo(company, 1)
+
+    with tenant(company.tenant_id):
+        entry = AuditEntry.objects.filter(action="retention.changed").order_by("-sequence")[0]
+    assert (entry.before, entry.after) == ({"days": 90}, {"days": "default"})
+
+
+def test_days_that_were_said_before_are_in_force_again(company: Company) -> None:
+    say(company, 90)
+    say(company, 100)
+
+    undone = undo(company, 2)
+
+    assert (undone.days, undone.is_default, undone.version) == (90, False, 3)
+
+
+def test_undoing_can_be_undone(company: Company) -> None:
+    say(company, 90)
+    undo(company, 1)
+
+    again = undo(company, 2)
+    not_set = undo(company, 3)
+
+    assert (again.days, again.is_default) == (90, False)
+    assert (not_set.days, not_set.is_default) == (DEFAULT_DAYS, True)
+
+
+def test_days_that_are_out_of_bounds_by_now_are_not_in_force_again(company: Company) -> None:
+    with tenant(company.tenant_id):
+        RetentionRule.objects.create(
+            tenant_id=company.tenant_id,
+            data_class=USAGE,
+            version=1,
+            days=TERMS[USAGE].min_days - 1,
+            reason="of an earlier release",
+            created_at=NOW,
+        )
+    say(company, 90)
+
+    with pytest.raises(Invalid):
+        undo(company, 2)
+
+
+def test_other_days_may_be_said_after_it(company: Company) -> None:
+    say(company, 90)
+    undo(company, 1)
+
+    rule = set_rule(
+        actor=owner(company), data_class=USAGE, days=80, reason="annex", replaces=2, now=NOW
+    )
+
+    assert (rule.days, rule.is_default, rule.version) == (80, False, 3)
+
+
+def test_what_is_not_in_force_or_was_never_said_is_not_undone(company: Company) -> None:
+    say(company, 90)
+    say(company, 100)
+
+    with pytest.raises(Conflict):
+        undo(company, 1)
+    for version in (0, 3):
+        with pytest.raises(NotFound):
+            undo(company, version)
+    with pytest.raises(NotFound):
+        undo(make_company("hooli", ACME), 1)
