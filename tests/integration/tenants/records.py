@@ -15,6 +15,13 @@ NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 
 
 def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> uuid.UUID:
+    row = completion(company, at=at, **fields)
+    insert(company, row)
+    return row.request_id
+
+
+def completion(company: Company, *, at: datetime = NOON, **fields: Any) -> UsageRecord:
+    """Not written yet."""
     values = {
         "user_id": company.developer.user_id,
         "request_id": uuid7(now_ms=to_unix_ms(at)),
@@ -23,12 +30,13 @@ def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> u
         "model": "qwen",
         "mode": "inline",
         "finish": "stop",
+        "error_code": "",
         "generated_tokens": 10,
         "num_chars": 40,
         "num_lines": 2,
         **fields,
     }
-    row = UsageRecord(
+    return UsageRecord(
         tenant_id=company.tenant_id,
         occurred_at=at,
         key_id=uuid.uuid4(),
@@ -36,14 +44,11 @@ def add_completion(company: Company, *, at: datetime = NOON, **fields: Any) -> u
         tier="fast",
         pool="fast",
         replica="r",
-        error_code="",
         prompt_tokens=100,
         cached_tokens=80,
         total_ms=9.0,
         **values,
     )
-    insert(company, row)
-    return row.request_id
 
 
 def add_outcome(company: Company, request_id: uuid.UUID, event: str, **fields: Any) -> None:

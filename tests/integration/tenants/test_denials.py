@@ -1,7 +1,6 @@
 """What was refused or withheld: found among many records without reading these."""
 
 import re
-import uuid
 from datetime import timedelta
 
 import psycopg
@@ -13,7 +12,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.models import UsageRecord
 from tenants.policies.denials import count_denials
 from tests.cast import GLOBEX, Company, make_company
-from tests.integration.tenants.records import NOON
+from tests.integration.tenants.records import NOON, completion
 from tests.stack.services import Services
 
 NUM = 3000
@@ -26,27 +25,7 @@ def company() -> Company:
 
 
 def row(company: Company, number: int, **fields: object) -> UsageRecord:
-    values = {
-        "occurred_at": NOON - timedelta(seconds=number + 1),
-        "user_id": company.developer.user_id,
-        "finish": "stop",
-        "error_code": "",
-    }
-    return UsageRecord(
-        tenant_id=company.tenant_id,
-        request_id=uuid.uuid4(),
-        key_id=uuid.uuid4(),
-        protocol="stream",
-        mode="inline",
-        language="python",
-        tier="fast",
-        pool="fast",
-        replica="r",
-        prompt_tokens=100,
-        generated_tokens=4,
-        total_ms=9.0,
-        **(values | fields),
-    )
+    return completion(company, at=NOON - timedelta(seconds=number + 1), **fields)
 
 
 @pytest.fixture

@@ -86,8 +86,12 @@ def fill(company: Company) -> None:
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = Demand(make_colleague(company).user_id, "asked for")
     demand_erasure(actor=company.administrator.actor, demand=leaver, now=now)
-    with tenant(company.tenant_id):
-        TelemetryErasure.objects.create(
+    withdraw(company)
+
+
+def withdraw(company: Company, *, num: int = 1) -> None:
+    rows = [
+        TelemetryErasure(
             tenant_id=company.tenant_id,
             user_id=company.developer.user_id,
             reason="withdrawn",
@@ -95,8 +99,12 @@ def fill(company: Company) -> None:
             num_items=2,
             num_bytes=3,
             keys=[],
-            requested_at=now,
+            requested_at=timezone.now(),
         )
+        for _ in range(num)
+    ]
+    with tenant(company.tenant_id):
+        TelemetryErasure.objects.bulk_create(rows)
 
 
 @pytest.fixture
@@ -148,21 +156,7 @@ def test_a_file_that_is_cut_says_so(
     company: Company, owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_file, "MAX_ROWS", MAX_PAGE)
-    rows = [
-        TelemetryErasure(
-            tenant_id=company.tenant_id,
-            user_id=company.developer.user_id,
-            reason="withdrawn",
-            num_objects=1,
-            num_items=2,
-            num_bytes=3,
-            keys=[],
-            requested_at=timezone.now(),
-        )
-        for _ in range(MAX_PAGE)
-    ]
-    with tenant(company.tenant_id):
-        TelemetryErasure.objects.bulk_create(rows)
+    withdraw(company, num=MAX_PAGE)
 
     _, *said = rows_of(owner, "/privacy/withdrawals")
 
