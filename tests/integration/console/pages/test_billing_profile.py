@@ -15,7 +15,7 @@ from tests.integration.console.pages.confirming import confirmed
 
 PATH = "/billing/profile/edit"
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
-HELD = Party("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
+HELD = Party("Initech", ("1 Main Street", "2nd floor"), "DE1", "bills@initech.example")
 WANTED = {
     "name": "Initrode",
     "address": "2 Side Street\n\n  12345 Town ",
@@ -56,7 +56,9 @@ def test_the_form_holds_what_is_in_force(bill: Client) -> None:
     page = bill.get(PATH).content.decode()
 
     assert 'value="Initech"' in page
-    assert "1 Main Street</textarea>" in page
+    assert "1 Main Street\n2nd floor</textarea>" in page
+    assert 'value="DE1"' in page
+    assert 'value="bills@initech.example"' in page
 
 
 def test_what_is_written_stands_on_the_next_invoice_and_the_tax_stays(
@@ -90,7 +92,16 @@ def test_a_change_is_an_entry_of_the_audit_trail_and_the_same_again_is_none(
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("name", " "), ("email", "nobody"), ("address", "line\n" * 9)]
+    ("field", "value"),
+    [
+        ("name", " "),
+        ("name", "x" * 121),
+        ("email", "nobody"),
+        ("tax_id", "DE\a1"),
+        ("tax_id", "x" * 121),
+        ("address", "line\n" * 9),
+        ("address", "x" * 121),
+    ],
 )
 def test_what_no_invoice_can_hold_is_said_at_its_field(
     company: Company, bill: Client, field: str, value: str
