@@ -1,10 +1,20 @@
 """Why a replica is refused, in words."""
 
+from collections.abc import Iterator
+
 import pytest
+from django.utils import translation
 
 from console.templatetags.operators import why_refused
 from inference.pools.identity import Reason
 from tenants.pools.state import RefusedReplica
+
+
+@pytest.fixture(autouse=True)
+def _in_english() -> Iterator[None]:
+    """Whatever the last reader's language was."""
+    with translation.override("en"):
+        yield
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -91,6 +91,24 @@ def test_many_values_of_a_field_stay_many(company: Company) -> None:
     assert find_kept_form(actor, token) == form
 
 
+def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) -> None:
+    form = KeptForm("/keys/new", {"modes": ["inference", "chat"]})
+    token = keep_form(company.people[Role.OWNER].actor, form)
+
+    page = client.get(f"/account/go-on/{token}").content.decode()
+
+    assert re.findall(r'name="modes" value="([^"]+)"', page) == ["inference", "chat"]
+
+
+def test_what_one_person_sends_displaces_nothing_of_anothers(company: Company) -> None:
+    owner, administrator = company.people[Role.OWNER].actor, company.administrator.actor
+
+    token = keep_form(owner, KeptForm("/access", {}))
+    keep_form(administrator, KeptForm("/keys", {}))
+
+    assert find_kept_form(owner, token) is not None
+
+
 def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
     company: Company, cast: Cast
 ) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tenants.models import AuditEntry
 from tests.cast import ACME, GLOBEX, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import colleagues, count, use
+from tests.integration.console.pages.usage_rows import colleagues, count, minutes_ago, use
 
 PAGES = ["/usage", "/usage/quality", "/usage/requests"]
 
@@ -205,6 +206,18 @@ def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
     assert "start=" not in link
     assert "Only what was asked from" in found
     assert links_to_requests(found)
+
+
+def test_what_was_asked_before_or_after_an_hour_is_not_behind_it(
+    company: Company, sign_in: SignIn
+) -> None:
+    hour = minutes_ago(300).replace(minute=0, second=0, microsecond=0)
+    for minutes in (-5, 5, 65):
+        use(company, company.developer, at=hour + timedelta(minutes=minutes))
+
+    found = shown(sign_in(company.administrator), "/usage/requests", hour=hour.isoformat())
+
+    assert len(links_to_requests(found)) == 1
 
 
 def test_behind_another_hour_is_nothing(alice: Client) -> None:

@@ -1,0 +1,26 @@
+"""Lists as files: gathered page by page, as far as a file goes."""
+
+import pytest
+
+from console.shell import csv_file
+from console.shell.csv_file import first_rows, notes_of
+from tenants.paging import MAX_PAGE, Page
+
+
+def numbered(num_pages: int) -> list[Page[int]]:
+    """A row each; the last has no cursor."""
+    return [Page([n], str(n + 1) if n + 1 < num_pages else None) for n in range(num_pages)]
+
+
+@pytest.mark.parametrize(("num_pages", "is_cut"), [(1, False), (2, False), (3, False), (4, True)])
+def test_pages_are_gathered_until_the_last_or_the_files_end(
+    monkeypatch: pytest.MonkeyPatch, num_pages: int, is_cut: bool
+) -> None:
+    monkeypatch.setattr(csv_file, "MAX_ROWS", 3 * MAX_PAGE)
+    pages = numbered(num_pages)
+
+    gathered = first_rows(lambda cursor: pages[int(cursor or 0)])
+
+    assert gathered.rows == [*range(min(num_pages, 3))]
+    assert gathered.is_cut == is_cut
+    assert len(notes_of(gathered)) == is_cut
