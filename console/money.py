@@ -15,6 +15,7 @@ _SYMBOLS: Final = {
     Currency.CHF: "CHF\N{NO-BREAK SPACE}",
 }
 _CENTS: Final = 2
+_TINY_MICROS: Final = MICROS // 10
 
 
 def amount(micros: int, currency: str) -> str:
@@ -23,8 +24,8 @@ def amount(micros: int, currency: str) -> str:
 
 
 def of_budget(micros: int, limit_micros: int, currency: str) -> str:
-    """What is spent or left of a small budget is no whole cents: €0.0053 of €0.01."""
-    return (exact if limit_micros < MICROS else amount)(micros, currency)
+    """What is spent or left of a tiny budget is no whole cents: €0.0053 of €0.01."""
+    return (exact if limit_micros < _TINY_MICROS else amount)(micros, currency)
 
 
 def exact(micros: int, currency: str) -> str:

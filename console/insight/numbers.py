@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.utils.formats import number_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 
 from console.charts.chart import Unit
-from tenants.billing.money import MICROS, Currency
 
 _MANY: Final = 10_000
 _NOTEWORTHY: Final = 0.0005  # less than what is shown is no change
@@ -41,13 +40,19 @@ def short_count(value: float) -> str:
     return number(value, 0 if value == int(value) else 1)
 
 
+def percent(amount: object) -> str:
+    """12.5%, or in German 12,5 %."""
+    # Translators: in German "%(amount)s %%", with a no-break space.
+    return pgettext("a percentage", "%(amount)s%%") % {"amount": amount}
+
+
 def share(value: float) -> str:
-    return f"{number(value * 100, 1)} %"
+    return percent(number(value * 100, 1))
 
 
 def axis_share(value: float) -> str:
-    percent = round(value * 100, 6)  # .3 * 100 is not quite 30
-    return f"{number(percent, 0 if percent == int(percent) else 1)} %"
+    amount = round(value * 100, 6)  # .3 * 100 is not quite 30
+    return percent(number(amount, 0 if amount == int(amount) else 1))
 
 
 COUNTS: Final = Unit("count", short_count, count)
@@ -62,11 +67,6 @@ def one_decimal(value: float) -> str:
     return number(value, 1)
 
 
-def money(micros: int, currency: Currency) -> str:
-    amount = number(micros / MICROS, 2)
-    return f"{amount} {currency.value}"
-
-
 def change(
     now: float | None, before: float | None, *, is_share: bool = False, better: str = ""
 ) -> Change | None:
@@ -79,7 +79,7 @@ def change(
         return Change(gettext("unchanged"), "same", "")
     amount = number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
-    unit = gettext("points") if is_share else "%"
+    written = f"{amount} {gettext('points')}" if is_share else percent(amount)
     is_better = (difference > 0) == (better == "more")
     tone = "" if not better else ("good" if is_better else "bad")
-    return Change(f"{sign}{amount} {unit}", "rise" if difference > 0 else "fall", tone)
+    return Change(f"{sign}{written}", "rise" if difference > 0 else "fall", tone)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.safestring import mark_safe
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from caret.capacity.figures import BadFigure, Figures, Queue
@@ -67,7 +67,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if not errors:
         try:
             plan = make_plan(_figures(measured | given, request.GET.get("queue", "")))
-            picture = drawing(plan, steps=_CURVE_STEPS, words=_words())
+            picture = drawing(plan, steps=_CURVE_STEPS, words=_words(plan.num_gpus))
         except BadFigure as error:
             errors = _placed(str(error))
     context = {
@@ -161,10 +161,13 @@ def _drawn(plan: Plan, picture: Drawing) -> dict[str, Any]:
     }
 
 
-def _words() -> Words:
-    load = gettext(
+def _words(num_replicas: int) -> Words:
+    load = ngettext(
+        "%(requests_per_s)s requests/s on one replica, prompts of %(context_tokens)s tokens,"
+        " queue: %(queue)s",
         "%(requests_per_s)s requests/s on %(num_gpus)s replicas, prompts of %(context_tokens)s"
-        " tokens, queue: %(queue)s"
+        " tokens, queue: %(queue)s",
+        num_replicas,
     )
     return Words(
         title=gettext("First token over prefix-cache hit rate"),

@@ -71,7 +71,12 @@ SECTIONS: Final = (
     Section(
         _("Access"),
         (
-            Item("keys", _("Keys"), (_P.READ_KEYS, _P.READ_OWN_KEYS), _("tokens rotate revoke")),
+            Item(
+                "keys",
+                _("API keys"),
+                (_P.READ_KEYS, _P.READ_OWN_KEYS),
+                _("tokens rotate revoke"),
+            ),
             Item("members", _("Members"), (_P.READ_MEMBERS,), _("people roles invite invitations")),
             Item("teams", _("Teams"), (_P.READ_TEAMS,), _("groups")),
             Item("access", _("Sign-in"), (_P.READ_ACCESS,), _("sso saml openid scim domains")),

@@ -92,7 +92,7 @@ def own_id(actor: Actor) -> UserId:
     """Raises Forbidden for who is no person."""
     actor.require(Permission.OWN_SUBJECT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
-        raise Forbidden("A person asks for himself, signed in; no key does it for him.")
+        raise Forbidden("People ask for themselves, signed in; no key does it for them.")
     return actor.user_id
 
 

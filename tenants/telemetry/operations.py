@@ -102,7 +102,7 @@ def _erase_what_ended(actor: Actor, answers: list[Answer], now: datetime) -> Non
 def _person(actor: Actor) -> UserId:
     actor.require(Permission.OWN_CONSENT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
-        raise Forbidden("A person agrees for himself, signed in; no key does it for him.")
+        raise Forbidden("People agree for themselves, signed in; no key does it for them.")
     return actor.user_id
 
 

@@ -12,7 +12,7 @@ from tenants.billing.money import MICROS, Currency
 
 
 def spent_chart(spent: Sequence[Spent], currency: Currency, *, is_by_month: bool) -> Chart:
-    name = "YEAR_MONTH_FORMAT" if is_by_month else "SHORT_DATE_FORMAT"
+    name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
     series = [
         Series(gettext("Seats"), [each.seats_micros / MICROS for each in spent]),
         Series(gettext("Fast tier"), [each.fast_micros / MICROS for each in spent]),

@@ -56,7 +56,7 @@ class TermsForm(forms.Form):
         decimal_places=_DECIMALS,
         localize=True,
     )
-    is_hard = forms.BooleanField(label=_("Stop completions at 100 %"), required=False)
+    is_hard = forms.BooleanField(label=_("Stop completions at 100%"), required=False)
     webhook_url = forms.CharField(
         label=_("Webhook"),
         max_length=500,

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.insight.asked import Question, read_question
 from console.insight.notes import notes_of_figures
-from console.insight.numbers import count, number
+from console.insight.numbers import count, number, share
 from console.member import Member, for_members
 from console.shell.csv_file import csv_answer, csv_refused
 from console.shell.parts import show
@@ -128,7 +128,7 @@ def _line(question: Question, experiment: str, variant: VariantView) -> Line:
 
 
 def _cell(metric: Metric, variant: VariantView) -> Cell:
-    write = _share if metric.is_share else _ms
+    write = share if metric.is_share else _ms
     value: Estimate | None = getattr(variant.measured, metric.name)
     apart: Estimate | None = getattr(variant.against_control, metric.name)
     kind, verdict = _verdict(metric, apart, is_few=variant.is_few)
@@ -172,10 +172,6 @@ def _difference(metric: Metric, apart: Estimate) -> str:
 def _signed(value: float) -> str:
     sign = "+" if value > 0 else ("−" if value < 0 else "")
     return f"{sign}{number(abs(value), 1)}"
-
-
-def _share(value: float) -> str:
-    return f"{number(value * 100, 1)} %"
 
 
 def _ms(value: float) -> str:

@@ -73,7 +73,7 @@ class NewKeyForm(Lifetime):
         label=_("Owner"),
         required=False,
         widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
-        help_text=_("A member’s address. The key ends with his membership."),
+        help_text=_("A member’s address. The key ends with the membership."),
     )
     modes = forms.MultipleChoiceField(
         label=_("Completions"),

@@ -123,7 +123,7 @@ def remove(request: HttpRequest, member: Member, user_id: uuid.UUID) -> HttpResp
     except Conflict as error:
         context["error"] = told(error)
         return show(request, member, "console/members/remove.html", context, status=400)
-    text = gettext("%(name)s is a member no more. His keys are refused within a second.")
+    text = gettext("%(name)s is a member no more. Their keys are refused within a second.")
     toast(request, text % {"name": context["name"]})
     _tell_left(request, left)
     return redirect("console:overview" if context["is_oneself"] else "console:members")
@@ -158,8 +158,8 @@ def _changed(request: HttpRequest, member: Member, found: MemberRow, form: RoleF
 def _tell_left(request: HttpRequest, left: FirstKeys) -> None:
     if left.total:
         text = ngettext(
-            "%(num)d key goes on that he was shown. See the unattended keys.",
-            "%(num)d keys go on that he was shown. See the unattended keys.",
+            "%(num)d key goes on that the member was shown. See the unattended keys.",
+            "%(num)d keys go on that the member was shown. See the unattended keys.",
             left.total,
         )
         messages.warning(request, text % {"num": left.total})

@@ -22,7 +22,7 @@ ROLE_LEADS: Final[dict[Role, Promise]] = {
     Role.ADMINISTRATOR: _("Everything but owners and sign-in"),
     Role.BILLING: _("Usage, bills and budgets"),
     Role.AUDITOR: _("Reads everything, changes nothing"),
-    Role.DEVELOPER: _("Completes code with keys of his own"),
+    Role.DEVELOPER: _("Completes code with keys of their own"),
 }
 WAY_NAMES: Final[dict[str, Promise]] = {
     PASSWORD: _("Password"),

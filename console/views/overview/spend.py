@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from console.insight.numbers import money, share
+from console.insight.numbers import share
+from console.money import amount
 from tenants.metrics.overview import Overview
 
 
@@ -20,13 +21,13 @@ def spend_line(found: Overview) -> SpendLine | None:
     spend = found.spend
     if spend is None:
         return None
-    spent = money(spend.spent_micros, spend.currency)
+    spent = amount(spend.spent_micros, spend.currency)
     if not spend.limit_micros:
         return SpendLine(spent, "", "", 0, "", is_hard=False)
     part = spend.spent_micros / spend.limit_micros
     return SpendLine(
         spent=spent,
-        limit=money(spend.limit_micros, spend.currency),
+        limit=amount(spend.limit_micros, spend.currency),
         share=share(part),
         percent=min(100, int(part * 100)),
         tone=_tone(part),

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django import forms
-from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import RateLimit
 from console.refusals import told
@@ -47,8 +46,8 @@ def per_minute_field(label: Any) -> forms.IntegerField:
     return number_field(label, MAX_PER_MINUTE)
 
 
-def burst_field() -> forms.IntegerField:
-    return number_field(_("... and at once"), MAX_BURST)
+def burst_field(label: Any) -> forms.IntegerField:
+    return number_field(label, MAX_BURST)
 
 
 def days_field(label: Any, hint: Any = "") -> forms.IntegerField:

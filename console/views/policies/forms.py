@@ -79,18 +79,18 @@ class PolicyForm(forms.Form):
         max_value=MAX_CONCURRENT_COMPLETIONS,
     )
     limits_tenant_per_minute = per_minute_field(_("All together: requests a minute"))
-    limits_tenant_burst = burst_field()
+    limits_tenant_burst = burst_field(_("All together: requests at once"))
     limits_user_per_minute = per_minute_field(_("Each user: requests a minute"))
-    limits_user_burst = burst_field()
+    limits_user_burst = burst_field(_("Each user: requests at once"))
     limits_key_per_minute = per_minute_field(_("Each key: requests a minute"))
-    limits_key_burst = burst_field()
+    limits_key_burst = burst_field(_("Each key: requests at once"))
     limits_tokens_per_day_fast = number_field(_("Fast tier: tokens a day"), MAX_TOKENS_PER_DAY)
     limits_tokens_per_day_quality = number_field(
         _("Quality tier: tokens a day"), MAX_TOKENS_PER_DAY
     )
     telemetry = yes_field(
         _("Let users agree that content of their completions is kept"),
-        _("Off: nothing is kept, whoever agrees. On: each user decides for himself."),
+        _("Off: nothing is kept, whoever agrees. On: each user decides."),
     )
     telemetry_wording = forms.CharField(
         widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_WORDING

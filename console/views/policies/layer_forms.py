@@ -49,9 +49,9 @@ class LayerForm(forms.Form):
     withholds_secrets = yes_field(_("Withhold secrets"))
     withholds_public_code = yes_field(_("Withhold public code"))
     user_limit_per_minute = per_minute_field(_("Each user: requests a minute"))
-    user_limit_burst = burst_field()
+    user_limit_burst = burst_field(_("Each user: requests at once"))
     key_limit_per_minute = per_minute_field(_("Each key: requests a minute"))
-    key_limit_burst = burst_field()
+    key_limit_burst = burst_field(_("Each key: requests at once"))
     max_key_lifetime_days = days_field(_("Days for which a new key may be good"))
     requires_second_factor = yes_field(_("Require a second factor"))
 

@@ -27,7 +27,7 @@ def require_few_of_each(tenant_id: TenantId) -> None:
     if most is not None and most["num"] > MAX_OF_PERSON:
         raise Conflict(
             "Somebody would be under the hard budgets of {num} teams; {most} are the most. Make one"
-            " of them soft, or take him out of a team.",
+            " of them soft, or take that person out of a team.",
             num=most["num"],
             most=MAX_OF_PERSON,
         )

@@ -77,7 +77,7 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
         for each in EXPORTS.values()
         if may(actor, each.name)
     ]
-    title = gettext_noop("All of them, as one evidence pack")
+    title = gettext_noop("Evidence pack, all of them in one")
     pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
     return [*found, pack] if may(actor, PACK) else found
 

@@ -60,7 +60,7 @@ def test_hits_are_shown_by_language(company: Company, sign_in: SignIn) -> None:
     with few_queries():
         page = client.get("/cache").content.decode()
 
-    assert 'data-label="Hits">80.0 %' in page
+    assert 'data-label="Hits">80.0%' in page
     assert "Shared" in page
 
 

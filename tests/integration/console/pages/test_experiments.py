@@ -52,7 +52,7 @@ def test_variants_stand_side_by_side_with_their_intervals(
 
     assert "<h2>window</h2>" in page
     assert page.index("control") < page.index("wide")
-    assert '<span class="name">50.0 %</span> <span class="soft interval">23.7 % to 76.3 %' in page
+    assert '<span class="name">50.0%</span> <span class="soft interval">23.7% to 76.3%' in page
     assert "too few to tell" in page
     assert "better" not in page
 
