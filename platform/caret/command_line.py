@@ -26,6 +26,18 @@ def run(argv: list[str]) -> int:
         return ExitCode.INTERRUPTED
 
 
+def _help(argv: list[str]) -> int:
+    """Django's own knows no command that runs without the settings, and needs these."""
+    if not (wanted := argv[2:]):
+        from caret.command_overview import overview
+
+        sys.stdout.write(overview())
+        return ExitCode.OK
+    if wanted[0] in _COMMANDS:
+        return _COMMANDS[wanted[0]]([argv[0], wanted[0], "--help"])
+    return _django(argv)
+
+
 def _up(argv: list[str]) -> int:
     from caret.embedded import up
 
@@ -106,6 +118,7 @@ def _django(argv: list[str]) -> int:
 
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    **dict.fromkeys(("help", "--help", "-h"), _help),
     "up": _up,
     "down": _down,
     "complete": _complete,
