@@ -22,13 +22,14 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
+from console.views.members.names import ROLE_NAMES
 from console.views.policies.review import ReasonForm
 from console.views.privacy.pages import tabs
 from tenants.data_subjects.bundle import Asked, write_bundle
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.data_subjects.queries import find_subject_of
 from tenants.errors import Conflict, Invalid, NotFound
-from tenants.members.permissions import Permission
+from tenants.members.permissions import Permission, Role
 
 _MAX_EMAIL_CHARS: Final = 254
 
@@ -137,8 +138,10 @@ def _is_demanded(member: Member, user_id: UserId, form: ErasureForm) -> bool:
 def _shown(
     request: HttpRequest, member: Member, user_id: UUID, form: ReasonForm, status: int = 200
 ) -> HttpResponse:
+    found = find_subject_of(actor=member.actor, text=str(user_id))
     context = {
-        "found": find_subject_of(actor=member.actor, text=str(user_id)),
+        "found": found,
+        "role_name": ROLE_NAMES[Role(found.role)],
         "form": form,
         "may_export": member.actor.may(Permission.EXPORT_SUBJECTS),
         "may_erase": member.actor.may(Permission.ERASE_SUBJECTS),

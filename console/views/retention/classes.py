@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from console.insight.numbers import count
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
@@ -38,7 +39,7 @@ class DaysForm(forms.Form):
         self.fields["days"] = forms.IntegerField(
             label=_("Days for which it is kept"),
             help_text=gettext("From %(least)s to %(most)s.")
-            % {"least": terms.min_days, "most": terms.max_days},
+            % {"least": count(terms.min_days), "most": count(terms.max_days)},
             min_value=terms.min_days,
             max_value=terms.max_days,
         )
