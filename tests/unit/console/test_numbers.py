@@ -1,0 +1,41 @@
+"""Percentages and money as each language writes them."""
+
+import pytest
+from django.utils.translation import override
+
+from console.insight.numbers import axis_share, change, share
+from console.money import of_budget
+
+
+def test_english_has_no_space_before_the_sign_of_a_percentage() -> None:
+    with override("en"):
+        assert (share(0.286), axis_share(0.3)) == ("28.6%", "30%")
+
+
+def test_german_has_a_space_that_does_not_break() -> None:
+    with override("de"):
+        assert (share(0.286), axis_share(0.3)) == (
+            "28,6\N{NO-BREAK SPACE}%",
+            "30\N{NO-BREAK SPACE}%",
+        )
+
+
+def test_a_change_is_a_percentage_or_in_points() -> None:
+    with override("en"):
+        rose = change(106, 100)
+        more = change(0.5, 0.25, is_share=True)
+
+    assert rose is not None
+    assert more is not None
+    assert (rose.text, more.text) == ("+6.0%", "+25.0 points")
+
+
+@pytest.mark.parametrize(
+    ("spent_micros", "limit_micros", "shown"),
+    [(335_303, 260_000, "€0.34"), (5_300, 10_000, "€0.0053")],
+)
+def test_only_a_tiny_budget_is_spent_in_parts_of_a_cent(
+    spent_micros: int, limit_micros: int, shown: str
+) -> None:
+    with override("en"):
+        assert of_budget(spent_micros, limit_micros, "EUR") == shown
