@@ -205,7 +205,7 @@ async def test_what_is_written_wrongly_is_told_by_its_field(
     site: Site, connection: redis.Redis, fields: dict[str, str], wrong: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        await _add(connection, site, **fields)
+        await _add(connection, site, role=OperatorRole.MANAGER, **fields)
 
     assert refused.value.field == wrong
     assert read_additions(connection).held == {}
