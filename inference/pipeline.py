@@ -22,6 +22,7 @@ from inference.filtering.public_code import PublicCode
 from inference.gateway.admit import Admission, admit
 from inference.gateway.authenticate import authenticate
 from inference.gateway.authority import Authority
+from inference.gateway.belated import Belated
 from inference.gateway.receive import receive
 from inference.gateway.stream import stream
 from inference.gateway.suggestions import Suggestions
@@ -47,6 +48,7 @@ class DataPlane:
     engine: Engine
     recorder: Recorder
     suggestions: Suggestions
+    belated: Belated
     warmer: Warmer
     uploads: Uploads
     public_code: PublicCode | None = None  # None: no index was given

@@ -45,6 +45,11 @@ class Principal:
         return self.credential.keeps_content and self.snapshot.policy.telemetry is not None
 
     @property
+    def owner(self) -> str:
+        """Whose suggestions these are: the user's, of a service its key's."""
+        return self.credential.user_id or self.credential.key_id
+
+    @property
     def holder(self) -> str:
         """Within the tenant: "" for all of it, in strict isolation the user or service key."""
         if self.snapshot.policy.isolation is Isolation.STRICT:

@@ -61,6 +61,7 @@ class StreamConsumer(DataPlaneConsumer):
             warm=self._plane.warmer.opens,
             edited=partial(self._edited, key_text),
             present=partial(self._principal, key_text),
+            belated=self._plane.belated.tell,
             clock=self._plane.clock,
         )
         address, editor = client_address(self.scope), editor_named(self.scope)

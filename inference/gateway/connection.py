@@ -64,6 +64,7 @@ class Backend:
     warm: Callable[[TenantId, Arrival], None]  # a file that was opened, in the background
     edited: Callable[[Edit], None]  # to be kept, or not: consent is looked at there
     present: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
+    belated: Callable[[Principal, str, Told], None]  # of a request that may not be the client's
     clock: Clock
 
 
@@ -264,10 +265,14 @@ class Connection:
             exchange.cancel(Finish.CANCELLED, at_s=self._backend.clock.monotonic_s())
 
     def _outcome(self, frame: OutcomeFrame) -> None:
+        told = Told(frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share)
         exchange = self._known(frame.id)
+        known_id = exchange and exchange.suggestion.request_id
+        if frame.request_id and frame.request_id != known_id:
+            self._backend.belated(self._backend.present(), frame.request_id, told)
+            return
         advance(exchange.state if exchange else State.UNKNOWN, Event.OUTCOME)
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
-        told = Told(frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share)
         counted = count(exchange.suggestion, told)
         if frame.event in _ACCEPTED and frame.id in self._ended:
             self._accepted[frame.id] = self._ended.pop(frame.id)

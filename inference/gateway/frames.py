@@ -62,8 +62,9 @@ class CancelFrame(msgspec.Struct, frozen=True, tag="cancel"):
 
 
 class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
-    id: str
     event: OutcomeEvent
+    id: str = ""  # may be left out beside a request_id
+    request_id: str = ""  # the completion's, for connections on which it was not asked
     chars: int | None = None  # None: all that was suggested
     lines: int | None = None
     after_ms: int = 0
@@ -184,7 +185,9 @@ def decode_frame(text: str) -> ClientFrame:
         raise _explain(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: 1,000 brackets deep
         raise BadFrame("bad_json", "The frame is not a JSON object.") from None
-    if not isinstance(frame, NAMELESS) and not 0 < len(frame.id) <= MAX_ID_CHARS:
+    is_named = isinstance(frame, OutcomeFrame) and frame.request_id != ""
+    min_chars = 0 if is_named else 1
+    if not isinstance(frame, NAMELESS) and not min_chars <= len(frame.id) <= MAX_ID_CHARS:
         raise BadFrame("bad_field", f"id must have 1 to {MAX_ID_CHARS} characters.")
     return frame
 

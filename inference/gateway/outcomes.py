@@ -11,12 +11,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from caret.contracts.usage import SPANS_S, OutcomeEvent
+from caret.contracts.usage import MAX_PARTS, SPANS_S, OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.gateway.frames import BadFrame
 
 MAX_NUMBER: Final = 2**31 - 1
-MAX_PARTS: Final = 32  # a suggestion accepted word by word
 # A client's timer may be a little early; what it tells later belongs to the last moment before it.
 _MIN_SHARE_OF_SPAN: Final = 0.9
 
@@ -57,8 +56,7 @@ class Counted:
 
 def count(suggestion: Suggestion, told: Told) -> Counted:
     """Marks it as told. Raises BadFrame: `bad_field`, `duplicate_outcome`."""
-    _check(told)
-    span_s = _span_s(told)
+    span_s = check(told)
     key = (told.event, span_s)
     most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
     if suggestion.told[key] >= most:
@@ -72,7 +70,8 @@ def count(suggestion: Suggestion, told: Told) -> Counted:
     )
 
 
-def _check(told: Told) -> None:
+def check(told: Told) -> int | None:
+    """Of persisted, which of SPANS_S had gone by. Raises BadFrame: `bad_field`."""
     for name, value in (("chars", told.chars), ("lines", told.lines), ("after_ms", told.after_ms)):
         if value is not None and not 0 <= value <= MAX_NUMBER:
             raise BadFrame("bad_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}.")
@@ -80,6 +79,7 @@ def _check(told: Told) -> None:
         raise BadFrame("bad_field", "edit_share belongs to persisted, and to nothing else.")
     if told.edit_share is not None and not 0 <= told.edit_share <= 1:
         raise BadFrame("bad_field", "edit_share must be a share from 0 to 1.")
+    return _span_s(told)
 
 
 def _span_s(told: Told) -> int | None:

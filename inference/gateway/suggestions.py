@@ -46,7 +46,7 @@ class Suggestions:
         suggestion.grow(text)
         suggestions = self._of_tenant[principal.snapshot.tenant_id]
         line = text.partition("\n")[0]
-        suggestions[request_id] = _Remembered(_owner(principal), suggestion, len(line))
+        suggestions[request_id] = _Remembered(principal.owner, suggestion, len(line))
         if len(suggestions) > MAX_REMEMBERED:
             suggestions.popitem(last=False)
 
@@ -55,7 +55,7 @@ class Suggestions:
     ) -> None:
         """Records the outcome, unless the completion is unknown or it was told often enough."""
         found = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
-        if found is None or found.owner != _owner(principal):
+        if found is None or found.owner != principal.owner:
             return
         is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent: the first line
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
@@ -82,7 +82,3 @@ class Suggestions:
                 after_ms=after_ms,
             )
         )
-
-
-def _owner(principal: Principal) -> str:
-    return principal.credential.user_id or principal.credential.key_id

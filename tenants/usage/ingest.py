@@ -20,9 +20,10 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.keys.operations import note_use
 from tenants.metrics.marks import hours_of, mark
 from tenants.models import Erasure, Outcome, Tenant, Typed, UsageRecord
+from tenants.usage.belated import insert_belated
 from tenants.usage.feed import next_batch
 from tenants.usage.insert import insert_new
-from tenants.usage.rows import Row, Unfit, decode_entry, decode_row
+from tenants.usage.rows import Belated, Row, Unfit, decode_entry, decode_row
 from tenants.usage.stream import Entry, Rejected, UsageStream
 
 # A run ends after so many batches, so that a task ends; the next one goes on within a second.
@@ -33,7 +34,8 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Ingested:
-    records: int = 0  # rows that are in the tables now, also those that had been before
+    # That are rows now, also those that had been before, or are known never to become any.
+    records: int = 0
     rejected: int = 0
 
 
@@ -41,7 +43,9 @@ class Ingested:
 class _Batch:
     """What the entries of one reading hold."""
 
-    rows: dict[TenantId, list[tuple[Row, bytes]]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[TenantId, list[tuple[Row | Belated, bytes]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     rejected: list[Rejected] = field(default_factory=list)
 
 
@@ -103,7 +107,9 @@ def _reject_unknown_tenants(batch: _Batch) -> None:
             batch.rejected.append(Rejected("tenant_id: unknown", data))
 
 
-def _insert(tenant_id: TenantId, rows: list[tuple[Row, bytes]], rejected: list[Rejected]) -> int:
+def _insert(
+    tenant_id: TenantId, rows: list[tuple[Row | Belated, bytes]], rejected: list[Rejected]
+) -> int:
     try:
         with tenant(tenant_id):
             if _is_shredded(tenant_id):
@@ -122,7 +128,7 @@ def _is_shredded(tenant_id: TenantId) -> bool:
 
 
 def _insert_singly(
-    tenant_id: TenantId, rows: list[tuple[Row, bytes]], rejected: list[Rejected]
+    tenant_id: TenantId, rows: list[tuple[Row | Belated, bytes]], rejected: list[Rejected]
 ) -> int:
     """One of them the table refuses: it must not take the others with it."""
     num_inserted = 0
@@ -136,7 +142,8 @@ def _insert_singly(
     return num_inserted
 
 
-def _insert_rows(tenant_id: TenantId, rows: list[Row]) -> None:
+def _insert_rows(tenant_id: TenantId, found: list[Row | Belated]) -> None:
+    rows = [row for row in found if not isinstance(row, Belated)]
     usage = [row for row in rows if isinstance(row, UsageRecord)]
     if usage:
         batch = next_batch(tenant_id)
@@ -145,5 +152,6 @@ def _insert_rows(tenant_id: TenantId, rows: list[Row]) -> None:
     insert_new(UsageRecord, usage)
     insert_new(Outcome, [row for row in rows if isinstance(row, Outcome)])
     insert_new(Typed, [row for row in rows if isinstance(row, Typed)])
+    rows += insert_belated(tenant_id, [each for each in found if isinstance(each, Belated)])
     mark(tenant_id, hours_of(rows))
     note_use({(row.key_id, row.occurred_at) for row in usage})

@@ -5,12 +5,15 @@ Pure: knows neither Redis nor the database.
 
 import math
 import uuid
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from caret.contracts.usage import (
     SPANS_S,
+    BelatedRecord,
     CompletionRecord,
     OutcomeEvent,
     OutcomeRecord,
@@ -34,6 +37,21 @@ _PLAIN_FIELDS: Final = (
 Row = UsageRecord | Outcome | Typed
 
 
+@dataclass(frozen=True, slots=True)
+class Belated:
+    """An outcome that may become a row, once its completion's is found."""
+
+    outcome: Outcome  # its chars and lines are not known yet
+    key_id: uuid.UUID
+    asked_at: datetime  # the completion, within a moment
+    chars: int | None  # None: all that was suggested
+    lines: int | None
+
+    @property
+    def tenant_id(self) -> uuid.UUID:
+        return self.outcome.tenant_id
+
+
 class Unfit(Exception):
     """The record cannot become a row. The text names the field, never its content."""
 
@@ -46,7 +64,7 @@ def decode_entry(data: bytes) -> list[bytes]:
         raise Unfit("entry: not an array of records") from error
 
 
-def decode_row(data: bytes) -> Row:
+def decode_row(data: bytes) -> Row | Belated:
     """Raises Unfit."""
     try:
         record = msgspec.msgpack.decode(data, type=Record)
@@ -69,11 +87,11 @@ def _check_values(record: Record) -> None:
         if isinstance(value, int) and name != "occurred_at_ms" and value > _MAX_INTEGER:
             raise Unfit(f"{name}: too large")
 
-    if isinstance(record, OutcomeRecord):
+    if isinstance(record, OutcomeRecord | BelatedRecord):
         _check_persistence(record)
 
 
-def _check_persistence(record: OutcomeRecord) -> None:
+def _check_persistence(record: OutcomeRecord | BelatedRecord) -> None:
     is_persisted = record.event is OutcomeEvent.PERSISTED
     if is_persisted != (record.span_s in SPANS_S) or is_persisted != (
         record.edit_share is not None
@@ -83,10 +101,16 @@ def _check_persistence(record: OutcomeRecord) -> None:
         raise Unfit("edit_share: more than all of it")
 
 
-def _row(record: Record) -> Row:
-    if isinstance(record, CompletionRecord):
-        return _usage_row(record)
-    return _outcome_row(record) if isinstance(record, OutcomeRecord) else _typed_row(record)
+def _row(record: Record) -> Row | Belated:
+    match record:
+        case CompletionRecord():
+            return _usage_row(record)
+        case OutcomeRecord():
+            return _outcome_row(record, chars=record.chars, lines=record.lines)
+        case BelatedRecord():
+            return _belated(record)
+        case TypedRecord():
+            return _typed_row(record)
 
 
 def _usage_row(record: CompletionRecord) -> UsageRecord:
@@ -100,7 +124,7 @@ def _usage_row(record: CompletionRecord) -> UsageRecord:
     )
 
 
-def _outcome_row(record: OutcomeRecord) -> Outcome:
+def _outcome_row(record: OutcomeRecord | BelatedRecord, *, chars: int, lines: int) -> Outcome:
     return Outcome(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
@@ -108,11 +132,21 @@ def _outcome_row(record: OutcomeRecord) -> Outcome:
         request_id=uuid.UUID(record.request_id),
         user_id=_optional_id(record.user_id),
         event=record.event,
-        chars=record.chars,
+        chars=chars,
         after_ms=record.after_ms,
-        lines=record.lines,
+        lines=lines,
         span_s=record.span_s,
         edit_share=record.edit_share,
+    )
+
+
+def _belated(record: BelatedRecord) -> Belated:
+    return Belated(
+        outcome=_outcome_row(record, chars=0, lines=0),
+        key_id=uuid.UUID(record.key_id),
+        asked_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
+        chars=record.chars,
+        lines=record.lines,
     )
 
 

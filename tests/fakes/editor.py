@@ -11,6 +11,7 @@ from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client, ClientGone
 from inference.completion.edit import Edit
+from inference.gateway.belated import Belated
 from inference.gateway.connection import Backend, Caller, Connection
 from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame, PolicyAnswer, ServerFrame
 from inference.gateway.stream import stream
@@ -37,13 +38,15 @@ class Editor:
         self.edits: list[Edit] = []
         self.principal = PRINCIPAL
         self.present: Callable[[], Any] = lambda: self.principal
+        self.clock = FakeClock()
         backend = Backend(
             serve=self._serve,
             keep=self.journal.append,
             warm=lambda _tenant_id, arrival: self.opened.append(arrival),
             edited=self.edits.append,
             present=lambda: self.present(),
-            clock=FakeClock(),
+            belated=Belated(clock=self.clock, keep=self.journal.append).tell,
+            clock=self.clock,
         )
         self.connection = Connection(backend, Caller(PRINCIPAL, "key", None), self._take)
         self.arrivals: list[Arrival] = []

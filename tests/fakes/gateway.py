@@ -11,6 +11,7 @@ from inference.context.style import Style
 from inference.context.tokens import load_tokens
 from inference.context.writer import PromptWriter
 from inference.gateway.authority import Authority
+from inference.gateway.belated import Belated
 from inference.gateway.suggestions import Suggestions
 from inference.gateway.uploads import Uploads
 from inference.pipeline import DataPlane
@@ -56,6 +57,7 @@ class FakeGateway:
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
+            belated=Belated(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
             uploads=Uploads(),
         )

@@ -1,6 +1,6 @@
 """A journal in memory."""
 
-from caret.contracts.usage import CompletionRecord, OutcomeRecord, UsageRecord
+from caret.contracts.usage import BelatedRecord, CompletionRecord, OutcomeRecord, UsageRecord
 
 
 class FakeJournal:
@@ -13,6 +13,10 @@ class FakeJournal:
     @property
     def completions(self) -> list[CompletionRecord]:
         return [each for each in self.records if isinstance(each, CompletionRecord)]
+
+    @property
+    def belated(self) -> list[BelatedRecord]:
+        return [each for each in self.records if isinstance(each, BelatedRecord)]
 
     @property
     def outcomes(self) -> list[OutcomeRecord]:

@@ -42,6 +42,7 @@ class OutcomeEvent(StrEnum):
 
 # When what was accepted is looked at again: Copilot's and Cody's moments, and half an hour.
 SPANS_S: Final = (15, 30, 120, 300, 600, 1_800)
+MAX_PARTS: Final = 32  # a suggestion accepted word by word
 
 
 class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
@@ -103,6 +104,25 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     edit_share: float | None = None
 
 
+class BelatedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
+    """An outcome that a gateway was told of a completion that it does not know. It counts as an
+    OutcomeRecord if the completion is found at ingest, was the same user's (of a service: the same
+    key's), and was not told this before."""
+
+    outcome_id: RequestId
+    request_id: RequestId  # as the client says it
+    tenant_id: TenantId
+    user_id: UserId | None
+    key_id: KeyId
+    occurred_at_ms: int
+    event: OutcomeEvent
+    after_ms: int
+    chars: int | None  # None: all that was suggested
+    lines: int | None
+    span_s: int | None
+    edit_share: float | None
+
+
 class TypedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):
     """Characters typed by hand in one language since the client last told."""
 
@@ -115,7 +135,7 @@ class TypedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     chars: int
 
 
-UsageRecord = CompletionRecord | OutcomeRecord | TypedRecord
+UsageRecord = CompletionRecord | OutcomeRecord | BelatedRecord | TypedRecord
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[UsageRecord])

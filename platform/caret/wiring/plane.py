@@ -26,6 +26,7 @@ from inference.filtering.filter import check_filters
 from inference.filtering.public_code import IndexFile
 from inference.gateway.admit import Admission
 from inference.gateway.authority import Authority
+from inference.gateway.belated import Belated
 from inference.gateway.experiments import Experiments, read_experiments
 from inference.gateway.leases import Leases
 from inference.gateway.load import Load
@@ -226,6 +227,7 @@ def _plane(
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),
         suggestions=Suggestions(clock=clock, keep=recorder.journal.append),
+        belated=Belated(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
         uploads=Uploads(),
         public_code=IndexFile(config.public_code_file) if config.public_code_file else None,

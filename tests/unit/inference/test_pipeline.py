@@ -18,6 +18,7 @@ from inference.context.writer import PromptWriter
 from inference.errors import EngineFailed
 from inference.filtering.reasons import CutReason
 from inference.gateway.authority import Authority
+from inference.gateway.belated import Belated
 from inference.gateway.seats import Seats
 from inference.gateway.suggestions import Suggestions
 from inference.gateway.uploads import Uploads
@@ -67,6 +68,7 @@ class Gateway:
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=Suggestions(clock=self.clock, keep=self.journal.append),
+            belated=Belated(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
             uploads=Uploads(),
         )

@@ -1,0 +1,228 @@
+"""Outcomes told to a gateway that did not know their completion: which count, and how often."""
+
+import uuid
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+from django.db import connection
+
+from caret.contracts.usage import (
+    MAX_PARTS,
+    USAGE_FIELD,
+    USAGE_STREAM,
+    BelatedRecord,
+    OutcomeEvent,
+    OutcomeRecord,
+    encode_records,
+)
+from caret.contracts.usage import UsageRecord as Record
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import KeyId, RequestId, UserId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.keyvalue import connect
+from tenants.members.permissions import Role
+from tenants.models import Outcome, RollupMark, UsageRecord
+from tenants.usage.ingest import drain
+from tenants.usage.stream import UsageStream
+from tests.cast import Cast, Company, make_company
+from tests.integration.tenants.records import NOON, add_completion
+
+KEY = KeyId(str(uuid.uuid4()))
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.DEVELOPER: "bob", Role.ADMINISTRATOR: "ada"})
+
+
+@pytest.fixture
+def stream() -> UsageStream:
+    found = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    drain(found)  # what earlier tests left
+    return found
+
+
+def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> BelatedRecord:
+    """Told by Bob, whose completions they are."""
+    record = BelatedRecord(
+        outcome_id=RequestId(str(uuid.uuid4())),
+        request_id=RequestId(str(request_id)),
+        tenant_id=company.tenant_id,
+        user_id=company.developer.user_id,
+        key_id=KEY,
+        occurred_at_ms=to_unix_ms(NOON) + 60_000,
+        event=OutcomeEvent.ACCEPTED,
+        after_ms=900,
+        chars=None,
+        lines=None,
+        span_s=None,
+        edit_share=None,
+    )
+    return msgspec.structs.replace(record, **changes)
+
+
+def ingest(stream: UsageStream, *records: Record) -> None:
+    """Each by itself, as gateways deliver them."""
+    for record in records:
+        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
+    drain(stream)
+
+
+def told(company: Company) -> list[tuple[str, int, int | None, int | None]]:
+    with tenant(company.tenant_id):
+        rows = Outcome.objects.order_by("event", "span_s", "after_ms")
+        return [(row.event, row.chars, row.lines, row.span_s) for row in rows]
+
+
+def test_it_counts_what_was_suggested(company: Company, stream: UsageStream) -> None:
+    request_id = add_completion(company)
+    persisted = {"event": OutcomeEvent.PERSISTED, "span_s": 30, "edit_share": 0.5, "chars": 7}
+
+    ingest(stream, belated(company, request_id), belated(company, request_id, **persisted))
+
+    assert told(company) == [("accepted", 40, 2, None), ("persisted", 7, 2, 30)]
+
+
+def test_more_than_was_suggested_is_what_was_suggested(
+    company: Company, stream: UsageStream
+) -> None:
+    request_id = add_completion(company)
+
+    ingest(stream, belated(company, request_id, chars=2**31 - 1, lines=2**31 - 1))
+
+    assert told(company) == [("accepted", 40, 2, None)]
+
+
+def test_its_completions_hour_is_counted_anew(company: Company, stream: UsageStream) -> None:
+    request_id = add_completion(company)
+    with tenant(company.tenant_id):
+        RollupMark.objects.all().delete()
+
+    ingest(stream, belated(company, request_id))
+
+    with tenant(company.tenant_id):
+        assert [mark.hour.hour for mark in RollupMark.objects.all()] == [NOON.hour]
+
+
+def test_a_neighbours_key_changes_nothing(
+    company: Company, stream: UsageStream, cast: Cast
+) -> None:
+    request_id = add_completion(company)
+    before = told(cast.globex)
+
+    ingest(
+        stream,
+        belated(cast.globex, request_id),
+        belated(cast.globex, request_id, user_id=company.developer.user_id),
+    )
+
+    assert told(company) == []
+    assert told(cast.globex) == before
+
+
+def test_a_colleagues_key_changes_nothing(company: Company, stream: UsageStream) -> None:
+    request_id = add_completion(company)
+
+    ingest(
+        stream,
+        belated(company, request_id, user_id=company.administrator.user_id),
+        belated(company, request_id, user_id=None),
+    )
+
+    assert told(company) == []
+
+
+def test_of_services_only_the_one_that_asked_is_heard(
+    company: Company, stream: UsageStream
+) -> None:
+    request_id = add_completion(company, user_id=None)
+    with tenant(company.tenant_id):
+        key_id = _key_of(request_id)
+
+    ingest(stream, belated(company, request_id, user_id=None))
+    assert told(company) == []
+    ingest(stream, belated(company, request_id, user_id=None, key_id=key_id))
+
+    assert len(told(company)) == 1
+
+
+def test_a_request_that_nobody_made_changes_nothing(company: Company, stream: UsageStream) -> None:
+    add_completion(company)
+
+    ingest(stream, belated(company, uuid.uuid4()), belated(company, uuid.UUID(int=2**128 - 1)))
+
+    assert told(company) == []
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_what_is_told_again_counts_once(
+    company: Company, stream: UsageStream, is_told_first: bool
+) -> None:
+    request_id = add_completion(company)
+    known = OutcomeRecord(
+        outcome_id=RequestId(str(uuid.uuid4())),
+        request_id=RequestId(str(request_id)),
+        tenant_id=company.tenant_id,
+        user_id=UserId(company.developer.user_id),
+        occurred_at_ms=to_unix_ms(NOON) + 30_000,
+        event=OutcomeEvent.ACCEPTED,
+        chars=40,
+        after_ms=900,
+        lines=2,
+    )
+    first: list[Record] = [known] if is_told_first else [belated(company, request_id)]
+
+    ingest(stream, *first, belated(company, request_id), belated(company, request_id, after_ms=7))
+
+    assert told(company) == [("accepted", 40, 2, None)]
+
+
+def test_persistence_counts_once_for_each_moment(company: Company, stream: UsageStream) -> None:
+    request_id = add_completion(company)
+    persisted = {"event": OutcomeEvent.PERSISTED, "edit_share": 0.0, "chars": 3}
+
+    ingest(
+        stream,
+        *(belated(company, request_id, span_s=span, **persisted) for span in (30, 120, 30, 120)),
+    )
+
+    assert [span for _, _, _, span in told(company)] == [30, 120]
+
+
+def test_parts_come_again_by_their_moment_and_no_more_than_there_may_be(
+    company: Company, stream: UsageStream
+) -> None:
+    request_id = add_completion(company)
+    part = {"event": OutcomeEvent.PARTIALLY_ACCEPTED, "chars": 1, "lines": 1}
+    parts = [belated(company, request_id, after_ms=at, **part) for at in range(MAX_PARTS + 3)]
+
+    ingest(stream, *parts[:2], *parts[:2])
+    assert len(told(company)) == 2
+    ingest(stream, *parts)
+
+    assert len(told(company)) == MAX_PARTS
+
+
+def test_two_workers_at_once_count_it_once(company: Company, stream: UsageStream) -> None:
+    request_ids = [add_completion(company) for _ in range(20)]
+    for request_id in request_ids * 4:
+        data = encode_records([belated(company, request_id)])
+        connect().xadd(USAGE_STREAM, {USAGE_FIELD: data})
+
+    def work(consumer: str) -> None:
+        drain(UsageStream(connect(), consumer=consumer, claim_after_ms=0))
+        connection.close()
+
+    workers = [Thread(target=work, args=[f"belated-{number}"]) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert len(told(company)) == len(request_ids)
+
+
+def _key_of(request_id: uuid.UUID) -> KeyId:
+    return KeyId(str(UsageRecord.objects.get(request_id=request_id).key_id))
