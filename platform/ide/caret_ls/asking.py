@@ -121,6 +121,7 @@ class Asking:
         async with self._gateway.asking(frame) as answers:
             async for answer in answers:
                 if answer["type"] == "done":
+                    flight.request_id = _request_id(answer)
                     return str(answer.get("finish"))
                 flight.grow(str(answer.get("text", "")))
         raise Ended("offline")
@@ -128,7 +129,10 @@ class Asking:
     def _learn(self, flight: Flight, landing: Landing) -> None:
         text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
         if landing.finish in (*_WHOLE, "filtered"):
-            self._learns.cache.put(suggested_at(flight.place, text, id=flight.id))
+            suggestion = suggested_at(
+                flight.place, text, id=flight.id, request_id=flight.request_id
+            )
+            self._learns.cache.put(suggestion)
             if not flight.is_prefetch:
                 self._learns.pace.answered(landing.took_ms)
         if landing.finish == "unknown_language":
@@ -145,6 +149,11 @@ class Asking:
         if hold_s:
             now_s = self._learns.clock.monotonic_s()
             self._held_until_s = now_s + min(hold_s, _MAX_HOLD_S)
+
+
+def _request_id(done: Frame) -> str:
+    meta = done.get("meta")
+    return str(meta.get("request_id", "")) if isinstance(meta, dict) else ""
 
 
 def _trigger(flight: Flight) -> str:

@@ -199,7 +199,13 @@ class Assistant:
         text = lead + found.text
         self._knows.outcomes.show(
             file.uri,
-            Shown(found.suggestion.id, file.buffer.offset(position), text, num_led=len(lead)),
+            Shown(
+                found.suggestion.id,
+                file.buffer.offset(position),
+                text,
+                num_led=len(lead),
+                request_id=found.suggestion.request_id,
+            ),
             now_s=self._knows.clock.monotonic_s(),
         )
         return Offer(found.suggestion.id, text, position, found.replaces)

@@ -37,6 +37,7 @@ class Flight:
         self.id = id
         self.is_prefetch = is_prefetch
         self.text = ""
+        self.request_id = ""  # as the gateway names it at its end
         self._num_waiting = 0
         self._task = asyncio.create_task(ask(self))
 

@@ -86,6 +86,8 @@ def outcome(told: Outcome, *, shares_text: bool) -> Frame:
         "event": told.event.value,
         "after_ms": told.after_ms,
     }
+    if told.request_id:
+        frame["request_id"] = told.request_id
     optional = {"chars": told.chars, "lines": told.lines, "edit_share": told.edit_share}
     frame |= {name: value for name, value in optional.items() if value is not None}
     if shares_text and told.text is not None:

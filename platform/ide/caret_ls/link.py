@@ -1,7 +1,7 @@
 """The one WebSocket to the gateway: opened again whenever it ends, and never in anybody's way.
 
-What is asked while there is none fails at once. What is told meanwhile is lost: it is about
-completions that the next connection does not know.
+What is asked while there is none fails at once. What is told meanwhile is refused, and so is what
+finds no room; whether what was taken has arrived nobody knows.
 """
 
 import asyncio

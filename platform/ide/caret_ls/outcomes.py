@@ -41,6 +41,7 @@ class Outcome:
     lines: int | None = None
     edit_share: float | None = None  # of PERSISTED alone
     text: str | None = None  # what it has become: leaves only where the user has opted in
+    request_id: str = ""  # as all gateways know it; "": it was not told
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Shown:
     at: int  # where it begins, in characters
     text: str
     num_led: int = 0
+    request_id: str = ""
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class _Standing:
     text: str
     num_led: int
     shown_s: float
+    request_id: str
     num_gone: int = 0  # of its characters, typed or taken
     num_taken: int = 0  # of these, in parts
 
@@ -80,6 +83,7 @@ class _Taken:
     start: int
     end: int
     taken_s: float
+    request_id: str
     spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
 
     def move(self, edit: Edit) -> None:
@@ -110,9 +114,11 @@ class Outcomes:
             standing.num_led = standing.num_gone + shown.num_led
             return False
         self._pass_by(uri, now_s)
-        self._standing[uri] = _Standing(shown.id, shown.at, shown.text, shown.num_led, now_s)
+        self._standing[uri] = standing = _Standing(
+            shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
+        )
         own = shown.text[shown.num_led :]
-        self._tell(Outcome(shown.id, Event.SHOWN, 0, len(own), _num_lines(own)))
+        self._tell(_outcome(standing, Event.SHOWN, now_s, own))
         return True
 
     def change(self, uri: str, edit: Edit, now_s: float) -> Event | None:
@@ -177,15 +183,17 @@ class Outcomes:
             return None
         if len(own) > 1:
             standing.num_taken += len(own)
-            self._tell(_part(standing, own, now_s))
+            self._tell(_outcome(standing, Event.PARTIALLY_ACCEPTED, now_s, own))
             return Event.PARTIALLY_ACCEPTED
         return None
 
     def _take(self, uri: str, standing: _Standing, now_s: float) -> None:
         del self._standing[uri]
-        self._tell(Outcome(standing.id, Event.ACCEPTED, _ms(now_s - standing.shown_s)))
+        self._tell(_outcome(standing, Event.ACCEPTED, now_s))
         end = standing.at + len(standing.text)
-        self._taken.append(_Taken(standing.id, uri, standing.text, standing.at, end, now_s))
+        self._taken.append(
+            _Taken(standing.id, uri, standing.text, standing.at, end, now_s, standing.request_id)
+        )
         del self._taken[:-_MAX_TRACKED]
 
     def _pass_by(self, uri: str, now_s: float) -> None:
@@ -193,7 +201,7 @@ class Outcomes:
         gateway holds the parts against the whole."""
         standing = self._standing.pop(uri, None)
         if standing is not None and not standing.num_taken:
-            self._tell(Outcome(standing.id, Event.REJECTED, _ms(now_s - standing.shown_s)))
+            self._tell(_outcome(standing, Event.REJECTED, now_s))
 
 
 def _as_typed(edit: Edit, cursor: int, left: str) -> str | None:
@@ -208,10 +216,16 @@ def _as_typed(edit: Edit, cursor: int, left: str) -> str | None:
     return opened if is_pair and left.startswith(opened) else None
 
 
-def _part(standing: _Standing, typed: str, now_s: float) -> Outcome:
-    after_ms = _ms(now_s - standing.shown_s)
-    event = Event.PARTIALLY_ACCEPTED
-    return Outcome(standing.id, event, after_ms, len(typed), _num_lines(typed))
+def _outcome(standing: _Standing, event: Event, now_s: float, text: str | None = None) -> Outcome:
+    """Of a part of it; without one, of all."""
+    return Outcome(
+        standing.id,
+        event,
+        _ms(now_s - standing.shown_s),
+        chars=None if text is None else len(text),
+        lines=None if text is None else _num_lines(text),
+        request_id=standing.request_id,
+    )
 
 
 def _persisted(taken: _Taken, now: str, now_s: float) -> Outcome:
@@ -219,7 +233,15 @@ def _persisted(taken: _Taken, now: str, now_s: float) -> Outcome:
     kept = max(len(taken.text) - distance, 0)
     share = min(distance / max(len(taken.text), 1), 1.0)
     after_ms = _ms(now_s - taken.taken_s)
-    return Outcome(taken.id, Event.PERSISTED, after_ms, kept, edit_share=round(share, 4), text=now)
+    return Outcome(
+        taken.id,
+        Event.PERSISTED,
+        after_ms,
+        kept,
+        edit_share=round(share, 4),
+        text=now,
+        request_id=taken.request_id,
+    )
 
 
 def _num_lines(text: str) -> int:

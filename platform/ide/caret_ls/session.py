@@ -29,6 +29,7 @@ from caret_ls.outcomes import Event, Outcome, Outcomes
 from caret_ls.pace import Pace
 from caret_ls.policies import Policies
 from caret_ls.recency import Recency
+from caret_ls.reports import Reports
 from caret_ls.repository import Checkout, Repository, checkout_of
 from caret_ls.settings import Settings
 from caret_ls.status import Status, StatusBoard
@@ -60,6 +61,8 @@ class Session:
         self.files = Files()
         self.cache = Cache()
         self.link = Link(self, Backoff(random.random), clock)
+        self._reports = Reports(self.link.tell, clock)
+        self._gateway_url: str | None = None  # None: there was none yet
         self.outcomes = Outcomes(self._report)
         self.pace = Pace(min_wait_ms=settings.debounce_ms)
         self.policies = Policies(lambda repository: self.link.tell(frames.policy(repository)))
@@ -82,6 +85,9 @@ class Session:
         self.pace.min_wait_ms = settings.debounce_ms
         if address is None:
             self.board.set(is_signed_out=True)
+        elif address.url != self._gateway_url:
+            self._gateway_url = address.url
+            self._reports.clear()
         self.link.move(address)  # whether a key is taken, the gateway says
 
     async def run(self) -> None:
@@ -138,6 +144,7 @@ class Session:
             self.policies.doubt()
             for file in self.files:
                 self.policies.of(file.repository_name, self._clock.monotonic_s())
+            self._reports.reconnected()
 
     def on_frame(self, frame: Frame) -> None:
         if frame.get("type") == "policy":
@@ -158,6 +165,7 @@ class Session:
     def keep_up(self) -> None:
         now_s = self._clock.monotonic_s()
         self.outcomes.look(self._text_of, now_s)
+        self._reports.flush()
         chars = self._typing.due(now_s)
         if chars is not None:
             self.link.tell(frames.typed(chars))
@@ -226,7 +234,7 @@ class Session:
         return None if file is None else file.text
 
     def _report(self, outcome: Outcome) -> None:
-        self.link.tell(frames.outcome(outcome, shares_text=self.settings.share_edits))
+        self._reports.report(frames.outcome(outcome, shares_text=self.settings.share_edits))
 
 
 def _ids() -> Callable[[], str]:

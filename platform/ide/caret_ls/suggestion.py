@@ -16,7 +16,7 @@ _MAX_CLOSERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`id`: the request's, by which the gateway knows it."""
+    """`id`: the request's, by which this server knows it, and the connection that it went over."""
 
     id: str
     uri: str
@@ -24,6 +24,7 @@ class Suggestion:
     head: str  # up to HEAD_CHARS before the cursor, where it was asked for
     tail: str  # after it
     line_before: str
+    request_id: str = ""  # by which all gateways know it; "": it was not told
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Remainder:
     replaces: int
 
 
-def suggested_at(place: Place, text: str, *, id: str) -> Suggestion:
+def suggested_at(place: Place, text: str, *, id: str, request_id: str = "") -> Suggestion:
     return Suggestion(
         id=id,
         uri=place.uri,
@@ -44,6 +45,7 @@ def suggested_at(place: Place, text: str, *, id: str) -> Suggestion:
         head=place.prefix[-HEAD_CHARS:],
         tail=place.suffix[:_TAIL_CHARS],
         line_before=place.line_before,
+        request_id=request_id,
     )
 
 

@@ -1,0 +1,121 @@
+"""Outcomes outlive the connection, and the gateway, that the suggestion came from."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+import redis
+
+from caret.contracts.credential import Credential
+from caret.contracts.snapshot import TenantSnapshot
+from caret.contracts.usage import BelatedRecord, OutcomeRecord
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.models import Outcome, UsageRecord
+from tenants.usage.ingest import drain
+from tenants.usage.stream import UsageStream
+from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
+from tests.cast import make_company
+from tests.functional.editor.developer import Developer
+from tests.functional.editor.typist import begin, suggested
+from tests.functional.gateway.company import in_thread
+from tests.functional.gateway.site import Site, receive, until
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
+
+_PATIENCE_S: Final = 90.0  # half a minute until it is looked at what was taken
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    ada: Developer
+    colleagues_key: str
+    neighbours_key: str
+    neighbours_id: TenantId
+
+
+@pytest.fixture
+async def people(site: Site, tmp_path: Path) -> People:
+    """Of two companies that the control plane knows."""
+    secret = root_secret_of(site.home.paths)
+    colleague, colleagues_key = new_credential(secret)
+    ours, key = await _known_tenant(secret, colleague)
+    theirs, neighbours_key = await _known_tenant(secret)
+    for snapshot in (ours, theirs):
+        publish(site.home.paths, snapshot)
+    ada = Developer(site, ours, key, tmp_path)
+    return People(ada, colleagues_key, neighbours_key, theirs.tenant_id)
+
+
+async def _known_tenant(secret: bytes, *more: Credential) -> tuple[TenantSnapshot, str]:
+    company = await in_thread(lambda: make_company("initech", {}))
+    made, key = new_tenant(company.slug, root_secret=secret)
+    changed = {"tenant_id": company.tenant_id, "credentials": (*made.credentials, *more)}
+    return msgspec.structs.replace(made, **changed), key
+
+
+async def test_what_became_of_a_suggestion_is_told_to_the_gateway_that_came_after(
+    people: People,
+) -> None:
+    ada = people.ada
+    async with ada.editor(CARET_LS_PREFETCH="no") as server:
+        await server.reaches("ready")
+        buffer = begin(server, ada)
+        item = await suggested(buffer, "self.path = path\n        self.m")
+        shown = (await ada.records_reach(OutcomeRecord, 1))[-1]
+        ada.site.gateway.child.stop()
+        try:
+            await server.reaches("offline")
+            buffer.takes(item)
+        finally:
+            ada.site.launch_gateway()
+        await server.reaches("ready")
+        for key in (people.neighbours_key, people.colleagues_key):
+            await _claim(ada.site, key, shown.request_id)
+
+        async def is_looked_at() -> bool:
+            return any(record.event == "persisted" for record in _belated(ada))
+
+        assert await until(is_looked_at, patience_s=_PATIENCE_S)
+
+    of_it = [record for record in _belated(ada) if record.request_id == shown.request_id]
+    assert "shown" in {record.event for record in of_it}, "it might have been lost"
+    await in_thread(lambda: _ingest(ada.site))
+    rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, shown.request_id))
+    assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
+    assert {user for _, user, _ in rows} == {ada.snapshot.credentials[0].user_id}
+    assert rows[0][2] == len(item["insertText"])
+    assert await in_thread(lambda: _num_rows(people.neighbours_id)) == 0
+
+
+async def _claim(site: Site, key: str, request_id: str) -> None:
+    """It gets no answer: what comes next answers the next frame."""
+    frame = {"type": "outcome", "request_id": request_id, "event": "rejected", "after_ms": 5}
+    async with site.raw(key) as socket:
+        await socket.send(json.dumps(frame))
+        await socket.send(json.dumps({"type": "policy"}))
+        assert (await receive(socket))["type"] == "policy"
+
+
+def _belated(ada: Developer) -> list[BelatedRecord]:
+    records = ada.site.records()
+    return [record for record in records if isinstance(record, BelatedRecord)]
+
+
+def _ingest(site: Site) -> None:
+    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
+        drain(UsageStream(connection, consumer="test"))
+
+
+def _outcomes(tenant_id: TenantId, request_id: str) -> list[tuple[str, str, int]]:
+    with tenant(tenant_id):
+        rows = Outcome.objects.filter(request_id=request_id).order_by("event", "span_s")
+        return [(row.event, str(row.user_id), row.chars) for row in rows]
+
+
+def _num_rows(tenant_id: TenantId) -> int:
+    with tenant(tenant_id):
+        return Outcome.objects.count() + UsageRecord.objects.count()
