@@ -52,15 +52,23 @@ class Change:
 class Session:
     """Knows nothing of LSP. To be made on a running loop."""
 
-    def __init__(self, settings: Settings, clock: Clock, tell: Callable[[Status], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        tell: Callable[[Status], None],
+        *,
+        upkeep_every_s: float = UPKEEP_EVERY_S,
+    ) -> None:
         self._clock = clock
+        self._upkeep_every_s = upkeep_every_s
         self._typing = TypingCount()
         self._recency = Recency()
         self._checkouts: dict[Repository, Checkout | None] = {}
         self.board = StatusBoard(tell, is_paused=not settings.enabled)
         self.files = Files()
         self.cache = Cache()
-        self.link = Link(self, Backoff(random.random), clock)
+        self.link = Link(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._reports = Reports(self.link.tell, clock)
         self._gateway_url: str | None = None  # None: there was none yet
         self.outcomes = Outcomes(self._report)
@@ -156,7 +164,7 @@ class Session:
 
     async def _keep_up(self) -> None:
         while True:
-            await asyncio.sleep(UPKEEP_EVERY_S)
+            await asyncio.sleep(self._upkeep_every_s)
             try:
                 self.keep_up()
             except Exception as error:  # noqa: BLE001  # the suggestions go on

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from caret_ls.assistant import PREFETCH_AFTER_S
+from caret_ls.assistant import PREFETCH_AFTER_S, Wish
 from caret_ls.buffer import Position
 from caret_ls.files import Chosen
 from caret_ls.flight import GRACE_S
@@ -42,12 +42,12 @@ async def test_before_anything_is_asked_that_is_the_reason(desk: Desk) -> None:
 async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
     older = desk.asks()
     await desk.is_asked(1)
-    desk.open("# why |\n")
-    newer = desk.asks()
-    await newer
+    other = "file:///nowhere/b.py"
+    desk.open("# why |\n", uri=other)
+    await desk.assistant.suggest(other, Wish(desk.at))
     desk.gateway.says("1", "a")
-    await older
 
+    assert await older is not None, "it came later, and was asked before"
     assert desk.assistant.last_reason is Reason.IN_COMMENT
 
 
@@ -202,6 +202,19 @@ async def test_a_key_waits_for_the_next_one_before_it_asks(desk: Desk) -> None:
     assert await first is None
     assert await second is not None
     assert [frame["prefix"] for frame in desk.gateway.asked] == ["a = 1\nb = c"]
+
+
+async def test_a_key_pressed_for_it_asks_while_a_fast_typist_is_waited_for(desk: Desk) -> None:
+    desk.pace.min_wait_ms = 60_000
+    desk.pace.typed(desk.clock.now_s)
+    desk.gateway.ready.append(said("c"))
+    waiting = desk.asks()
+    await asyncio.sleep(0.01)
+
+    assert desk.gateway.asked == []
+    async with asyncio.timeout(10):
+        assert await desk.asks(is_invoked=True) is not None
+    assert await waiting is None
 
 
 async def test_nothing_is_asked_where_it_is_not_worth_it(desk: Desk) -> None:

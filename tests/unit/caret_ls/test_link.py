@@ -1,14 +1,10 @@
 """The link, with a gateway made of a real WebSocket server."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
-from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.http11 import Request, Response
 
 from caret_ls.backoff import Backoff
 from caret_ls.clock import Clock, SystemClock
@@ -16,29 +12,7 @@ from caret_ls.frames import Frame
 from caret_ls.link import Address, Ended, Link, LinkState
 from tests.fakes.waiting import until
 from tests.unit.caret_ls.desks import TurnedClock
-
-
-class Gateway:
-    """Keeps what it hears. `refusal`: the HTTP status of the next handshakes."""
-
-    def __init__(self) -> None:
-        self.heard: list[Frame] = []
-        self.headers: list[dict[str, str]] = []
-        self.sockets: list[ServerConnection] = []
-        self.refusal: int | None = None
-        self.url = ""
-
-    async def serve(self, socket: ServerConnection) -> None:
-        self.sockets.append(socket)
-        async for text in socket:
-            self.heard.append(json.loads(text))
-
-    def check(self, socket: ServerConnection, request: Request) -> Response | None:
-        self.headers.append(dict(request.headers.raw_items()))
-        return None if self.refusal is None else socket.respond(self.refusal, "no\n")
-
-    async def says(self, **frame: Any) -> None:
-        await self.sockets[-1].send(json.dumps(frame))
+from tests.unit.caret_ls.gateways import Gateway, gateway
 
 
 class Told:
@@ -51,21 +25,6 @@ class Told:
 
     def on_frame(self, frame: Frame) -> None:
         self.frames.append(frame)
-
-
-@asynccontextmanager
-async def gateway() -> AsyncIterator[Gateway]:
-    made = Gateway()
-    server: Server = await serve(
-        made.serve,
-        "127.0.0.1",
-        0,
-        process_request=made.check,
-        subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
-    )
-    async with server:
-        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        yield made
 
 
 @asynccontextmanager

@@ -1,10 +1,13 @@
 from dataclasses import replace
+from pathlib import Path
 
 from caret_ls.link import Address, LinkState
 from caret_ls.outcomes import Shown
+from caret_ls.place import Place
 from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
 from caret_ls.status import Status
+from caret_ls.suggestion import suggested_at
 from tests.unit.caret_ls.desks import URI, TurnedClock
 
 
@@ -59,6 +62,19 @@ async def test_text_replaced_by_itself_says_nothing_of_a_suggestion() -> None:
     assert not made.outcomes.show(URI, Shown("1", 10, "2"), now_s=1.0), "it stands there still"
 
 
+async def test_an_editor_that_sends_all_of_the_text_is_followed() -> None:
+    made = session()
+    made.open(URI, "python", "a = 1\nb = ")
+    made.outcomes.show(URI, Shown("1", 10, "a + 2"), now_s=0.0)
+
+    made.change(URI, [Change("a = 1\nb = a"), Change("a = 1\nb = a + 2")])
+
+    file = made.files.get(URI)
+    assert file is not None
+    assert file.text == "a = 1\nb = a + 2"
+    assert made.outcomes.show(URI, Shown("1", 10, "a + 2"), now_s=1.0), "it was taken"
+
+
 async def test_what_another_gateway_said_of_the_budget_is_forgotten() -> None:
     made = session()
     made.board.set(is_over_budget=True)
@@ -76,3 +92,34 @@ async def test_a_file_that_is_opened_again_is_read_anew() -> None:
     made.open(URI, "python", "b = 1\n")
 
     assert made.outcomes.show(URI, Shown("1", 6, "2"), now_s=1.0), "it stands there no more"
+
+
+async def test_a_switch_of_branches_in_the_first_seconds_is_noticed(tmp_path: Path) -> None:
+    head = tmp_path / ".git" / "HEAD"
+    head.parent.mkdir()
+    head.write_text("ref: refs/heads/main\n")
+    uri = (tmp_path / "a.py").as_uri()
+    made = session()
+    made.open(uri, "python", "a = 1\nb = ")
+    place = Place(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
+    made.cache.put(suggested_at(place, "2", id="1"))
+
+    head.write_text("ref: refs/heads/other\n")
+    made.keep_up()
+
+    assert len(made.cache) == 0
+
+
+async def test_without_a_switch_it_knows_what_it_knew(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    uri = (tmp_path / "a.py").as_uri()
+    made = session()
+    made.open(uri, "python", "a = 1\nb = ")
+    place = Place(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
+    made.cache.put(suggested_at(place, "2", id="1"))
+
+    made.keep_up()
+    made.keep_up()
+
+    assert len(made.cache) == 1

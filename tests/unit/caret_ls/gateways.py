@@ -1,0 +1,61 @@
+"""A gateway made of a real WebSocket server."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from caret_ls.frames import Frame
+
+
+class Gateway:
+    """Keeps what it hears. `refusal`: the HTTP status of the next handshakes; `suggestion`: what it
+    answers each `complete` with, if anything, under a request id of its own."""
+
+    def __init__(self) -> None:
+        self.heard: list[Frame] = []
+        self.headers: list[dict[str, str]] = []
+        self.sockets: list[ServerConnection] = []
+        self.refusal: int | None = None
+        self.suggestion: str | None = None
+        self.url = ""
+
+    async def serve(self, socket: ServerConnection) -> None:
+        self.sockets.append(socket)
+        async for text in socket:
+            self.heard.append(frame := json.loads(text))
+            if frame["type"] == "complete" and self.suggestion is not None:
+                await self.answers(frame["id"], self.suggestion)
+
+    def check(self, socket: ServerConnection, request: Request) -> Response | None:
+        self.headers.append(dict(request.headers.raw_items()))
+        return None if self.refusal is None else socket.respond(self.refusal, "no\n")
+
+    async def says(self, **frame: Any) -> None:
+        await self.sockets[-1].send(json.dumps(frame))
+
+    async def answers(self, id: str, text: str) -> None:
+        await self.says(type="delta", id=id, text=text)
+        meta = {"request_id": f"request-{id}"}
+        await self.says(type="done", id=id, finish="stop", meta=meta)
+
+    def told(self, event: str) -> list[Frame]:
+        return [frame for frame in self.heard if frame.get("event") == event]
+
+
+@asynccontextmanager
+async def gateway() -> AsyncIterator[Gateway]:
+    made = Gateway()
+    server: Server = await serve(
+        made.serve,
+        "127.0.0.1",
+        0,
+        process_request=made.check,
+        subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
+    )
+    async with server:
+        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield made
