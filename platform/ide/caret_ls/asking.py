@@ -1,5 +1,6 @@
 """Asking the gateway, one request at a time for each file, and what is learnt from its answers."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from caret_ls.files import OpenFile
 from caret_ls.flight import Flight, Landing
 from caret_ls.frames import Frame, Surroundings
 from caret_ls.link import Ended
-from caret_ls.pace import Pace
+from caret_ls.pace import USUAL_ANSWER_MS, Pace
 from caret_ls.place import Place
 from caret_ls.policies import Policies
 from caret_ls.status import StatusBoard
@@ -24,6 +25,9 @@ _BUDGET: Final = ("budget", "budget_spent")
 # A budget may be raised any time, whatever the gateway says of midnight; nobody has to restart the
 # editor then.
 _MAX_HOLD_S: Final = 60.0
+# Long after anybody waits for it; the gateway itself gives up after 30 s.
+MAX_ANSWER_S: Final = 20.0
+_TOO_SLOW: Final = "deadline"  # as the gateway calls it
 _POLICY: Final = ("path_excluded", "feature_disabled")
 
 
@@ -51,11 +55,13 @@ class Asking:
         *,
         around: Callable[[OpenFile], Surroundings],
         new_id: Callable[[], str],
+        max_answer_s: float = MAX_ANSWER_S,
     ) -> None:
         self._gateway = gateway
         self._learns = learning
         self._around = around
         self._new_id = new_id
+        self._max_answer_s = max_answer_s
         self._flights: dict[str, Flight] = {}  # by file
         self._held_until_s = 0.0
         self._unknown_languages: set[str] = set()  # to the gateway; left out from then on
@@ -104,9 +110,15 @@ class Asking:
         clock = self._learns.clock
         began_s, retry_after_s = clock.monotonic_s(), None
         try:
-            finish = await self._read(file, flight)
+            async with asyncio.timeout(self._max_answer_s):
+                finish = await self._read(file, flight)
+        except TimeoutError:
+            finish = _TOO_SLOW
         except Ended as error:
             finish, retry_after_s = error.code, error.retry_after_s
+        except asyncio.CancelledError:
+            self._took_longer(flight, began_s)
+            raise
         took_ms = (clock.monotonic_s() - began_s) * 1000
         landing = Landing(finish, flight.text, took_ms, retry_after_s)
         self._learn(flight, landing)
@@ -126,6 +138,12 @@ class Asking:
                 flight.grow(str(answer.get("text", "")))
         raise Ended("offline")
 
+    def _took_longer(self, flight: Flight, began_s: float) -> None:
+        """It was taken back: where no answer ever comes, that is all that is learnt."""
+        waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
+        if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
+            self._learns.pace.answered(waited_ms)
+
     def _learn(self, flight: Flight, landing: Landing) -> None:
         text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
         if landing.finish in (*_WHOLE, "filtered"):
@@ -133,8 +151,8 @@ class Asking:
                 flight.place, text, id=flight.id, request_id=flight.request_id
             )
             self._learns.cache.put(suggestion)
-            if not flight.is_prefetch:
-                self._learns.pace.answered(landing.took_ms)
+        if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
+            self._learns.pace.answered(landing.took_ms)
         if landing.finish == "unknown_language":
             self._unknown_languages.add(flight.place.language)
         if landing.finish in _POLICY:

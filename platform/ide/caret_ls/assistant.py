@@ -38,6 +38,7 @@ _REASONS: Final = {
     "cancelled": Reason.NEWER_KEYSTROKE,
     "rate_limited": Reason.OVERLOADED,
     "too_many_requests": Reason.OVERLOADED,
+    "deadline": Reason.OVERLOADED,
 }
 
 

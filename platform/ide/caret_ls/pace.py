@@ -18,7 +18,7 @@ MAX_WAIT_MS: Final = 250.0
 # By replays of typing in simulated time: with all of it the text comes 100 ms later, with half
 # of it a weak model is asked at every second key.
 _GAP_SHARE: Final = 0.75
-_USUAL_ANSWER_MS: Final = 150.0  # slower ones are waited for
+USUAL_ANSWER_MS: Final = 150.0  # slower ones are waited for
 _NUM_KEYS: Final = 12  # the last ones; a dozen say how somebody types just now
 _THINKS_S: Final = 1.0  # a longer pause says nothing about typing
 _NUM_ANSWERS: Final = 8
@@ -55,7 +55,7 @@ class Pace:
         return max(self._pause_ms() / 1000 - passed_s, 0.0)
 
     def _pause_ms(self) -> float:
-        slow_ms = max(_middle(self._answers_ms) - _USUAL_ANSWER_MS, 0.0)
+        slow_ms = max(_middle(self._answers_ms) - USUAL_ANSWER_MS, 0.0)
         patience = 1 + _PASSED_SHARE * self._num_passed
         wanted_ms = max(self.min_wait_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
         return min(max(wanted_ms, self.min_wait_ms), max(MAX_WAIT_MS, self.min_wait_ms))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from caret_ls.asking import Asking, Learning
+from caret_ls.asking import MAX_ANSWER_S, Asking, Learning
 from caret_ls.assistant import Assistant, Knowledge, Offer, Wish
 from caret_ls.buffer import Position, units_of
 from caret_ls.cache import Cache
@@ -85,7 +85,7 @@ def said(*texts: str, finish: str | None = "stop") -> list[Frame | Ended]:
 class Desk:
     """One file, `URI`; the cursor is where `|` is."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, max_answer_s: float = MAX_ANSWER_S, **settings: Any) -> None:
         self.clock = TurnedClock()
         self.gateway = FakeGateway()
         self.statuses: list[Status] = []
@@ -102,6 +102,7 @@ class Desk:
             Learning(self.cache, self.pace, self.policies, self.board, self.clock),
             around=lambda _: Surroundings(),
             new_id=lambda: str(next(numbers)),
+            max_answer_s=max_answer_s,
         )
         knowledge = Knowledge(
             self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, self.clock

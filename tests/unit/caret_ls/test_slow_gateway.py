@@ -1,0 +1,72 @@
+"""A gateway that answers late, or never: nobody waits for ever, and it is asked less often."""
+
+import asyncio
+
+import pytest
+
+from caret_ls.pace import MIN_WAIT_MS
+from caret_ls.skip import Reason
+from caret_ls.status import Status
+from tests.unit.caret_ls.desks import Desk
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    made = Desk()
+    made.open("a = 1\nb = |\n")
+    return made
+
+
+def wait_ms(desk: Desk) -> float:
+    """After a key, of somebody who types slowly."""
+    desk.pace.typed(desk.clock.now_s)
+    wait_s = desk.pace.wait_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
+    return round(wait_s * 1000)
+
+
+async def test_an_answer_that_never_comes_is_given_up() -> None:
+    desk = Desk(max_answer_s=0.05)
+    desk.open("a = 1\nb = |\n")
+
+    asked = desk.asks()
+    await desk.is_asked(1)
+    desk.clock.now_s += 20.0
+    async with asyncio.timeout(10):
+        assert await asked is None
+    assert wait_ms(desk) > MIN_WAIT_MS, "it is asked less often"
+    assert desk.assistant.last_reason is Reason.OVERLOADED
+    assert desk.statuses == [Status.READY, Status.WORKING, Status.READY]
+    assert desk.gateway.taken_back == ["1"]
+
+
+async def test_a_late_answer_is_asked_for_less_often(desk: Desk) -> None:
+    asked = desk.asks()
+    await desk.is_asked(1)
+    desk.clock.now_s += 3.0
+    desk.gateway.says("1", "c")
+    await asked
+
+    assert wait_ms(desk) > MIN_WAIT_MS
+
+
+async def test_an_answer_that_was_not_waited_for_is_a_late_one(desk: Desk) -> None:
+    asked = desk.asks()
+    await desk.is_asked(1)
+    desk.clock.now_s += 0.2
+    desk.assistant.drop("file:///nowhere/a.py")
+    await asyncio.gather(asked, return_exceptions=True)
+    await asyncio.sleep(0)
+
+    assert wait_ms(desk) == MIN_WAIT_MS + 50
+
+
+async def test_what_was_taken_back_at_once_says_nothing(desk: Desk) -> None:
+    for number, waited_s in enumerate((0.2, 0.1, 0.1, 0.1), start=1):
+        asked = desk.asks()
+        await desk.is_asked(number)
+        desk.clock.now_s += waited_s
+        desk.assistant.drop("file:///nowhere/a.py")
+        await asyncio.gather(asked, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    assert wait_ms(desk) == MIN_WAIT_MS + 50
