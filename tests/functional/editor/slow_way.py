@@ -1,0 +1,86 @@
+"""A way to the gateway on which answers take their time, or are lost."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
+
+_SUBPROTOCOL = Subprotocol("caret.v1")
+
+
+@dataclass(slots=True)
+class SlowWay:
+    gateway_url: str
+    url: str = ""
+    delay_s: float | None = 0.0  # of what answers a completion; None: it never comes
+    asked: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # monotonic seconds
+    taken_back: list[str] = field(default_factory=list)
+
+    async def serve(self, editor: ServerConnection) -> None:
+        assert editor.request is not None
+        key = editor.request.headers["Authorization"]
+        url = self.gateway_url.replace("http", "ws", 1) + "/v1/stream"
+        headers = {"Authorization": key}
+        async with (
+            _until_one_goes(),
+            connect(
+                url, subprotocols=[_SUBPROTOCOL], additional_headers=headers, max_size=None
+            ) as gateway,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(self._ask(editor, gateway))
+            group.create_task(self._answer(gateway, editor, group))
+
+    async def _ask(self, editor: ServerConnection, gateway: ClientConnection) -> None:
+        async for text in editor:
+            frame = json.loads(text)
+            if frame["type"] == "complete":
+                self.asked.append((time.monotonic(), frame))
+            elif frame["type"] == "cancel":
+                self.taken_back.append(frame["id"])
+            await gateway.send(text)
+        await gateway.close()
+
+    async def _answer(
+        self, gateway: ClientConnection, editor: ServerConnection, group: asyncio.TaskGroup
+    ) -> None:
+        """In their order: each is delayed alike."""
+        async for text in gateway:
+            is_answer = json.loads(text)["type"] in ("delta", "done")
+            if not is_answer:
+                await editor.send(text)
+            elif self.delay_s is not None:
+                group.create_task(_send_later(editor, text, self.delay_s))
+        await editor.close()
+
+
+async def _send_later(editor: ServerConnection, text: str | bytes, delay_s: float) -> None:
+    await asyncio.sleep(delay_s)
+    await editor.send(text)
+
+
+@asynccontextmanager
+async def _until_one_goes() -> AsyncIterator[None]:
+    """With what is still on its way to it."""
+    try:
+        yield
+    except* ConnectionClosed:
+        pass
+
+
+@asynccontextmanager
+async def slow_way(gateway_url: str) -> AsyncIterator[SlowWay]:
+    way = SlowWay(gateway_url)
+    async with serve(
+        way.serve, "127.0.0.1", 0, subprotocols=[_SUBPROTOCOL], max_size=None
+    ) as server:
+        way.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield way

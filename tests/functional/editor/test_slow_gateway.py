@@ -1,0 +1,119 @@
+"""`caret-ls` where answers take seconds, or never come: no error, no haste, and nobody waits."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from caret_ls.asking import MAX_ANSWER_S
+from tests.functional.editor.developer import Developer, make_developer
+from tests.functional.editor.slow_way import SlowWay, slow_way
+from tests.functional.editor.typist import begin
+from tests.functional.gateway.site import Site, until
+from tests.stack.language_server import LanguageServer, OpenBuffer
+
+pytestmark = pytest.mark.engine
+
+_PATIENCE_S: Final = 30.0
+_LATE_S: Final = 3.0
+_THINKS_S: Final = 1.1  # between keys: so long a pause says nothing about typing
+_PATIENT_S: Final = 0.2  # 75 ms grow to 250 ms where answers take long
+_NUM_KEYS: Final = 5
+
+
+@pytest.fixture
+def ada(site: Site, tmp_path: Path) -> Developer:
+    return make_developer(site, tmp_path)
+
+
+@pytest.fixture
+async def way(site: Site) -> AsyncIterator[SlowWay]:
+    async with slow_way(site.url) as made:
+        yield made
+
+
+async def waited_s(way: SlowWay, buffer: OpenBuffer, name: str) -> float:
+    """How long after a key the gateway was asked. What is asked is not answered yet."""
+    num_asked = len(way.asked)
+    buffer.types(f"\n        {name} = self.")
+    pressed_s = time.monotonic()
+    buffer.server.begin("textDocument/inlineCompletion", buffer.wish())
+
+    async def is_asked() -> bool:
+        return len(way.asked) > num_asked
+
+    assert await until(is_asked, patience_s=_PATIENCE_S)
+    return way.asked[num_asked][0] - pressed_s
+
+
+async def quick_waits_s(way: SlowWay, buffer: OpenBuffer) -> list[float]:
+    """Each with its answer."""
+    waits_s = []
+    for number in range(_NUM_KEYS):
+        waits_s.append(await waited_s(way, buffer, f"quick_{number}"))
+        await asyncio.sleep(_THINKS_S)
+        await buffer.server.reaches("ready")
+    return waits_s
+
+
+async def why_not(server: LanguageServer) -> str | None:
+    reason: str | None = (await server.ask("$/caret/whyNot", {}))["reason"]
+    return reason
+
+
+async def test_where_answers_take_seconds_they_come_late_and_are_asked_for_less_often(
+    ada: Developer, way: SlowWay
+) -> None:
+    async with ada.editor(CARET_GATEWAY_URL=way.url, CARET_LS_PREFETCH="no") as server:
+        await server.reaches("ready")
+        num_told = len(server.statuses)
+        buffer = begin(server, ada)
+        before_s = await quick_waits_s(way, buffer)
+        way.delay_s = _LATE_S
+        for number in range(_NUM_KEYS):
+            buffer.types(f"\n        late_{number} = self.")
+            began_s = time.monotonic()
+            asked = asyncio.create_task(buffer.asks())
+            await server.reaches("working")
+            assert await asked is not None
+            assert time.monotonic() - began_s >= _LATE_S
+            await server.reaches("ready")
+        way.delay_s = 0.0
+        after_s = await waited_s(way, buffer, "patient")
+        await server.reaches("ready")
+
+    assert min(before_s) < _PATIENT_S <= after_s
+    assert set(server.statuses[num_told:]) == {"ready", "working"}
+    assert "failed" not in ada.log
+
+
+async def test_where_no_answer_comes_the_editor_hears_nothing_of_it(
+    ada: Developer, way: SlowWay
+) -> None:
+    async with ada.editor(CARET_GATEWAY_URL=way.url, CARET_LS_PREFETCH="no") as server:
+        await server.reaches("ready")
+        num_told = len(server.statuses)
+        buffer = begin(server, ada)
+        way.delay_s = None
+        answers, began_s = [], time.monotonic()
+        for number in range(_NUM_KEYS):
+            buffer.types(f"\n        lost_{number} = self.")
+            answers.append(asyncio.create_task(buffer.asks()))
+            await asyncio.sleep(_THINKS_S)
+        given_up = await asyncio.gather(*answers[:-1])
+        assert server.statuses[-1] == "working"
+        last = await answers[-1]
+        took_s = time.monotonic() - began_s
+        await server.reaches("ready")
+        reason = await why_not(server)
+
+    assert (given_up, last) == ([[]] * (_NUM_KEYS - 1), [])
+    assert took_s >= MAX_ANSWER_S
+    assert reason == "overloaded"
+    (asked,) = (frame["id"] for _, frame in way.asked)
+    assert way.taken_back == [asked], "later keys joined the one request, until it was given up"
+    assert set(server.statuses[num_told:]) == {"ready", "working"}
+    assert "failed" not in ada.log
