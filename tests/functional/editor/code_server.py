@@ -39,6 +39,14 @@ _QUIET: Final[dict[str, Any]] = {
     "telemetry.telemetryLevel": "off",
     "workbench.startupEditor": "none",
 }
+TAKES_LINE: Final = "Control+Alt+l"
+_KEYS: Final = [  # the editor has none of its own for it
+    {
+        "key": "ctrl+alt+l",
+        "command": "editor.action.inlineSuggest.acceptNextLine",
+        "when": "inlineSuggestionVisible",
+    }
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +92,19 @@ def package(folder: Path) -> Path:
 
 
 @contextmanager
-def running(made: CodeServer, vsix: Path, home: Path, *, gateway_url: str) -> Iterator[str]:
+def running(
+    made: CodeServer, vsix: Path, home: Path, *, gateway_url: str, console_url: str
+) -> Iterator[str]:
     """Its address. In a home of its own, with all that it starts ended at the end."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    settings = _QUIET | {"caret.gatewayUrl": gateway_url}
+    settings = _QUIET | {"caret.gatewayUrl": gateway_url, "caret.consoleUrl": console_url}
     machine = {"caret.serverPath": str(Path(sys.executable).with_name("caret-ls"))}
     for name, values in (("User", settings), ("Machine", machine)):
         folder = home / "data" / name
         folder.mkdir(parents=True)
         (folder / "settings.json").write_text(json.dumps(values))
+    (home / "data" / "User" / "keybindings.json").write_text(json.dumps(_KEYS))
     mark = new_mark(home)
     environment = environment_of(home) | environment_with(mark)
     _run(*made.command(home, "--install-extension", str(vsix)), environment=environment)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -36,7 +37,7 @@ pytestmark = [
 ]
 PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
 CLASS: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n"
-FILES: Final = ("reader.py", "words.py", "chosen.py", "comment.py", "pause.py")
+FILES: Final = ("reader.py", "words.py", "lines.py", "chosen.py", "comment.py", "pause.py")
 TYPED: Final = "        self.path = path\nself.m"  # behind a line's end the editor indents
 _INGESTED_S: Final = 30.0
 
@@ -68,7 +69,11 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
         (folder / name).write_text(CLASS)
     with (
         code_server.running(
-            code_server.install(), vsix, home, gateway_url=stack.gateway_url
+            code_server.install(),
+            vsix,
+            home,
+            gateway_url=stack.gateway_url,
+            console_url=stack.console_url,
         ) as url,
         chromium() as browser,
     ):
@@ -89,6 +94,11 @@ def outcomes(company: Company) -> list[tuple[str, int]]:
 
 def num_outcomes(company: Company, event: str) -> int:
     return sum(told == event for told, _ in outcomes(company))
+
+
+def num_taken(company: Company) -> int:
+    """Wholly, or its first line of several."""
+    return num_outcomes(company, "accepted") + num_outcomes(company, "partially_accepted")
 
 
 def test_a_suggestion_is_seen_taken_by_tab_and_counted(
@@ -125,6 +135,17 @@ def test_a_word_of_it_is_taken_alone(workbench: Workbench, company: Company) -> 
     assert workbench.suggests() == suggestion.removeprefix(word)
 
 
+def test_a_line_of_it_is_taken(workbench: Workbench, company: Company) -> None:
+    file = workbench.opens("lines.py")
+    workbench.types(TYPED)
+    suggestion = workbench.suggests()
+    before = num_taken(company)
+    workbench.presses(code_server.TAKES_LINE)
+    workbench.saves(file, f"        self.m{suggestion}")
+
+    wait_until(lambda: num_taken(company) == before + 1, timeout_s=_INGESTED_S)
+
+
 def test_the_word_chosen_in_the_editors_list_is_gone_on_from(workbench: Workbench) -> None:
     file = workbench.opens("chosen.py")
     workbench.types(f"{TYPED}o")
@@ -148,6 +169,16 @@ def test_it_says_why_nothing_is_suggested(workbench: Workbench) -> None:
     workbench.runs("Caret: Why No Suggestion?")
 
     expect(workbench.notices.filter(has_text="The cursor is in a comment.")).to_be_visible()
+
+
+def test_consent_is_given_in_the_console_to_which_it_leads(
+    workbench: Workbench, stack: Stack
+) -> None:
+    url = workbench.opened_by("Caret: Open My Consent and Data in the Console")
+
+    port = urlsplit(stack.console_url).port
+    # To what is on its own machine code-server leads by itself; there, by way of signing in.
+    assert unquote(url).endswith(f"/proxy/{port}/sign-in?next=/account/data")
 
 
 def test_a_pause_is_seen_and_ended(workbench: Workbench) -> None:

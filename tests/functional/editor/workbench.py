@@ -1,14 +1,17 @@
 """VS Code's window in a browser, as its user handles it: by keys, and by what is seen."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.stack.waiting import wait_until
 
 _OPENS_MS: Final = 90_000.0  # with a cold start of all of its parts
 _SUGGESTS_MS: Final = 30_000.0
+_DIALOG_MS: Final = 3_000.0
 _KEY_MS: Final = 80.0
 _SAVES_S: Final = 10.0
 _PALETTE: Final = ".quick-input-widget"
@@ -67,6 +70,19 @@ class Workbench:
         expect(self._page.locator(".editor-instance .native-edit-context")).to_be_focused()
         self.presses("Control+End")
         return self._folder / name
+
+    def opened_by(self, command: str) -> str:
+        """The address of the page that the command opens beside the editor."""
+        with self._page.context.expect_page() as opened:
+            self.runs(command)
+            # Asked for an address that nobody has trusted yet.
+            with suppress(PlaywrightTimeout):
+                dialog = self._page.locator(".monaco-dialog-box")
+                dialog.get_by_role("button", name="Open", exact=True).click(timeout=_DIALOG_MS)
+        opened.value.wait_for_load_state()
+        url = opened.value.url
+        opened.value.close()
+        return url
 
     def types(self, text: str) -> None:
         self._page.keyboard.type(text, delay=_KEY_MS)
