@@ -7,6 +7,7 @@ from django import template
 from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 
+from console.insight.numbers import share
 from console.operators.assets import url_of
 from tenants.pools.state import RefusedReplica
 
@@ -36,9 +37,9 @@ def operators_asset(name: str) -> str:
 
 
 @register.filter
-def percent(share: float | None) -> str:
-    """0.934 -> 93.4%."""
-    return UNKNOWN if share is None else f"{written(share * 100, 1)}%"
+def percent(value: float | None) -> str:
+    """0.934 -> 93.4%, in the reader's language."""
+    return UNKNOWN if value is None else share(value)
 
 
 @register.filter
