@@ -18,6 +18,7 @@ _WHY_REFUSED: Final = {
     "place": _("The catalogue allows no replica at %(found)s, only in: %(wanted)s."),
     "address": _("Its name leads nowhere."),
     "silent": _("Nobody answers there."),
+    "unsaid": _("It does not say which models it serves."),
     "model": _("It serves %(found)s, not %(wanted)s."),
     "version": _("It serves %(found)s, and the others %(wanted)s."),
     "context": _("It takes %(found)s tokens, and the pool says %(wanted)s."),

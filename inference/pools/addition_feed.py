@@ -44,7 +44,6 @@ class AdditionFeed(SteeringFeed):
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("addition.unreadable", error=str(error))
         self._membership.add(added)
-        await self._membership.round(asks_everybody=False)
 
 
 def _replica(addition: Addition) -> Replica:

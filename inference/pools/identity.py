@@ -5,7 +5,7 @@ taken. Where replicas contradict each other the most have it; as many: what was 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -22,6 +22,7 @@ class Reason(StrEnum):
     PLACE = "place"  # added by an operator, where the catalogue lets none be added
     ADDRESS = "address"  # its name has no address
     SILENT = "silent"  # found by its service's name, and nobody answers
+    UNSAID = "unsaid"  # added by an operator, and it does not say what it serves
     MODEL = "model"  # it does not serve the pool's
     VERSION = "version"  # by that name it serves another than the others do
     CONTEXT = "context"  # it takes fewer tokens than the pool's max_context_tokens
@@ -57,12 +58,21 @@ class Standard:
     block_tokens: int | None = None
 
 
-def standard_of(pool: Pool, told: Iterable[Identity], before: Standard) -> Standard:
-    every = tuple(told)
+def standard_of(
+    pool: Pool,
+    told: Sequence[Identity],
+    before: Standard,
+    *,
+    newcomers: Sequence[Identity] = (),
+) -> Standard:
+    """`newcomers` are heard of what nobody else tells."""
+
+    def most(ask: Callable[[Identity], T | None], before: T | None) -> T | None:
+        return _most(told, ask, _most(newcomers, ask, before) if _none(told, ask) else before)
+
     return Standard(
-        root=_most(every, lambda each: each.root(pool.model), before.root),
-        block_tokens=pool.block_tokens
-        or _most(every, lambda each: each.block_tokens, before.block_tokens),
+        root=most(lambda each: each.root(pool.model), before.root),
+        block_tokens=pool.block_tokens or most(lambda each: each.block_tokens, before.block_tokens),
     )
 
 
@@ -94,3 +104,7 @@ def _most(
     most = max(counts.values())
     tied = [value for value, count in counts.items() if count == most]
     return before if before in tied else min(tied, key=str)
+
+
+def _none(every: Iterable[Identity], ask: Callable[[Identity], T | None]) -> bool:
+    return all(ask(each) is None for each in every)

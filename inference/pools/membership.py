@@ -8,7 +8,8 @@ Rules:
    gateway is asked at the next round.
 3. A name that leads nowhere, or a resolver that does not answer, takes nothing away.
 4. What leaves gets nothing new; what is under way there ends as it would.
-5. Nothing is sent to what an operator adds where the catalogue lets none be added.
+5. Nothing is sent to what an operator adds where the catalogue lets none be added. Elsewhere it has
+   to say that it serves the pool's model, and has no voice in what the others contradict.
 """
 
 import asyncio
@@ -65,13 +66,33 @@ class _Candidates:
         self.told: dict[str, Identity] = {}  # by url
         self.unheard: dict[str, Reason] = {}  # by url: why nothing is told
         self.standard = Standard()
-        self.refused: dict[str, Refusal] = {}  # by the replica's name
+        self.refused: dict[Replica, Refusal] = {}
+
+    @property
+    def catalogued(self) -> tuple[Replica, ...]:
+        """By the catalogue itself, or by the name that it gives."""
+        return tuple({each.url: each for each in (*self.named, *self.found)}.values())
 
     @property
     def every(self) -> tuple[Replica, ...]:
-        # What the catalogue says of a replica goes before what an operator says.
-        listed = (*self.added, *self.named, *self.found)
-        return tuple({each.url: each for each in listed}.values())
+        return (*self.catalogued, *self._besides(self.added))
+
+    @property
+    def barred(self) -> tuple[Replica, ...]:
+        return self._besides(self.misplaced)
+
+    def has_joined(self, replica: Replica) -> bool:
+        """Who was only found or added takes no work before it was asked."""
+        is_known = replica in self.named or replica.url in self.told
+        return is_known and replica not in self.refused
+
+    def told_by(self, replicas: Iterable[Replica]) -> list[Identity]:
+        return [self.told[each.url] for each in replicas if each.url in self.told]
+
+    def _besides(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
+        """What the catalogue says of a replica goes before what an operator says."""
+        names = {each.name for each in self.catalogued}
+        return tuple({each.name: each for each in wanted if each.name not in names}.values())
 
 
 class Membership:
@@ -93,6 +114,7 @@ class Membership:
         self._identities = identities
         self._resolvers = resolvers
         self._news = asyncio.Event()
+        self._round = asyncio.Lock()
         self._token_ids = token_ids
         self._of = {name: _Candidates(pool) for name, pool in pools.by_name.items()}
 
@@ -100,18 +122,21 @@ class Membership:
     def refused(self) -> list[tuple[str, str, Refusal]]:
         """Pool, replica and why."""
         return [
-            (pool, replica, refusal)
+            (pool, replica.name, refusal)
             for pool, candidates in self._of.items()
             for replica, refusal in candidates.refused.items()
         ]
 
     def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
-        """By pool: all that operators have added. From the next round on."""
+        """By pool: all that operators have added. What is there no more leaves at once, what is new
+        is asked in the round that begins now."""
         for name, candidates in self._of.items():
             patterns = self._pools.by_name[name].additions_from
             wanted = tuple(added.get(name, ()))
             candidates.added = tuple(each for each in wanted if _is_within(each, patterns))
             candidates.misplaced = tuple(each for each in wanted if each not in candidates.added)
+            self._settle(name)
+        self.look()
         if unknown := sorted(added.keys() - self._of.keys()):
             log.warning("addition.unknown_pool", pools=unknown)
 
@@ -140,7 +165,7 @@ class Membership:
         return True
 
     async def round(self, *, asks_everybody: bool = True) -> None:
-        async with asyncio.TaskGroup() as group:
+        async with self._round, asyncio.TaskGroup() as group:
             for name in self._of:
                 group.create_task(self._round_of(name, asks_everybody=asks_everybody))
         self._replicas.keep({replica.url for replica in self._pools.replicas()})
@@ -170,7 +195,7 @@ class Membership:
         return (
             replica.url not in candidates.told
             or replica.url in candidates.unheard
-            or replica.name in candidates.refused
+            or replica in candidates.refused
             or self._replicas.circuit(replica) is not Circuit.CLOSED
         )
 
@@ -180,7 +205,7 @@ class Membership:
                 candidates.told[replica.url] = await self._identities.ask(replica, model)
         except NoAddress:
             candidates.unheard[replica.url] = Reason.ADDRESS
-        except (NoAnswer, TimeoutError):
+        except (NoAnswer, TimeoutError, ValueError):  # the last: of an address or an answer
             candidates.unheard[replica.url] = Reason.SILENT
         else:
             candidates.unheard.pop(replica.url, None)
@@ -192,19 +217,22 @@ class Membership:
         for known in (candidates.told, candidates.unheard):
             for gone in known.keys() - urls:
                 del known[gone]
-        candidates.standard = standard_of(pool, candidates.told.values(), candidates.standard)
+        candidates.standard = standard_of(
+            pool,
+            candidates.told_by(candidates.catalogued),
+            candidates.standard,
+            newcomers=candidates.told_by(candidates.added),
+        )
         refused = {
-            replica.name: refusal
+            replica: refusal
             for replica in candidates.every
             if (refusal := self._judged(name, replica)) is not None
         }
         places = ", ".join(pool.additions_from)
-        refused |= {
-            each.name: Refusal(Reason.PLACE, each.host, places) for each in candidates.misplaced
-        }
+        refused |= {each: Refusal(Reason.PLACE, each.host, places) for each in candidates.barred}
         self._tell(name, candidates.refused, refused)
         candidates.refused = refused
-        members = tuple(each for each in candidates.every if each.name not in refused)
+        members = tuple(filter(candidates.has_joined, candidates.every))
         if members != pool.replicas:
             self._change(pool, members)
 
@@ -212,25 +240,29 @@ class Membership:
         candidates, pool = self._of[name], self._pools.by_name[name]
         said = candidates.told.get(replica.url)
         if said is not None:
+            if said.roots is None and replica not in candidates.catalogued:
+                return Refusal(Reason.UNSAID, "", pool.model)
             return judge(pool, said, candidates.standard, self._token_ids[name])
         reason = candidates.unheard.get(replica.url)
         if reason is Reason.SILENT and replica in candidates.named:
             return None  # its circuit says so
         return None if reason is None else Refusal(reason)
 
-    def _tell(self, pool: str, before: Mapping[str, Refusal], now: Mapping[str, Refusal]) -> None:
+    def _tell(
+        self, pool: str, before: Mapping[Replica, Refusal], now: Mapping[Replica, Refusal]
+    ) -> None:
         for replica, refusal in now.items():
             if before.get(replica) != refusal:
                 log.error(
                     "replica.refused",
                     pool=pool,
-                    replica=replica,
+                    replica=replica.name,
                     reason=refusal.reason.value,
                     found=refusal.found,
                     wanted=refusal.wanted,
                 )
         for replica in before.keys() - now.keys():
-            log.info("replica.not_refused_any_more", pool=pool, replica=replica)
+            log.info("replica.not_refused_any_more", pool=pool, replica=replica.name)
 
     def _change(self, pool: Pool, members: Iterable[Replica]) -> None:
         self._pools.has_now(pool.name, members)

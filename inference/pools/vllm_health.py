@@ -14,7 +14,8 @@ class VllmHealth:
 
     async def ask(self, replica: Replica) -> Wellness:
         try:
-            async with self._session.get(f"{replica.url}/health") as response:
+            url = f"{replica.url}/health"
+            async with self._session.get(url, allow_redirects=False) as response:
                 status = response.status
         except aiohttp.ClientConnectorError:  # refused, or no such host
             return Wellness.ILL

@@ -59,7 +59,9 @@ class VllmIdentity:
         return await _answered(self._exchange(method, url, **options))
 
     async def _exchange(self, method: str, url: str, **options: Any) -> bytes:
-        async with self._session.request(method, url, **options) as response:
+        # Whoever is led elsewhere would hear what another says of itself.
+        request = self._session.request(method, url, allow_redirects=False, **options)
+        async with request as response:
             return await response.content.read(_MAX_BYTES) if response.status == 200 else b""
 
 

@@ -19,7 +19,8 @@ class VllmMetrics:
     async def read(self, replica: Replica) -> Values | None:
         """None: it did not answer. The caller bounds the time."""
         try:
-            async with self._session.get(f"{replica.url}/metrics") as response:
+            url = f"{replica.url}/metrics"
+            async with self._session.get(url, allow_redirects=False) as response:
                 if response.status != 200:
                     return None
                 page = await response.content.read(_MAX_BYTES)

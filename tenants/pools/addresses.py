@@ -16,11 +16,11 @@ def read_engine_url(text: str, allowed: Sequence[str]) -> str:
     """Without a trailing slash. `allowed`: networks and names, as host_patterns has them. Raises
     Invalid."""
     parts = _split(text, "url")
-    is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
+    is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
     if parts.scheme not in ("http", "https") or not is_plain:
         raise Invalid("url", 'Write its address like this: "http://10.12.0.7:8000".')
     _require_place(parts, "url", allowed)
-    return f"{parts.scheme}://{parts.netloc}"
+    return f"{parts.scheme}://{_place(parts)}"
 
 
 def read_kv_events(text: str, allowed: Sequence[str]) -> str:
@@ -31,7 +31,14 @@ def read_kv_events(text: str, allowed: Sequence[str]) -> str:
     if parts.scheme != "tcp" or parts.port is None or parts.path or parts.query:
         raise Invalid("kv_events", 'Write an address like this: "tcp://10.12.0.7:5557".')
     _require_place(parts, "kv_events", allowed)
-    return text.strip()
+    return f"tcp://{_place(parts)}"
+
+
+def _place(parts: SplitResult) -> str:
+    """One way to write it, as replicas are told apart by it."""
+    host = parts.hostname or ""
+    bare = f"[{host}]" if ":" in host else host
+    return bare if parts.port is None else f"{bare}:{parts.port}"
 
 
 def _split(text: str, field: str) -> SplitResult:
@@ -42,8 +49,8 @@ def _split(text: str, field: str) -> SplitResult:
     except ValueError as error:
         raise Invalid(field, "This is no address.") from error
     written = text.strip()
-    is_plain = written.isascii() and written.isprintable() and " " not in written
-    if not parts.hostname or not is_plain or len(text) > _MAX_LENGTH:
+    is_plain = written.isascii() and written.isprintable() and not {" ", "@"} & set(written)
+    if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_LENGTH:
         raise Invalid(field, "This is no address.")
     return parts
 

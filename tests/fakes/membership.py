@@ -1,5 +1,6 @@
 """Replicas that say of themselves what a test has them say, and a resolver of names."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -34,17 +35,24 @@ class FakeNetwork:
     """Both ports: who is where, and what it says."""
 
     said: dict[str, Identity] = field(default_factory=dict)  # by the replica's name
-    failing: dict[str, NoAnswer] = field(default_factory=dict)
+    failing: dict[str, Exception] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def ask(self, replica: Replica, model: str) -> Identity:
         self.asked.append(replica.name)
+        if replica.name in self.held:
+            await self.held[replica.name].wait()
         if replica.name in self.failing:
             raise self.failing[replica.name]
         if replica.name not in self.said:
             raise NoAnswer
         return self.said[replica.name]
+
+    def holds(self, name: str) -> asyncio.Event:
+        """It answers once this is set."""
+        return self.held.setdefault(name, asyncio.Event())
 
     async def addresses(self, name: str) -> frozenset[str]:
         if not self.names.get(name):

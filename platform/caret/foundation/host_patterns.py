@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
+_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"  # DNS knows none that is longer
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_MAX_LENGTH: Final = 253
 _BELOW: Final = "*."
 
 
@@ -28,7 +29,7 @@ def matches(host: str, patterns: Iterable[str]) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         name = host.lower().rstrip(".")
-        is_name = _NAME.fullmatch(name) is not None
+        is_name = len(name) <= _MAX_LENGTH and _NAME.fullmatch(name) is not None
         return is_name and any(_is_named(name, pattern) for pattern in patterns)
     return any(address in network for network in _networks(patterns))
 

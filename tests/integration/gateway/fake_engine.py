@@ -2,8 +2,8 @@
 
 `python -m tests.integration.gateway.fake_engine` prints its port and serves until its standard
 input ends. A completion of up to SHORT_TOKENS comes at once; a longer one goes on, a token each
-2 ms, until the client leaves. `GET /streams` says how many go on; other questions are answered by
-nothing.
+2 ms, until the client leaves. `GET /streams` says how many go on, `/v1/models` names the model of
+the site's pools; other questions are answered by nothing.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ _TOKEN_S: Final = 0.002
 _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
+_MODELS: Final = b'{"data":[{"id":"demo"}]}'  # as the site's pools have it
 
 
 class FakeEngine:
@@ -38,6 +39,8 @@ class FakeEngine:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         if head.startswith(b"get "):
             text = str(self.num_streams).encode() if b" /streams " in head[:20] else b""
+            if head.startswith(b"get /v1/models "):
+                text = _MODELS
             if head.startswith(b"get /fault/"):
                 self.fault = head.split()[1].decode().removeprefix("/fault/")
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(text), text))

@@ -185,6 +185,9 @@ class _listening:  # noqa: N801  # used like a function
         ({"url": "http://10.9.9.9:8000"}, "url"),
         ({"url": "http://localhost.evil.example:8000"}, "url"),
         ({"url": "http://user:secret@localhost:8000"}, "url"),
+        ({"url": "http://:secret@localhost:8000"}, "url"),
+        ({"url": "http://@localhost:8000"}, "url"),
+        ({"url": "http://localhost:0"}, "url"),
         ({"url": "http://localhost:8000/v1"}, "url"),
         ({"url": "http://localhost:99999"}, "url"),
         ({"url": "http://localhost:80 00"}, "url"),
@@ -209,6 +212,20 @@ async def test_what_is_written_wrongly_is_told_by_its_field(
 
     assert refused.value.field == wrong
     assert read_additions(connection).held == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (" http://LOCALHOST:08000/ ", "localhost:8000"),
+        ("http://localhost:", "localhost"),
+        ("https://127.0.0.9:443", "127.0.0.9:443"),
+    ],
+)
+async def test_an_address_has_one_name(
+    site: Site, connection: redis.Redis, written: str, name: str
+) -> None:
+    assert await _add(connection, site, url=written) == name
 
 
 async def test_what_is_so_already_is_refused(site: Site, connection: redis.Redis) -> None:

@@ -35,6 +35,11 @@ def _parts() -> tuple[FakeRedis, Fleet, AdditionFeed]:
     return redis, fleet, AdditionFeed(cast(Redis, redis), fleet.membership)
 
 
+async def _take(feed: AdditionFeed, fleet: Fleet) -> None:
+    await feed.sync()
+    await fleet.membership.round(asks_everybody=False)
+
+
 def _said(**fields: Any) -> bytes:
     return encode_addition(msgspec.structs.replace(ADDITION, **fields))
 
@@ -43,10 +48,10 @@ async def test_what_is_added_joins_and_leaves() -> None:
     redis, fleet, feed = _parts()
 
     redis.add(two=_said())
-    await feed.sync()
+    await _take(feed, fleet)
     joined = sorted(fleet.names())
     redis.add()
-    await feed.sync()
+    await _take(feed, fleet)
 
     assert joined == [ONE, TWO]
     assert fleet.names() == [ONE]
@@ -56,7 +61,7 @@ async def test_what_is_said_of_it_is_kept() -> None:
     redis, fleet, feed = _parts()
 
     redis.add(two=_said(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
-    await feed.sync()
+    await _take(feed, fleet)
 
     (added,) = [each for each in fleet.catalog.by_name["demo-fast"].replicas if each.name == TWO]
     assert (added.kv_events, added.speculation) == ("tcp://10.0.0.2:5557", Speculation.NGRAM)
@@ -80,7 +85,7 @@ async def test_what_cannot_be_read_leaves_the_others(bad: bytes) -> None:
     redis, fleet, feed = _parts()
 
     redis.add(bad=bad, two=_said())
-    await feed.sync()
+    await _take(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]
 
@@ -88,10 +93,10 @@ async def test_what_cannot_be_read_leaves_the_others(bad: bytes) -> None:
 async def test_a_redis_that_lost_its_memory_takes_nothing_away() -> None:
     redis, fleet, feed = _parts()
     redis.add(two=_said())
-    await feed.sync()
+    await _take(feed, fleet)
 
     redis.lose_everything()
-    await feed.sync()
+    await _take(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]
 
@@ -101,6 +106,6 @@ async def test_fields_of_a_newer_version_are_passed_over() -> None:
     newer = msgspec.msgpack.decode(_said()) | {"weight": 3}
 
     redis.add(two=msgspec.msgpack.encode(newer))
-    await feed.sync()
+    await _take(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]

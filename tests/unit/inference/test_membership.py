@@ -1,5 +1,6 @@
 """Who is a replica of a pool, over a network of fakes."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -248,8 +249,7 @@ async def test_what_is_taken_out_again_gets_nothing_more() -> None:
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.round()
 
-    fleet.membership.add({})
-    await fleet.membership.round(asks_everybody=False)
+    fleet.membership.add({})  # and no round
 
     assert fleet.names() == [ONE]
 
@@ -262,3 +262,119 @@ async def test_the_catalogues_word_on_a_replica_goes_before_an_operators() -> No
 
     (one,) = fleet.catalog.by_name["demo-fast"].replicas
     assert one.kv_events is None
+
+
+async def test_one_that_was_added_before_the_catalogue_named_it_stays_when_its_place_is_gone() -> (
+    None
+):
+    fleet = _growing()
+
+    fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons() == {}
+
+
+async def test_another_way_to_write_what_the_catalogue_names_changes_nothing() -> None:
+    fleet = _growing("10.0.0.0/24")
+
+    fleet.membership.add({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
+    await fleet.membership.round()
+
+    assert fleet.catalog.by_name["demo-fast"].replicas == (Replica(ONE, f"http://{ONE}"),)
+
+
+async def test_what_is_added_while_a_round_is_on_waits_until_it_was_asked() -> None:
+    fleet = _growing("10.0.0.0/24")
+    fleet.network.said[TWO] = identity(token_ids=(5, 6))
+    asking = fleet.network.holds(ONE)
+
+    round_ = asyncio.create_task(fleet.membership.round())
+    await asyncio.sleep(0)
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    asking.set()
+    await round_
+
+    assert fleet.names() == [ONE]
+
+
+async def test_what_is_found_while_a_round_is_on_waits_likewise() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1"])
+    await fleet.membership.round()
+    asking = fleet.network.holds(TWO)
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+
+    round_ = asyncio.create_task(fleet.membership.round())
+    await asyncio.sleep(0.01)
+    fleet.membership.add({})  # draws the line
+    meanwhile = fleet.names()
+    asking.set()
+    await round_
+
+    assert (meanwhile, fleet.names()) == ([ONE], [ONE, TWO])
+
+
+async def test_one_round_waits_for_the_other() -> None:
+    fleet = _growing("10.0.0.0/24")
+    asking = fleet.network.holds(ONE)
+
+    rounds = [asyncio.create_task(fleet.membership.round()) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    num_asked = fleet.network.asked.count(ONE)
+    asking.set()
+    await asyncio.gather(*rounds)
+
+    assert num_asked == 1
+
+
+async def test_what_is_added_says_that_it_serves_the_pools_model() -> None:
+    fleet = _growing("10.0.0.0/24")
+    fleet.network.said[TWO] = Identity()
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == Reason.UNSAID
+
+
+@pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"])
+async def test_what_is_added_has_no_voice(address: str) -> None:
+    """Neither of a pool of one, nor as the majority, nor in a gateway that has just begun."""
+    fleet = _growing("10.0.0.0/24")
+    others = [address, THREE]
+    for name in others:
+        fleet.network.said[name] = identity(root="/models/a")
+
+    fleet.membership.add({"demo-fast": [Replica(name, f"http://{name}") for name in others]})
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert {fleet.reasons()[name] for name in others} == {Reason.VERSION}
+
+
+async def test_what_is_added_is_outvoted_by_whom_the_catalogue_names_once_it_speaks() -> None:
+    fleet = _growing("10.0.0.0/24")
+    told = fleet.network.said.pop(ONE)
+    fleet.network.said[TWO] = identity(root="/models/a")
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.round()
+    before = fleet.names()
+
+    fleet.network.said[ONE] = told
+    await fleet.membership.round()
+
+    assert (before, fleet.names()) == ([ONE, TWO], [ONE])
+
+
+async def test_an_answer_that_cannot_be_read_is_no_answer_and_ends_nothing() -> None:
+    fleet = _growing("10.0.0.0/24")
+    fleet.network.failing[TWO] = UnicodeError("label too long")
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.round()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == Reason.SILENT
