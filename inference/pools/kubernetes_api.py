@@ -71,13 +71,16 @@ class KubernetesApi:
 
     async def list(self, name: str) -> Listing:
         """Raises NotAnswered, Gone."""
-        async with asyncio.timeout(_LIST_S), self._asked(name, {}) as response:
-            body = bytearray()
-            async for part in response.content.iter_any():
-                body += part
-                if len(body) > _MAX_LIST_BYTES:
-                    raise NotAnswered("too long a list")
-            return _decode_listing(body)
+        try:
+            async with asyncio.timeout(_LIST_S), self._asked(name, {}) as response:
+                body = bytearray()
+                async for part in response.content.iter_any():
+                    body += part
+                    if len(body) > _MAX_LIST_BYTES:
+                        raise NotAnswered("too long a list")
+                return _decode_listing(body)
+        except TimeoutError as error:
+            raise NotAnswered("too slow a list") from error
 
     async def changes(self, name: str, *, since: str) -> AsyncGenerator[Change, None]:
         """Until the API ends it, after WATCH_S at the most. Raises NotAnswered, Gone."""

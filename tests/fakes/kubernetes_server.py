@@ -31,6 +31,7 @@ class KubernetesServer:
     version: int = 100
     oldest: int = 100  # of the versions from which it can go on
     is_broken: bool = False
+    held: asyncio.Event | None = None  # lists asked for from now on wait for it, once they are made
     max_watch_s: float = 30.0
     bookmarks_every_s: float | None = None
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
@@ -90,6 +91,8 @@ class KubernetesServer:
         items = [each for each in self.objects.values() if _is_of(each, namespace, service)]
         metadata = {"resourceVersion": str(self.version)}
         listing = {"kind": "EndpointSliceList", "metadata": metadata, "items": items}
+        if (held := self.held) is not None:
+            await held.wait()
         return web.json_response(listing)
 
     async def _watch(

@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from inference.pools import kubernetes_api
 from inference.pools.kubernetes_api import Account, KubernetesApi
 from inference.pools.kubernetes_names import KubernetesNames
 from inference.pools.membership import Unresolved
@@ -179,6 +180,18 @@ async def test_an_outage_takes_nobody_away_and_is_caught_up_with(
 
     assert meanwhile == {"10.0.0.1"}
     assert server.asked.count("list") == 1
+
+
+async def test_a_list_that_hangs_ends_no_watch(
+    server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the deadline itself, not our code
+    server.held = asyncio.Event()
+    async with _running(server, tmp_path) as watched:
+        await until(lambda: server.asked.count("list") > 1)
+        server.held = None
+
+        await watched.watches()
 
 
 async def test_a_token_that_was_renewed_is_read_anew(
