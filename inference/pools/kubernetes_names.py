@@ -75,9 +75,11 @@ class KubernetesNames:
         service = self._services[name]
         if service.slices is None:
             try:
-                service.is_now(await self._api.list(name))
+                listing = await self._api.list(name)
             except (NotAnswered, Gone) as error:
                 raise Unresolved(f"the Kubernetes API: {error}") from error
+            if service.slices is None:  # else a watch has begun meanwhile, and knows better
+                service.is_now(listing)
         if not (found := service.addresses):
             raise Unresolved("no ready endpoint")
         return found

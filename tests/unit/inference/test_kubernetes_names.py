@@ -194,6 +194,26 @@ async def test_a_list_that_hangs_ends_no_watch(
         await watched.watches()
 
 
+async def test_a_list_that_comes_late_takes_nothing_back(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.held = late = asyncio.Event()
+    async with _names(server, tmp_path) as names:
+        asking = asyncio.create_task(names.addresses(NAME))
+        await until(lambda: server.asked == ["list"])
+        server.held = None
+        server.has("engines-b", endpoint("10.0.0.2"))
+        running = asyncio.create_task(names.run())
+        await until(lambda: bool(server.watches))
+
+        late.set()
+        found = await asking
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert found == {"10.0.0.1", "10.0.0.2"}
+
+
 async def test_a_token_that_was_renewed_is_read_anew(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
