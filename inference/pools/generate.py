@@ -71,8 +71,12 @@ async def _chunks(
             if stop is not None:
                 return  # what was lost is not missed
             # One that was drained since it was chosen gets nothing new.
-            attempts = [each for each in attempts if not replicas.is_drained(each.replica)]
-            if error.code not in _RETRYABLE or not (attempts or any(texts)):
+            attempts = [
+                each
+                for each in attempts
+                if error.code in _RETRYABLE and not replicas.is_drained(each.replica)
+            ]
+            if not (attempts or any(texts)):
                 raise
             # Not as many as the engine counted: what it held back, as a stop string may begin with
             # it, is generated again.

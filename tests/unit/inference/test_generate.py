@@ -216,10 +216,19 @@ async def test_what_is_lost_after_text_is_not_gone_on_with_where_an_operator_has
 async def test_what_is_refused_after_text_is_not_gone_on_with() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), error=EngineFailed("engine_refused", ""))
 
-    with pytest.raises(EngineFailed):
-        await _drain(engine, make_account(), asked=ASKED)
-
+    assert await _drain(engine, make_account(), asked=ASKED) == ["a", ""]
     assert len(engine.requests) == 1
+
+
+async def test_what_the_second_replica_refuses_after_text_ends_where_it_is() -> None:
+    refused = {TWO.url: EngineFailed("engine_refused", "")}
+    engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)}, failing=refused)
+
+    async with generate(engine, ASKED, Replicas(FakeClock()), make_account(), CHARACTERS) as chunks:
+        told = [(chunk.text, chunk.stop) async for chunk in chunks]
+
+    assert told == [("a", None), ("", EngineStop.LOST)]
+    assert len(engine.requests) == 2
 
 
 async def test_who_leaves_while_another_goes_on_ends_that_one() -> None:
