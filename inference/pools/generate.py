@@ -23,6 +23,11 @@ MAX_COMPLETION_S: Final = 30.0
 _LOSSES: Final = ("engine_unavailable", "engine_lost", "engine_garbled")
 # The others are the request's fault, and would be again.
 _RETRYABLE: Final = (*_LOSSES, "engine_busy")
+_EVENTS: Final = {
+    None: "completion.resumed",
+    EngineStop.LOST: "completion.cut_off",
+    EngineStop.LENGTH: "completion.end_lost",  # nobody had to go on
+}
 log = structlog.get_logger(__name__)
 
 
@@ -82,7 +87,7 @@ async def _chunks(
             # it, is generated again.
             said = tokens.encode("".join(texts))
             stop = _stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
-            _log(error, request, account, is_cut_off=stop is EngineStop.LOST)
+            _log(error, request, account, stop)
         if stop is None:
             account.moves_to(attempts[0])
     yield Chunk("", account.generated_tokens, stop)
@@ -102,10 +107,12 @@ def _stop(*, num_left: int, has_next: bool) -> EngineStop | None:
     return None if has_next else EngineStop.LOST
 
 
-def _log(error: EngineFailed, lost: EngineRequest, account: Account, *, is_cut_off: bool) -> None:
+def _log(
+    error: EngineFailed, lost: EngineRequest, account: Account, stop: EngineStop | None
+) -> None:
     if account.generated_tokens:
         log.warning(
-            "completion.cut_off" if is_cut_off else "completion.resumed",
+            _EVENTS[stop],
             request_id=account.arrival.request_id,
             lost=lost.replica_name,
             error=error.code,

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from inference.completion.account import Account
 from inference.errors import EngineFailed
@@ -178,9 +179,11 @@ async def test_who_lost_only_its_end_asks_nobody() -> None:
     engine = FakeEngine(torn={ONE.url: whole})
 
     async with generate(engine, ASKED, Replicas(FakeClock()), make_account(), CHARACTERS) as chunks:
-        stops = [chunk.stop async for chunk in chunks]
+        with capture_logs() as logs:
+            stops = [chunk.stop async for chunk in chunks]
 
     assert (len(engine.requests), stops[-1]) == (1, EngineStop.LENGTH)
+    assert [each["event"] for each in logs] == ["completion.end_lost"]
 
 
 async def test_what_has_stopped_is_whole_though_its_end_is_lost() -> None:
