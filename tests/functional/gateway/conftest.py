@@ -9,6 +9,7 @@ from tests.functional.gateway.site import Frame, Site, ask, own_site
 from tests.stack.running import Engine
 
 _MAX_TRIES = 200
+_LONG = 160  # tokens: it goes on for as long as a busy machine holds up who breaks it off
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +41,7 @@ async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
         for _ in range(_MAX_TRIES):
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
             frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
-            _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": 64})
+            _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": _LONG})
             if done["finish"] == "length" and _begins_early(done["meta"]):
                 yield frame
                 return

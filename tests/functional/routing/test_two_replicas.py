@@ -129,7 +129,8 @@ async def test_what_a_replica_loses_with_its_life_the_other_finishes_as_it_would
     assert (text, end["finish"]) == (unbroken[0], unbroken[1]["finish"])
     assert end["meta"]["replica"] != dying.name
     assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]
-    assert end["meta"]["generated_tokens"] == unbroken[1]["meta"]["generated_tokens"]
+    # Of what was written before, as many as the tokenizer takes for it; a model may take more.
+    assert 0 < end["meta"]["generated_tokens"] <= unbroken[1]["meta"]["generated_tokens"]
 
 
 async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:

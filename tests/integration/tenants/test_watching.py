@@ -16,13 +16,14 @@ import requests
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM
+from caret.contracts.usage import USAGE_FIELD
 from tenants.watching import BOUNDS_S, KEY, TaskCounts, Watch
 from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.worker import ROOT
 
 PATIENCE_S = 90.0
+_STREAM = "planted-usage"
 Told = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -71,18 +72,20 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
     assert _of(told, "caret_task_seconds_sum", task="bill") == 10_003.02
 
 
-def test_usage_that_waits_has_the_age_of_its_oldest_entry(connection: redis.Redis) -> None:
+def test_usage_that_waits_has_the_age_of_its_oldest_entry(
+    connection: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a stream that others have written to none can be planted in the past.
+    monkeypatch.setattr("tenants.watching.USAGE_STREAM", _STREAM)
     watch = Watch(connection, queues=[])
     before = _told(list(watch.collect()))
     seconds, _ = connection.time()
-    entries = [
-        connection.xadd(USAGE_STREAM, {USAGE_FIELD: b"x"}, id=f"{(seconds - age_s) * 1000}-0")
-        for age_s in (500, 20)
-    ]
+    for age_s in (500, 20):
+        connection.xadd(_STREAM, {USAGE_FIELD: b"x"}, id=f"{(seconds - age_s) * 1000}-0")
     try:
         waiting = _told(list(watch.collect()))
     finally:
-        connection.xdel(USAGE_STREAM, *entries)
+        connection.delete(_STREAM)
 
     assert _of(before, "caret_usage_oldest_seconds") == 0
     assert _of(waiting, "caret_usage_entries") == 2

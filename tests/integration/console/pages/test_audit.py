@@ -132,7 +132,7 @@ def test_older_entries_are_a_link_away(company: Company, audrey: Client) -> None
         change(company, number)
 
     first = shown(audrey, action="door.painted")
-    older = re.search(r'href="([^"]+)">Older', first)
+    older = re.search(r'href="([^"]+)"><span>Older', first)
     assert older is not None
     rest = audrey.get(older[1].replace("&amp;", "&")).content.decode()
 

@@ -17,7 +17,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 HTMX = {"HX-Request": "true"}
-_CARD = "They go from here once all are done."
+_CARD = "This card goes once all of them are done."
 
 
 @pytest.fixture
