@@ -4,7 +4,8 @@ Rules:
 1. A gateway cannot know whose a request was, and says nothing about it: every well-formed id gets
    the same silence. Ingest holds what is told against the completion's record.
 2. A request id carries its moment: what is older than MAX_AGE_MS, or to come, is unknown.
-3. Who asks for nothing could tell without end, so that each owner's are paced.
+3. Who asks for nothing could tell without end, so that each owner's are paced, and each tenant's:
+   ingest, which looks for what each of them is of, is everybody's.
 """
 
 import uuid
@@ -27,7 +28,10 @@ MAX_AHEAD_MS: Final = 60_000  # of another gateway's clock
 # has slept.
 MAX_AT_ONCE: Final = 512
 _INTERVAL_S: Final = 1.0  # in which one more may be told
-_MAX_OWNERS: Final = 4_096  # about 200 bytes each
+# Of a tenant on this gateway: that of a hundred of its people who wake up at once.
+MAX_OF_TENANT_AT_ONCE: Final = 8_192
+_TENANTS_INTERVAL_S: Final = 1 / 32
+_MAX_HOLDERS: Final = 4_096  # about 200 bytes each
 _TIMED_VERSION: Final = 7
 
 
@@ -38,14 +42,18 @@ class Belated:
         """`keep`: the journal's."""
         self._clock = clock
         self._keep = keep
-        self._paces: OrderedDict[str, Gcra] = OrderedDict()  # by owner
+        self._of_owners = _Paces(clock, at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
+        self._of_tenants = _Paces(
+            clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
+        )
 
     def tell(self, principal: Principal, request_id: str, told: Told) -> None:
         """Raises BadFrame: `bad_field`, `unknown_id`; and Busy."""
         span_s = check(told)
         now_ms = self._clock.now_ms()
         known = _checked(request_id, now_ms)
-        self._spend(principal.owner)
+        self._of_owners.spend(principal.owner)
+        self._of_tenants.spend(principal.snapshot.tenant_id)
         self._keep(
             BelatedRecord(
                 outcome_id=new_request_id(),
@@ -63,16 +71,27 @@ class Belated:
             )
         )
 
-    def _spend(self, owner: str) -> None:
+
+class _Paces:
+    """By holder; who was not heard of for long begins anew."""
+
+    def __init__(self, clock: Clock, *, at_once: int, interval_s: float) -> None:
+        self._clock = clock
+        self._at_once = at_once
+        self._interval_s = interval_s
+        self._of: OrderedDict[str, Gcra] = OrderedDict()
+
+    def spend(self, holder: str) -> None:
+        """Raises Busy."""
         now_s = self._clock.monotonic_s()
-        pace = self._paces.setdefault(owner, Gcra())
-        self._paces.move_to_end(owner)
-        if len(self._paces) > _MAX_OWNERS:
-            self._paces.popitem(last=False)
-        wait_s = pace.wait_s(1, capacity=MAX_AT_ONCE, interval_s=_INTERVAL_S, now_s=now_s)
+        pace = self._of.setdefault(holder, Gcra())
+        self._of.move_to_end(holder)
+        if len(self._of) > _MAX_HOLDERS:
+            self._of.popitem(last=False)
+        wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
         if wait_s:
             raise Busy("too_many_requests", "Tell it less often.", retry_after_s=wait_s)
-        pace.spend(1, interval_s=_INTERVAL_S, now_s=now_s)
+        pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
 def _checked(text: str, now_ms: int) -> RequestId:

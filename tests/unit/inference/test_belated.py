@@ -1,19 +1,26 @@
 """Outcomes that name a request which was not made on their connection."""
 
 import json
+import uuid
 from typing import Any
 
 import pytest
 
 from caret.contracts.usage import OutcomeEvent
-from caret.foundation.ids import new_request_id
+from caret.foundation.ids import UserId, new_request_id
 from inference.errors import Busy, Unauthenticated
-from inference.gateway.belated import MAX_AGE_MS, MAX_AHEAD_MS, MAX_AT_ONCE, Belated
+from inference.gateway.belated import (
+    MAX_AGE_MS,
+    MAX_AHEAD_MS,
+    MAX_AT_ONCE,
+    MAX_OF_TENANT_AT_ONCE,
+    Belated,
+)
 from inference.gateway.outcomes import Told
 from tests.fakes.clock import FakeClock
 from tests.fakes.editor import Editor, open_editor
 from tests.fakes.journal import FakeJournal
-from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
+from tests.fakes.tenants import ACME, ADA, ALICE, GLOBEX, make_principal
 
 PERSISTED = {"event": "persisted", "after_ms": 31_000, "edit_share": 0.1}
 
@@ -147,6 +154,23 @@ async def test_who_tells_without_end_is_paced_and_his_colleague_is_not() -> None
     belated.tell(make_principal(), named, told)
 
     assert len(journal.belated) == MAX_AT_ONCE + 2
+
+
+def test_a_tenants_people_are_paced_together_and_no_others() -> None:
+    clock, journal = FakeClock(), FakeJournal()
+    belated = Belated(clock=clock, keep=journal.append)
+    named, told = new_request_id(now_ms=clock.now_ms()), Told(OutcomeEvent.SHOWN)
+    for number in range(MAX_OF_TENANT_AT_ONCE):
+        person = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
+        belated.tell(make_principal(user_id=person), named, told)
+
+    with pytest.raises(Busy, match="too_many_requests"):
+        belated.tell(make_principal(user_id=ALICE), named, told)
+    belated.tell(make_principal(tenant_id=GLOBEX), named, told)
+    clock.pass_s(1.0)
+    belated.tell(make_principal(user_id=ALICE), named, told)
+
+    assert len(journal.belated) == MAX_OF_TENANT_AT_ONCE + 2
 
 
 def _raise() -> None:
