@@ -18,6 +18,7 @@ from console.shell.lists import wants_file
 from tenants.operators.accounts import OperatorView
 from tenants.pools.slow import SlowRequest, slowest
 from tenants.usage.explanation import Stage
+from tenants.usage.verdict import Verdict
 
 WIDTH: Final = 1_000.0  # of a waterfall, in its own units
 _MIN_BAR: Final = 4.0  # what is too short to see has a hair's breadth
@@ -55,8 +56,8 @@ class SlowRow:
     total_ms: float
     target_x: float  # where the target lies in the waterfall
     bars: list[Bar]
-    verdict: str  # what weighs most
-    others: tuple[str, ...]
+    verdict: Verdict  # what weighs most
+    others: tuple[Verdict, ...]
 
 
 @require_GET

@@ -7,11 +7,15 @@ text that could be shown, `stream` has the rest.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
+
+from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import Mode
 from caret.contracts.targets import FIRST_TOKEN_MS, STAGE_MS
 from caret.contracts.usage import CompletionRecord, Finish
+from tenants.usage.verdict import Amount, Verdict
 
 # Fewer tokens than that are prefilled in a few milliseconds, whatever their share.
 _MANY_UNCACHED_TOKENS: Final = 256
@@ -39,7 +43,7 @@ class Explanation:
     stages: tuple[Stage, ...]  # those that were reached, in their order
     target_ms: float  # for the first token of this mode
     is_slow: bool  # its first token came later, or had not come by then
-    verdicts: tuple[str, ...]  # sentences, what weighs most first
+    verdicts: tuple[Verdict, ...]  # what weighs most first
 
 
 def explain(record: CompletionRecord) -> Explanation:
@@ -49,9 +53,10 @@ def explain(record: CompletionRecord) -> Explanation:
     is_slow = waited_ms > target_ms
     by_name = {stage.name: stage for stage in stages}
     said = [
-        sentence
+        verdict
         for name, rule in _RULES
-        if name in by_name and (sentence := rule(record, by_name[name]))
+        if name in by_name
+        for verdict in rule(record, by_name[name])
     ]
     return Explanation(
         stages=stages,
@@ -95,90 +100,118 @@ def _budget_ms(mode: Mode, stage: str) -> float | None:
     return STAGE_MS.get(stage)
 
 
-def _authenticate(_record: CompletionRecord, stage: Stage) -> str | None:
-    if not stage.is_over:
-        return None
-    return (
-        f"gateway busy: {stage.took_ms:.1f} ms passed before the request was looked at, which is"
-        " arithmetic only; the gateway's loop was held up."
-    )
-
-
-def _admit(_record: CompletionRecord, stage: Stage) -> str | None:
-    if not stage.is_over:
-        return None
-    return f"admission slow: {stage.took_ms:.1f} ms; Redis was asked for limits, and took long."
-
-
-def _assemble(record: CompletionRecord, stage: Stage) -> str | None:
-    if not stage.is_over:
-        return None
-    return (
-        f"assembly slow: {stage.took_ms:.1f} ms for {record.prompt_tokens:,} tokens with"
-        f" {_count(record.num_files, 'other file')} and"
-        f" {_count(record.num_snippets, 'retrieved snippet')}."
-    )
-
-
-def _route(_record: CompletionRecord, stage: Stage) -> str | None:
-    return f"routing slow: {stage.took_ms:.1f} ms." if stage.is_over else None
-
-
-def _generate(record: CompletionRecord, stage: Stage) -> str | None:
-    if not stage.is_over:
-        return None
-    reasons = [reason for reason in (_cold(record), _queued(record)) if reason]
-    if reasons:
-        return " ".join(reasons)
-    if record.cached_tokens is None:
-        return (
-            f"engine slow: {stage.took_ms:,.0f} ms; it was stopped before it told how much of the"
-            " prompt was cached."
+def _authenticate(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+    if stage.is_over:
+        yield Verdict(
+            gettext_noop(
+                "gateway busy: {took} ms passed before the request was looked at, which is"
+                " arithmetic only; the gateway's loop was held up."
+            ),
+            took=Amount(stage.took_ms, 1),
         )
-    return (
-        f"engine slow: {stage.took_ms:,.0f} ms, though all but"
-        f" {record.prompt_tokens - record.cached_tokens:,} tokens were cached and"
-        f" {_count(record.num_at_replica or 0, 'other request')} of this gateway was there."
-    )
 
 
-def _cold(record: CompletionRecord) -> str | None:
+def _admit(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+    if stage.is_over:
+        yield Verdict(
+            gettext_noop("admission slow: {took} ms; Redis was asked for limits, and took long."),
+            took=Amount(stage.took_ms, 1),
+        )
+
+
+def _assemble(record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+    if stage.is_over:
+        yield Verdict(
+            gettext_noop(
+                "assembly slow: {took} ms for {tokens} tokens (other files: {files}, retrieved"
+                " snippets: {snippets})."
+            ),
+            took=Amount(stage.took_ms, 1),
+            tokens=Amount(record.prompt_tokens),
+            files=Amount(record.num_files),
+            snippets=Amount(record.num_snippets),
+        )
+
+
+def _route(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+    if stage.is_over:
+        yield Verdict(gettext_noop("routing slow: {took} ms."), took=Amount(stage.took_ms, 1))
+
+
+def _generate(record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+    if not stage.is_over:
+        return
+    reasons = [*_cold(record), *_queued(record)]
+    yield from reasons or [_slow_engine(record, stage)]
+
+
+def _slow_engine(record: CompletionRecord, stage: Stage) -> Verdict:
     if record.cached_tokens is None:
-        return None
+        return Verdict(
+            gettext_noop(
+                "engine slow: {took} ms; it was stopped before it told how much of the prompt was"
+                " cached."
+            ),
+            took=Amount(stage.took_ms),
+        )
+    return Verdict(
+        gettext_noop(
+            "engine slow: {took} ms, though all but {uncached} tokens were cached; other requests"
+            " of this gateway that were there: {others}."
+        ),
+        took=Amount(stage.took_ms),
+        uncached=Amount(record.prompt_tokens - record.cached_tokens),
+        others=Amount(record.num_at_replica or 0),
+    )
+
+
+def _cold(record: CompletionRecord) -> Iterator[Verdict]:
+    if record.cached_tokens is None:
+        return
     uncached = record.prompt_tokens - record.cached_tokens
-    if uncached < _MANY_UNCACHED_TOKENS:
-        return None
-    return f"cold: {uncached:,} of {record.prompt_tokens:,} prompt tokens were prefilled."
+    if uncached >= _MANY_UNCACHED_TOKENS:
+        yield Verdict(
+            gettext_noop("cold: {uncached} of {tokens} prompt tokens were prefilled."),
+            uncached=Amount(uncached),
+            tokens=Amount(record.prompt_tokens),
+        )
 
 
-def _queued(record: CompletionRecord) -> str | None:
-    if record.num_at_replica is None or record.num_at_replica < _MANY_AT_REPLICA:
-        return None
-    return f"queued: {record.num_at_replica} requests were at the replica."
+def _queued(record: CompletionRecord) -> Iterator[Verdict]:
+    if record.num_at_replica is not None and record.num_at_replica >= _MANY_AT_REPLICA:
+        yield Verdict(
+            gettext_noop("queued: {requests} requests were at the replica."),
+            requests=Amount(record.num_at_replica),
+        )
 
 
-def _filter(_record: CompletionRecord, stage: Stage) -> str | None:
-    if not stage.is_over or stage.ended_here:
-        return None
-    return (
-        f"held back: the filter took {stage.took_ms:,.0f} ms of generation to decide on the first"
-        " text, such as white space or a line that was not whole."
-    )
+def _filter(_record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
+    if stage.is_over and not stage.ended_here:
+        yield Verdict(
+            gettext_noop(
+                "held back: the filter took {took} ms of generation to decide on the first text,"
+                " such as white space or a line that was not whole."
+            ),
+            took=Amount(stage.took_ms),
+        )
 
 
-def _stream(record: CompletionRecord, stage: Stage) -> str | None:
+def _stream(record: CompletionRecord, stage: Stage) -> Iterator[Verdict]:
     if record.generated_tokens < _MIN_STREAMED_TOKENS:
-        return None
+        return
     token_ms = stage.took_ms / (record.generated_tokens - 1)
-    if token_ms <= _SLOW_TOKEN_MS:
-        return None
-    return (
-        f"slow client, or slow decoding: {record.generated_tokens:,} tokens at {token_ms:,.0f} ms"
-        " each; compare with others at this replica."
-    )
+    if token_ms > _SLOW_TOKEN_MS:
+        yield Verdict(
+            gettext_noop(
+                "slow client, or slow decoding: {tokens} tokens at {each} ms each; compare with"
+                " others at this replica."
+            ),
+            tokens=Amount(record.generated_tokens),
+            each=Amount(token_ms),
+        )
 
 
-Rule = Callable[[CompletionRecord, Stage], str | None]
+Rule = Callable[[CompletionRecord, Stage], Iterator[Verdict]]
 # The engine first: it has most of the budget.
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("generate", _generate),
@@ -191,31 +224,56 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
 )
 
 
-def _ending(record: CompletionRecord, last: Stage) -> list[str]:
-    at = f"after {record.total_ms:,.1f} ms, in the stage {last.name}"
-    match record.finish:
-        case Finish.CANCELLED:
-            return [f"cancelled: the client took it back or left {at}."]
-        case Finish.SUPERSEDED:
-            return [f"superseded: a newer request of the same file came {at}."]
-        case Finish.SHED:
-            return ["shed: the pool was asked for more than it could answer in time."]
-        case Finish.BUDGET:
-            return ["budget: a hard budget of the tenant, a team or the user is spent."]
-        case Finish.FILTERED:
-            return [f"withheld by the filter: {record.cut_reason or 'nothing to show'}."]
-        case Finish.ERROR:
-            return [f"error: {record.error_code} {at}."]
-        case Finish.LENGTH if record.cut_reason == "engine_lost":
-            return ["cut off: the engine was lost on the way, and no other could go on."]
-    return [f"cut by the filter: {record.cut_reason}."] if record.cut_reason else []
+_ENDED_EARLY: Final = MappingProxyType(
+    {
+        Finish.CANCELLED: gettext_noop(
+            "cancelled: the client took it back or left after {after} ms, in the stage {stage}."
+        ),
+        Finish.SUPERSEDED: gettext_noop(
+            "superseded: a newer request of the same file came after {after} ms, in the stage"
+            " {stage}."
+        ),
+        Finish.ERROR: gettext_noop("error: {code} after {after} ms, in the stage {stage}."),
+    }
+)
+_REFUSED: Final = MappingProxyType(
+    {
+        Finish.SHED: gettext_noop(
+            "shed: the pool was asked for more than it could answer in time."
+        ),
+        Finish.BUDGET: gettext_noop(
+            "budget: a hard budget of the tenant, a team or the user is spent."
+        ),
+    }
+)
 
 
-def _nothing(is_slow: bool) -> str:
+def _ending(record: CompletionRecord, last: Stage) -> list[Verdict]:
+    if wording := _ENDED_EARLY.get(record.finish):
+        after = Amount(record.total_ms, 1)
+        code = record.error_code or ""
+        return [Verdict(wording, after=after, stage=last.name, code=code)]
+    if wording := _REFUSED.get(record.finish):
+        return [Verdict(wording)]
+    return list(_cut(record.finish, record.cut_reason))
+
+
+def _cut(finish: Finish, reason: str | None) -> Iterator[Verdict]:
+    if finish is Finish.LENGTH and reason == "engine_lost":
+        yield Verdict(
+            gettext_noop("cut off: the engine was lost on the way, and no other could go on.")
+        )
+    elif finish is Finish.FILTERED and not reason:
+        yield Verdict(gettext_noop("withheld by the filter: nothing to show."))
+    elif finish is Finish.FILTERED and reason:
+        yield Verdict(gettext_noop("withheld by the filter: {reason}."), reason=reason)
+    elif reason:
+        yield Verdict(gettext_noop("cut by the filter: {reason}."), reason=reason)
+
+
+def _nothing(is_slow: bool) -> Verdict:
     if is_slow:
-        return "Every stage kept its budget; together they are over the target."
-    return "Nothing stands out: every stage kept its budget."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+        return Verdict(
+            gettext_noop("Every stage kept its budget; together they are over the target.")
+        )
+    return Verdict(gettext_noop("Nothing stands out: every stage kept its budget."))

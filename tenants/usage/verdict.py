@@ -1,0 +1,28 @@
+"""A sentence about a request: English for programs and terminals, and what it is made of, so that a
+page says it in its reader's language."""
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number as people read it."""
+
+    value: float
+    digits: int = 0  # behind the point
+
+    def __str__(self) -> str:
+        return f"{self.value:,.{self.digits}f}"
+
+
+class Verdict(str):
+    __slots__ = ("values", "wording")
+
+    wording: str  # English, with a field in braces for each of `values`
+    values: dict[str, Amount | str]
+
+    def __new__(cls, wording: str, /, **values: Amount | str) -> Self:
+        made = super().__new__(cls, wording.format(**values))
+        made.wording, made.values = wording, values
+        return made

@@ -1,0 +1,53 @@
+"""What stands out of a request, in the reader's language."""
+
+import re
+from string import Formatter
+
+import pytest
+from django.utils import translation
+
+from console.templatetags.verdicts import told
+from tenants.usage.verdict import Amount, Verdict
+
+COLD = Verdict(
+    "cold: {uncached} of {tokens} prompt tokens were prefilled.",
+    uncached=Amount(1_812),
+    tokens=Amount(1_900),
+)
+
+
+def test_in_english_it_is_the_sentence_itself() -> None:
+    with translation.override("en"):
+        assert told(COLD) == COLD == "cold: 1,812 of 1,900 prompt tokens were prefilled."
+
+
+def test_in_german_words_and_numbers_are_german() -> None:
+    with translation.override("de"):
+        text = told(COLD)
+
+    assert text == "Kalt: 1.812 von 1.900 Tokens des Prompts wurden neu berechnet."
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "error: {code} after {after} ms, in the stage {stage}.",
+        "routing slow: {took} ms.",
+        "cut by the filter: {reason}.",
+    ],
+)
+def test_a_translation_has_the_same_fields(wording: str) -> None:
+    with translation.override("de"):
+        german = translation.gettext(wording)
+
+    assert german != wording
+    assert _fields(german) == _fields(wording)
+
+
+def _fields(text: str) -> set[str | None]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def test_it_is_a_text_for_programs() -> None:
+    assert re.fullmatch(r"cold: [\d,]+ of [\d,]+ .*", COLD)
+    assert isinstance(COLD, str)
