@@ -33,11 +33,11 @@ from tenants.pools.samples import Samples, parse
 from tenants.pools.state import members_of, places_of
 from tenants.pools.steering import Steering
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.functional.gateway.site import Site, own_site, until
+from tests.integration.gateway.asking import replicas_asked
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POOL = "demo-fast"
-PATHS = [f"src/module_{number}.py" for number in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -103,33 +103,20 @@ async def _becomes(site: Site, replica: str, *, is_member: bool) -> bool:
     return await until(is_so)
 
 
-async def _asked(site: Site) -> set[str]:
-    found = set()
-    async with site.stream() as stream:
-        for path in PATHS:
-            found.add((await ask(stream, _frame(site, path=path)))[1]["meta"]["replica"])
-    return found
-
-
-def _frame(site: Site, **fields: object) -> Frame:
-    frame = {"type": "complete", "id": site.new_id(), "mode": "fim", "prefix": "a = "}
-    return {**frame, "suffix": "\n", "max_tokens": 2, **fields}
-
-
 async def test_what_is_added_is_asked_and_what_is_taken_out_is_not(
     site: Site, connection: redis.Redis
 ) -> None:
     one = site.engine_url.removeprefix("http://")
-    alone = await _asked(site)
+    alone = await replicas_asked(site)
 
     two = await _add(connection, site)
     has_joined = await _becomes(site, two, is_member=True)
-    both = await _asked(site)
+    both = await replicas_asked(site)
     await _remove(connection, site, await _known(site))
     has_left = await _becomes(site, two, is_member=False)
 
     assert (has_joined, has_left) == (True, True)
-    assert (alone, both, await _asked(site)) == ({one}, {one, two}, {one})
+    assert (alone, both, await replicas_asked(site)) == ({one}, {one, two}, {one})
 
 
 async def test_a_gateway_that_is_started_again_knows(site: Site, connection: redis.Redis) -> None:
@@ -157,7 +144,7 @@ async def test_who_writes_to_redis_sends_prompts_nowhere_else(
             return told.sum("caret_replica_refused", reason="place", pool=POOL) == 1
 
         assert await until(is_refused)
-        await _asked(site)
+        await replicas_asked(site)
         assert heard == []
 
 

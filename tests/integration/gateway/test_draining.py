@@ -15,11 +15,11 @@ from tenants.operators.roles import OperatorRole
 from tenants.pools.drains import LastOfPool, Wish, change_drain, read_drains
 from tenants.pools.samples import parse
 from tests.benchmarks.installation import own_home
-from tests.functional.gateway.site import Frame, Site, ask, own_site, until
+from tests.functional.gateway.site import Site, ask, own_site, until
+from tests.integration.gateway.asking import replicas_asked, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG_TOKENS = 400  # the fake engine takes a second for them
-PATHS = [f"src/module_{number}.py" for number in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -70,32 +70,14 @@ async def _is_drained(site: Site, replica: str) -> bool:
     return await _value(site, "caret_replica_drained", replica=replica) == 1
 
 
-async def _asked(site: Site) -> set[str]:
-    """The replicas that answer for files of all sorts."""
-    found = set()
-    async with site.stream() as stream:
-        for path in PATHS:
-            found.add((await ask(stream, _frame(site, path=path)))[1]["meta"]["replica"])
-    return found
-
-
-def _frame(site: Site, **fields: object) -> Frame:
-    frame = {
-        "type": "complete",
-        "id": site.new_id(),
-        "mode": "fim",
-        "prefix": "a = ",
-        "suffix": "\n",
-    }
-    return {**frame, "max_tokens": 2, **fields}
-
-
 async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
     site: Site, connection: redis.Redis
 ) -> None:
     one, two = _replicas(site)
     async with site.stream() as stream:
-        long = asyncio.create_task(ask(stream, _frame(site, max_tokens=LONG_TOKENS, path="a.py")))
+        long = asyncio.create_task(
+            ask(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
+        )
 
         async def is_under_way() -> bool:
             return await _value(site, "caret_replica_requests") == 1
@@ -109,7 +91,7 @@ async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
 
         assert await until(is_drained)
         assert not long.done()
-        elsewhere = await _asked(site)
+        elsewhere = await replicas_asked(site)
         _, done = await long
 
     assert elsewhere == {one, two} - {busy}
@@ -137,7 +119,7 @@ async def test_a_gateway_that_is_started_again_knows(site: Site, connection: red
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
 
-    assert await _asked(site) == {two}
+    assert await replicas_asked(site) == {two}
 
 
 async def test_what_returns_is_asked_again(site: Site, connection: redis.Redis) -> None:
@@ -146,7 +128,7 @@ async def test_what_returns_is_asked_again(site: Site, connection: redis.Redis) 
     _change(connection, site, one, is_drained=False)
 
     async def are_both_asked() -> bool:
-        return await _asked(site) == {one, two}
+        return await replicas_asked(site) == {one, two}
 
     assert await until(are_both_asked)
 
@@ -166,7 +148,7 @@ async def test_the_last_one_goes_only_when_it_is_named_and_then_the_pool_sheds(
 
     assert await until(is_drained)
     async with site.stream() as stream:
-        text, done = await ask(stream, _frame(site))
+        text, done = await ask(stream, small_frame(site))
     assert refused.value.pools == ["demo-fast", "demo-quality"]
     assert (text, done["finish"]) == ("", "shed")
 

@@ -46,8 +46,11 @@ class Work:
     async def reaches(self, status: Status) -> None:
         await soon(lambda: self.session.board.status is status)
 
-    async def takes_a_suggestion(self) -> None:
-        """At the end of the file, `b = `; it is `a + 1`."""
+    async def takes_a_suggestion_of(self, made: Gateway) -> None:
+        """Once it is connected, at the end of the file, `b = `; it is `a + 1`."""
+        made.suggestion = "a + 1"
+        self.go_to(made)
+        await self.reaches(Status.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
         offer = await self.session.assistant.suggest(URI, Wish(end, is_invoked=True))
@@ -70,10 +73,7 @@ async def at_work() -> AsyncIterator[Work]:
 
 async def test_outcomes_have_the_requests_own_id() -> None:
     async with gateway() as made, at_work() as work:
-        made.suggestion = "a + 1"
-        work.go_to(made)
-        await work.reaches(Status.READY)
-        await work.takes_a_suggestion()
+        await work.takes_a_suggestion_of(made)
         work.clock.now_s += 31
         await soon(lambda: made.told("persisted") != [])
 
@@ -84,10 +84,7 @@ async def test_outcomes_have_the_requests_own_id() -> None:
 
 async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection() -> None:
     async with gateway() as made, at_work() as work:
-        made.suggestion = "a + 1"
-        work.go_to(made)
-        await work.reaches(Status.READY)
-        await work.takes_a_suggestion()
+        await work.takes_a_suggestion_of(made)
         await soon(lambda: made.told("accepted") != [])
         work.clock.slept_s += _HOUR_S
         await soon(lambda: len(made.sockets) == 2 and len(made.told("accepted")) == 2)
@@ -105,10 +102,7 @@ async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection()
 
 async def test_what_happens_without_a_connection_is_told_to_the_next() -> None:
     async with gateway() as made, at_work() as work:
-        made.suggestion = "a + 1"
-        work.go_to(made)
-        await work.reaches(Status.READY)
-        await work.takes_a_suggestion()
+        await work.takes_a_suggestion_of(made)
         await soon(lambda: made.told("accepted") != [])
         made.refusal = 503
         await made.sockets[-1].close(1012)
@@ -124,10 +118,7 @@ async def test_what_happens_without_a_connection_is_told_to_the_next() -> None:
 
 async def test_another_gateway_hears_nothing_of_it() -> None:
     async with gateway() as made, gateway() as other, at_work() as work:
-        made.suggestion = "a + 1"
-        work.go_to(made)
-        await work.reaches(Status.READY)
-        await work.takes_a_suggestion()
+        await work.takes_a_suggestion_of(made)
         await soon(lambda: made.told("accepted") != [])
         work.go_to(other)
         await soon(lambda: len(other.sockets) == 1)
@@ -138,10 +129,7 @@ async def test_another_gateway_hears_nothing_of_it() -> None:
 
 async def test_with_another_key_it_is_told_still() -> None:
     async with gateway() as made, at_work() as work:
-        made.suggestion = "a + 1"
-        work.go_to(made)
-        await work.reaches(Status.READY)
-        await work.takes_a_suggestion()
+        await work.takes_a_suggestion_of(made)
         await soon(lambda: made.told("accepted") != [])
         work.go_to(made, key="the new one")
         await soon(lambda: len(made.told("accepted")) == 2)
@@ -149,10 +137,7 @@ async def test_with_another_key_it_is_told_still() -> None:
 
 async def test_upkeep_that_fails_does_not_end_the_session() -> None:
     async with gateway() as made, at_work() as work:
-        made.suggestion = "a + 1"
-        work.go_to(made)
-        await work.reaches(Status.READY)
-        await work.takes_a_suggestion()
+        await work.takes_a_suggestion_of(made)
         work.session.is_broken = True
         await soon(lambda: work.session.num_failed >= 3 or work.running.done())
         work.session.is_broken = False
