@@ -38,6 +38,7 @@ STALLS: Final = {
 # What it has said before is kept, and no error shown.
 CUT_OFF: Final = (
     "garbage after a word",
+    "an error after a word",
     "no finish reason",
     "an abort",
     "a stall in mid-word",
