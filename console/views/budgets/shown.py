@@ -9,6 +9,7 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.spending import BudgetScope
+from console.failures import said_error
 from console.money import of_budget
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
@@ -89,6 +90,7 @@ class Sent:
     is_webhook: bool
     kind: str  # of the component `state`
     state: Promise
+    error: str  # what went wrong last; "": nothing did
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +122,4 @@ def _sent(delivery: DeliveryView) -> Sent:
         kind, state = "warn", _("Tried again soon")
     else:
         kind, state = "busy", _("On its way")
-    return Sent(delivery, delivery.channel == WEBHOOK, kind, state)
+    return Sent(delivery, delivery.channel == WEBHOOK, kind, state, said_error(delivery.last_error))

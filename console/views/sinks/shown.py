@@ -1,18 +1,13 @@
 """Sinks as pages show them."""
 
-import re
 from dataclasses import dataclass
-from typing import Final
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from console.failures import said_error
 from tenants.siem.address import SinkKind
-from tenants.siem.delivery import ANSWERED
 from tenants.siem.queries import SinkView
-
-_STATUS: Final = re.compile(r"[0-9]{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +23,6 @@ def row_of(sink: SinkView) -> Row:
     name = _("Webhook") if sink.kind is SinkKind.WEBHOOK else _("Syslog")
     kind, state = _state_of(sink)
     return Row(sink, name, kind, state, said_error(sink.last_error))
-
-
-def said_error(error: str) -> str:
-    """In the reader's language; kept in one."""
-    status = _STATUS.search(error)
-    if status is not None and error == ANSWERED % {"status": status[0]}:
-        return gettext(ANSWERED) % {"status": status[0]}
-    return gettext(error) if error else ""
 
 
 def _state_of(sink: SinkView) -> tuple[str, Promise]:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.places import NoPlace
+from console.failures import said_error
 from console.member import Member, for_members
 from console.outward import OUTWARD
 from console.password_checks import BUSY
@@ -21,7 +22,7 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
-from console.views.sinks.shown import row_of, said_error
+from console.views.sinks.shown import row_of
 from tenants.errors import Invalid
 from tenants.members.permissions import Permission
 from tenants.siem.operations import delete_sink, replay_sink, try_sink

@@ -94,12 +94,18 @@ def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
             _mail(delivery.address, message)
     except (OSError, SMTPException, webhook.NotDelivered) as error:
         # Anticipated: it is tried again, and shown with the budget.
-        reason = str(error) if isinstance(error, webhook.NotDelivered) else type(error).__name__
         log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
-        _settle(delivery, last_error=reason[:200])
+        _settle(delivery, last_error=_reason(error))
         return False
     _settle(delivery, delivered_at=now, next_at=None, last_error="")
     return True
+
+
+def _reason(error: OSError | SMTPException | webhook.NotDelivered) -> str:
+    """Our own words: what a mail server says may name more than an address."""
+    if isinstance(error, webhook.NotDelivered):
+        return str(error)
+    return f"The mail server did not take it ({type(error).__name__})."
 
 
 def _settle(delivery: AlertDelivery, **fields: object) -> None:

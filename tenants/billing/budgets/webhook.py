@@ -73,7 +73,7 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
     except NotAnswered as error:
         raise NotDelivered(str(error)) from error
     if not 200 <= answer.status < 300:
-        raise NotDelivered(f"It answered {answer.status}.")
+        raise NotDelivered(f"It answered with the status {answer.status}.")
 
 
 def _signing_key(tenant_id: str, budget_id: str) -> bytes:

@@ -1,0 +1,42 @@
+"""Why a delivery failed, in the reader's language: what is kept is ours, and English.
+
+It answered with the status 503.  ->  Das Ziel hat mit dem Status 503 geantwortet.
+"""
+
+import re
+from typing import Final
+
+from django.utils.translation import gettext, gettext_noop
+
+from tenants.siem.delivery import ANSWERED
+
+_VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # of a wording that was made literal
+_WITH_VALUES: Final = (
+    ANSWERED,
+    gettext_noop("It did not answer (%(error)s)."),
+    gettext_noop("The mail server did not take it (%(error)s)."),
+)
+# Of caret.foundation.outward, which has no catalogue.
+OF_EXCHANGES: Final = (
+    gettext_noop("It took too long."),
+    gettext_noop("It answered too much."),
+    gettext_noop("Its address is none."),
+    gettext_noop("Its address is not a public one."),
+    gettext_noop("Its name is not told in time."),
+    gettext_noop("Its name leads nowhere."),
+)
+
+
+def said_error(error: str) -> str:
+    """ "" where nothing failed. What is in no catalogue is told as it is."""
+    for wording, pattern in _PATTERNS:
+        if match := pattern.fullmatch(error):
+            return gettext(wording) % match.groupdict()
+    return gettext(error) if error else ""
+
+
+def _pattern(wording: str) -> re.Pattern[str]:
+    return re.compile(_VALUE.sub(r"(?P<\1>.*)", re.escape(wording)))
+
+
+_PATTERNS: Final = tuple((wording, _pattern(wording)) for wording in _WITH_VALUES)

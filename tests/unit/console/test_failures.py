@@ -1,0 +1,45 @@
+"""What went wrong with a delivery is kept in one language, and said in the reader's."""
+
+import ast
+import inspect
+
+import pytest
+from django.utils.translation import override
+
+from caret.foundation import outward
+from console.failures import OF_EXCHANGES, said_error
+from tenants.siem.delivery import ANSWERED, SILENT
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ANSWERED % {"status": 503}, "Das Ziel hat mit dem Status 503 geantwortet."),
+        (SILENT, "Das Ziel hat nicht rechtzeitig geantwortet."),
+        (
+            "The mail server did not take it (SMTPDataError).",
+            "Der Mailserver hat die Nachricht nicht angenommen (SMTPDataError).",
+        ),
+        ("It did not answer (SSLError).", "Das Ziel hat nicht geantwortet (SSLError)."),
+        ("Something with 503 in it.", "Something with 503 in it."),
+        ("", ""),
+    ],
+)
+def test_an_error_is_said_in_german(error: str, said: str) -> None:
+    with override("de"):
+        assert said_error(error) == said
+
+
+def test_all_that_an_exchange_may_say_is() -> None:
+    raised = {
+        node.args[0].value
+        for node in ast.walk(ast.parse(inspect.getsource(outward)))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == outward.NotAnswered.__name__
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+    assert raised == set(OF_EXCHANGES)
+    with override("de"):
+        assert not [each for each in OF_EXCHANGES if said_error(each) == each]
