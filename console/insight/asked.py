@@ -17,6 +17,7 @@ from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from console.insight.names import named
 from tenants.metrics.only import COLUMNS, Only
 from tenants.metrics.reports import MAX_DAYS, Asked, GroupBy
 
@@ -155,9 +156,9 @@ class Question:
 
     def _choices(self, name: str, values: list[str]) -> list[Choice]:
         said = self.parameters.get(name)
-        known = [(value or UNKNOWN, value or str(_("not known"))) for value in values]
+        known = [(value or UNKNOWN, named(name, value) or str(_("not known"))) for value in values]
         if said and said not in {value for value, _title in known}:
-            known.append((said, said))
+            known.append((said, named(name, said)))
         return [Choice(value, title, value == said) for value, title in known]
 
     def narrowed(self, **values: str) -> str:

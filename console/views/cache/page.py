@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, read_question
+from console.insight.names import named
 from console.insight.notes import notes_of_figures
 from console.insight.numbers import COUNTS, SHARES, count, share
 from console.insight.times import times, values
@@ -108,10 +109,19 @@ def _prefilled(counts: Counts) -> float:
 def _line(question: Question, row: Row) -> Line:
     counts = row.counts
     if counts is None:
-        return Line(row.label or gettext("not known"), "", "", "", "", "", None, is_hidden=True)
+        return Line(
+            named("language", row.label) or gettext("not known"),
+            "",
+            "",
+            "",
+            "",
+            "",
+            None,
+            is_hidden=True,
+        )
     hits = cached(counts)
     return Line(
-        name=row.label or gettext("not known"),
+        name=named("language", row.label) or gettext("not known"),
         url=f"{reverse('console:usage-requests')}?{question.narrowed(language=row.key)}",
         requests=count(counts.requests),
         told=count(counts.told_prompt_tokens),

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from console.insight.asked import Question
+from console.insight.names import named
 from console.insight.numbers import count, share
 from tenants.metrics.definitions import acceptance
 from tenants.metrics.overview import Overview
@@ -63,7 +64,7 @@ def _line(question: Question, found: Overview, group_by: GroupBy, row: Row) -> T
     assert row.counts is not None
     taken = acceptance(row.counts) if found.quality is not None else None
     return TopLine(
-        name=row.label or gettext("not known"),
+        name=named(group_by.value, row.label) or gettext("not known"),
         url=f"?{question.narrowed(**{group_by.value: row.key})}",
         requests=row.counts.requests,
         requests_text=count(row.counts.requests),

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question, by, read_question
+from console.insight.names import named
 from console.insight.notes import notes_of_figures
 from console.insight.numbers import COUNTS, SHARES, count
 from console.insight.times import times, values
@@ -132,7 +133,9 @@ def _label(group_by: GroupBy | None, row: Row) -> str:
         at = datetime.fromisoformat(row.key)
         is_hour = at.tzinfo is not None
         return date_format(timezone.localtime(at) if is_hour else at, _FORMATS[is_hour])
-    return row.label or (gettext("no team") if group_by is GroupBy.TEAM else gettext("not known"))
+    if group_by is GroupBy.TEAM:
+        return row.label or gettext("no team")
+    return named(group_by.value, row.label) or gettext("not known")
 
 
 def _rows_behind(question: Question, group_by: GroupBy | None, row: Row) -> str:

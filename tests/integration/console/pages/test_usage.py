@@ -81,7 +81,7 @@ def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> 
 
     assert page.count("not shown: too few people") == 1
     assert page.count("not shown: would tell of a smaller group") == 1
-    assert '<span class="name">cobol</span>' in page
+    assert '<span class="name">COBOL</span>' in page
 
 
 def test_a_report_as_a_file_is_what_the_page_shows(alice: Client) -> None:

@@ -1,0 +1,136 @@
+"""What languages and editors are called: requests name them as programs do.
+
+    named("language", "csharp")  ->  C#            named("editor", "vscode")  ->  VS Code
+
+Files and addresses keep the programs' names.
+"""
+
+from typing import Final
+
+_LANGUAGES: Final = {
+    **{name: name.upper() for name in ("abap", "apl", "awk", "css", "csv", "glsl", "haml", "hcl")},
+    **{name: name.upper() for name in ("hlsl", "html", "ini", "json", "json5", "jsonl", "mdx")},
+    **{
+        name: name.upper() for name in ("php", "qml", "sas", "scss", "sparql", "sql", "svg", "toml")
+    },
+    **{name: name.upper() for name in ("wgsl", "xhtml", "xml", "xsl", "yaml")},
+    "asciidoc": "AsciiDoc",
+    "asm": "Assembly",
+    "bat": "Batch",
+    "bibtex": "BibTeX",
+    "cmake": "CMake",
+    "cobol": "COBOL",
+    "coffeescript": "CoffeeScript",
+    "cpp": "C++",
+    "csharp": "C#",
+    "csh": "csh",
+    "cuda": "CUDA",
+    "cuda-cpp": "CUDA C++",
+    "cue": "CUE",
+    "dockerfile": "Dockerfile",
+    "dockercompose": "Docker Compose",
+    "dotenv": ".env",
+    "ejs": "EJS",
+    "elisp": "Emacs Lisp",
+    "erb": "ERB",
+    "fish": "fish",
+    "fsharp": "F#",
+    "gdscript": "GDScript",
+    "git-rebase": "Git rebase",
+    "gitcommit": "Git commit",
+    "gomod": "go.mod",
+    "graphql": "GraphQL",
+    "htmldjango": "HTML (Django)",
+    "javascript": "JavaScript",
+    "javascriptreact": "JSX",
+    "jinja-html": "HTML (Jinja)",
+    "jq": "jq",
+    "jsonc": "JSON with comments",
+    "justfile": "just",
+    "latex": "LaTeX",
+    "lean4": "Lean 4",
+    "make": "Makefile",
+    "matlab": "MATLAB",
+    "mysql": "MySQL",
+    "nasm": "NASM",
+    "nginx": "nginx",
+    "objective-c": "Objective-C",
+    "objective-cpp": "Objective-C++",
+    "ocaml": "OCaml",
+    "org": "Org",
+    "pgsql": "PostgreSQL",
+    "plpgsql": "PL/pgSQL",
+    "plsql": "PL/SQL",
+    "powershell": "PowerShell",
+    "protobuf": "Protocol Buffers",
+    "purescript": "PureScript",
+    "pyrex": "Cython",
+    "rmd": "R Markdown",
+    "robotframework": "Robot Framework",
+    "restructuredtext": "reStructuredText",
+    "search-result": "Search results",
+    "shaderlab": "ShaderLab",
+    "shellscript": "Shell",
+    "ssh_config": "SSH config",
+    "systemverilog": "SystemVerilog",
+    "terraform-vars": "Terraform variables",
+    "tex": "TeX",
+    "plaintext": "Plain text",
+    "tsql": "T-SQL",
+    "typescript": "TypeScript",
+    "typescriptreact": "TSX",
+    "vbnet": "Visual Basic",
+    "vhdl": "VHDL",
+    "vim": "Vim script",
+    "vue-html": "HTML (Vue)",
+    "wasm": "WebAssembly",
+    "xquery": "XQuery",
+    "zsh": "Zsh",
+}
+# The same under other names: told apart, as the numbers of each are its own.
+_ALIASES: Final = {
+    "c#": "csharp",
+    "c++": "cpp",
+    "docker": "dockerfile",
+    "dosbatch": "bat",
+    "git-commit": "gitcommit",
+    "go.mod": "gomod",
+    "jsx": "javascriptreact",
+    "just": "justfile",
+    "makefile": "make",
+    "objc": "objective-c",
+    "objectivec": "objective-c",
+    "perl6": "raku",
+    "proto": "protobuf",
+    "proto3": "protobuf",
+    "ps1": "powershell",
+    "react": "javascriptreact",
+    "rst": "restructuredtext",
+    "sh": "shellscript",
+    "shell": "shellscript",
+    "text": "plaintext",
+    "tsx": "typescriptreact",
+    "vb": "vbnet",
+    "viml": "vim",
+    "wat": "wasm",
+    "yml": "yaml",
+}
+_EDITORS: Final = {
+    "jetbrains": "JetBrains",
+    "sublime": "Sublime Text",
+    "visual_studio": "Visual Studio",
+    "vscode": "VS Code",
+    "xcode": "Xcode",
+}
+_TABLES: Final = {"language": _LANGUAGES, "editor": _EDITORS}
+
+
+def named(kind: str, value: str) -> str:
+    """As people write it, of the kinds that have such names; others (models, variants) are told as
+    they are."""
+    table = _TABLES.get(kind)
+    if table is None:
+        return value
+    if kind == "language" and value in _ALIASES:
+        return f"{named(kind, _ALIASES[value])} ({value})"
+    return table.get(value, value[:1].upper() + value[1:])
