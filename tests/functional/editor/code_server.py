@@ -34,6 +34,7 @@ _NPM: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"
 _QUIET: Final[dict[str, Any]] = {
     "chat.disableAIFeatures": True,
     "editor.quickSuggestions": {"other": "off"},
+    "editor.wordBasedSuggestions": "currentDocument",  # not half a word of another test's
     "extensions.autoCheckUpdates": False,
     "security.workspace.trust.enabled": False,
     "telemetry.telemetryLevel": "off",

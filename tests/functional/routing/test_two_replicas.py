@@ -19,8 +19,8 @@ from tests.functional.routing.languages import assignments, files_at, numbers
 pytestmark = pytest.mark.engine
 _NUM_FILES = 8
 _PREFIX_TOKENS = CLEARLY_MORE + 150
-# Twelve windows of a second or of 50 tokens at the least; on a busy core three times that.
-_LEARNING_S = 75.0
+# Twelve windows of a second or of 50 tokens at the least; on a busy core many times that.
+_LEARNING_S = 180.0
 _TURN_S = 1.0
 _MAX_TRIES = 40
 

@@ -137,11 +137,22 @@ def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Pat
 
 def test_leftovers_of_a_home_are_found_whoever_left_them(tmp_path: Path) -> None:
     mark = new_mark(tmp_path)
-    with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as leftover:
+    pipe = subprocess.PIPE
+    with subprocess.Popen("cat", env=environment_with(mark), stdin=pipe, stdout=pipe) as leftover:
+        _await_echo(leftover)
         num_ended = end_marked(home_digest(tmp_path), grace_s=1.0)
 
         assert num_ended == 1
         assert leftover.wait(timeout=5) == -signal.SIGTERM
+
+
+def _await_echo(cat: subprocess.Popen[bytes]) -> None:
+    """While a program is being loaded its environment, which the mark stands in, is empty."""
+    assert cat.stdin is not None
+    assert cat.stdout is not None
+    cat.stdin.write(b"\n")
+    cat.stdin.flush()
+    assert cat.stdout.read(1) == b"\n"
 
 
 def test_the_neighbours_home_is_left_alone(tmp_path: Path) -> None:
