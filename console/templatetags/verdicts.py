@@ -6,6 +6,7 @@ from django import template
 from django.utils.translation import gettext
 
 from console.insight.numbers import number
+from console.insight.requests import STAGES
 from tenants.usage.verdict import Amount, Verdict
 
 register: Final = template.Library()
@@ -13,8 +14,13 @@ register: Final = template.Library()
 
 @register.filter
 def told(verdict: Verdict) -> str:
-    values = {
-        name: number(value.value, value.digits) if isinstance(value, Amount) else value
-        for name, value in verdict.values.items()
-    }
+    values = {name: _told(name, value) for name, value in verdict.values.items()}
     return gettext(verdict.wording).format(**values)
+
+
+def _told(name: str, value: Amount | str) -> str:
+    if isinstance(value, Amount):
+        return number(value.value, value.digits)
+    if name == "stage":
+        return gettext("“%(name)s”") % {"name": STAGES.get(value, value)}
+    return value

@@ -6,12 +6,11 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.clock import from_unix_ms
 from console.insight.numbers import count, milliseconds, share
+from console.insight.requests import PROTOCOLS, STAGES, TRIGGERS
 from console.member import Member, for_members
 from console.shell.parts import show
 from console.views.overview.figures import MODES
@@ -23,15 +22,6 @@ from tenants.usage.requests import find_request
 _PAGE: Final = "console/usage/request.html"
 WIDTH: Final = 1000
 _MIN_WIDTH: Final = 3.0  # what is too short to see has a hair's breadth
-_STAGES: Final[dict[str, str | Promise]] = {
-    "authenticate": _("Receive and authenticate"),
-    "admit": _("Admit"),
-    "assemble": _("Assemble the prompt"),
-    "route": _("Choose a replica"),
-    "generate": _("Engine, to its first token"),
-    "filter": _("Filter, to the first text"),
-    "stream": _("Stream the rest"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +45,21 @@ def explained_request(request: HttpRequest, member: Member, request_id: UUID) ->
     found = explain(record)
     state, finish = FINISHES[record.finish]
     prompt, cached = record.prompt_tokens, record.cached_tokens
+    first_ms = record.first_token_ms
     context = {
         "record": record,
         "is_own": record.user_id == member.actor.user_id,
         "found": found,
         "at": from_unix_ms(record.occurred_at_ms),
         "mode": MODES[record.mode],
+        "trigger": TRIGGERS[record.trigger],
+        "protocol": PROTOCOLS.get(record.protocol, record.protocol),
         "state": state,
         "finish": finish,
         "stages": [_line(stage, record.total_ms) for stage in found.stages],
         "width": WIDTH,
-        "first_token": "–"
-        if record.first_token_ms is None
-        else milliseconds(record.first_token_ms),
+        "first_token": "–" if first_ms is None else milliseconds(first_ms),
+        "tone": "bad" if found.is_slow else "" if first_ms is None else "good",
         "target": milliseconds(found.target_ms),
         "total": milliseconds(record.total_ms),
         "prompt": count(prompt),
@@ -81,7 +73,7 @@ def _line(stage: Stage, total_ms: float) -> StageLine:
     scale = WIDTH / total_ms if total_ms > 0 else 0.0
     x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
     return StageLine(
-        name=str(_STAGES.get(stage.name, stage.name)),
+        name=str(STAGES.get(stage.name, stage.name)),
         took=milliseconds(stage.took_ms),
         budget="" if stage.budget_ms is None else milliseconds(stage.budget_ms),
         is_over=stage.is_over,

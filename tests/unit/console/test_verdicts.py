@@ -48,6 +48,21 @@ def _fields(text: str) -> set[str | None]:
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "error: cold after 3.0 ms, in the stage “Engine, to its first token”."),
+        ("de", "Fehler: cold nach 3,0 ms, in der Stufe „Engine, bis zum ersten Token“."),
+    ],
+)
+def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) -> None:
+    wording = "error: {code} after {after} ms, in the stage {stage}."
+    ended = Verdict(wording, code="cold", after=Amount(3, 1), stage="generate")
+
+    with translation.override(language):
+        assert told(ended) == text
+
+
 def test_it_is_a_text_for_programs() -> None:
     assert re.fullmatch(r"cold: [\d,]+ of [\d,]+ .*", COLD)
     assert isinstance(COLD, str)

@@ -1,0 +1,23 @@
+"""What a record says of a request has a name on its page."""
+
+import re
+from pathlib import Path
+
+import inference.consumers
+from caret.contracts.policy import Trigger
+from console.insight.requests import PROTOCOLS, TRIGGERS
+
+_PROTOCOL = re.compile(r'protocol="(\w+)"')
+
+
+def test_each_trigger_has_one() -> None:
+    assert set(TRIGGERS) == set(Trigger)
+
+
+def test_each_protocol_has_one() -> None:
+    consumers = Path(inference.consumers.__file__).parent
+    spoken = {
+        name for file in consumers.glob("*.py") for name in _PROTOCOL.findall(file.read_text())
+    }
+
+    assert set(PROTOCOLS) == {"stream", *spoken}
