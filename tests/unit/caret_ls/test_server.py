@@ -1,5 +1,7 @@
+import pytest
 from lsprotocol import types
 
+from caret_ls.link import Address
 from caret_ls.server import CaretServer, make_server
 
 
@@ -16,3 +18,17 @@ def announced(server: CaretServer) -> types.ServerCapabilities:
 
 def test_editors_that_ask_only_for_what_is_announced_ask_for_suggestions() -> None:
     assert announced(make_server()).inline_completion_provider is not None
+
+
+async def test_it_goes_with_the_key_that_was_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, gone_with = make_server(), list[Address | None]()
+    params = types.InitializeParams(
+        capabilities=types.ClientCapabilities(), initialization_options={"api_key": "first"}
+    )
+    server.begin(params)
+    monkeypatch.setattr(server.session.link, "move", gone_with.append)
+    await server.set_up()
+    for key in ("second", "third"):
+        await server.sign_in(key)
+
+    assert [address and address.key for address in gone_with] == ["first", "second", "third"]
