@@ -7,6 +7,8 @@ Files and addresses keep the programs' names.
 
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 _LANGUAGES: Final = {
     **{name: name.upper() for name in ("abap", "apl", "awk", "css", "csv", "glsl", "haml", "hcl")},
     **{name: name.upper() for name in ("hlsl", "html", "ini", "json", "json5", "jsonl", "mdx")},
@@ -15,7 +17,7 @@ _LANGUAGES: Final = {
     },
     **{name: name.upper() for name in ("wgsl", "xhtml", "xml", "xsl", "yaml")},
     "asciidoc": "AsciiDoc",
-    "asm": "Assembly",
+    "asm": "Assembler",
     "bat": "Batch",
     "bibtex": "BibTeX",
     "cmake": "CMake",
@@ -36,8 +38,8 @@ _LANGUAGES: Final = {
     "fish": "fish",
     "fsharp": "F#",
     "gdscript": "GDScript",
-    "git-rebase": "Git rebase",
-    "gitcommit": "Git commit",
+    "git-rebase": gettext_noop("Git rebase"),
+    "gitcommit": gettext_noop("Git commit"),
     "gomod": "go.mod",
     "graphql": "GraphQL",
     "htmldjango": "HTML (Django)",
@@ -45,7 +47,7 @@ _LANGUAGES: Final = {
     "javascriptreact": "JSX",
     "jinja-html": "HTML (Jinja)",
     "jq": "jq",
-    "jsonc": "JSON with comments",
+    "jsonc": gettext_noop("JSON with comments"),
     "justfile": "just",
     "latex": "LaTeX",
     "lean4": "Lean 4",
@@ -68,14 +70,14 @@ _LANGUAGES: Final = {
     "rmd": "R Markdown",
     "robotframework": "Robot Framework",
     "restructuredtext": "reStructuredText",
-    "search-result": "Search results",
+    "search-result": gettext_noop("Search results"),
     "shaderlab": "ShaderLab",
     "shellscript": "Shell",
     "ssh_config": "SSH config",
     "systemverilog": "SystemVerilog",
-    "terraform-vars": "Terraform variables",
+    "terraform-vars": gettext_noop("Terraform variables"),
     "tex": "TeX",
-    "plaintext": "Plain text",
+    "plaintext": gettext_noop("Plain text"),
     "tsql": "T-SQL",
     "typescript": "TypeScript",
     "typescriptreact": "TSX",
@@ -133,4 +135,5 @@ def named(kind: str, value: str) -> str:
         return value
     if kind == "language" and value in _ALIASES:
         return f"{named(kind, _ALIASES[value])} ({value})"
-    return table.get(value, value[:1].upper() + value[1:])
+    name = table.get(value)
+    return value[:1].upper() + value[1:] if name is None else gettext(name)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from django.utils.translation import override
 
 from console.insight.names import named
 from inference.gateway.editors import EDITORS
@@ -25,6 +26,24 @@ _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
 )
 def test_they_have_the_names_that_people_use(kind: str, value: str, name: str) -> None:
     assert named(kind, value) == name
+
+
+def test_names_that_are_words_are_the_readers() -> None:
+    with override("de"):
+        names = named("language", "plaintext"), named("language", "text")
+
+    assert names == ("Reiner Text", "Reiner Text (text)")
+
+
+def test_no_other_name_is_taken_for_a_word_of_the_console() -> None:
+    english = {name: named("language", name) for name in LANGUAGES}
+    with override("de"):
+        differing = {name for name in LANGUAGES if named("language", name) != english[name]}
+
+    assert differing == {
+        *("git-commit", "git-rebase", "gitcommit", "jsonc", "plaintext", "search-result"),
+        *("terraform-vars", "text"),
+    }
 
 
 @pytest.mark.parametrize("kind", _KNOWN)

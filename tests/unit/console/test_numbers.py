@@ -32,10 +32,17 @@ def test_a_change_is_a_percentage_or_in_points() -> None:
 
 @pytest.mark.parametrize(
     ("spent_micros", "limit_micros", "shown"),
-    [(335_303, 260_000, "€0.34"), (5_300, 10_000, "€0.0053")],
+    [(335_303, 260_000, "€0.34"), (5_300, 10_000, "€0.0053"), (0, 10_000, "€0.00")],
 )
 def test_only_a_tiny_budget_is_spent_in_parts_of_a_cent(
     spent_micros: int, limit_micros: int, shown: str
 ) -> None:
     with override("en"):
         assert of_budget(spent_micros, limit_micros, "EUR") == shown
+
+
+def test_german_money_has_its_separators_and_the_sign_behind() -> None:
+    with override("de"):
+        shown = of_budget(1_234_500_000, 2_000_000_000, "EUR")
+
+    assert shown == "1.234,50\N{NO-BREAK SPACE}€"

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from console.templatetags.addresses import breakable
 from tenants.members.finding import WantedMembers, find_members
 from tenants.members.permissions import Role
 from tenants.teams.finding import WantedTeams, find_teams
@@ -94,6 +95,7 @@ def test_billing_people_see_nobodys_name(cast: Cast, sign_in: SignIn) -> None:
 
     assert "1 member" in page
     assert ada.email not in page
+    assert breakable(ada.email) not in page
 
 
 @pytest.mark.parametrize("path", ["", "/rename", "/delete"])
