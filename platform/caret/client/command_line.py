@@ -140,16 +140,18 @@ def _numbers(done: Frame) -> str:
     meta = done["meta"]
     first = meta["first_token_ms"]
     cached = meta["cached_tokens"]
-    parts = (
+    times = (
         f"finish {done['finish']}",
         "no text" if first is None else f"first token {first:.1f} ms",
         f"total {meta['total_ms']:.1f} ms",
+    )
+    tokens = (
         f"prompt {meta['prompt_tokens']} tokens"
         + ("" if cached is None else f", {cached} of them cached"),
         f"generated {meta['generated_tokens']}",
         f"pool {meta['pool']}",
     )
-    return "  ".join(parts)
+    return "\n".join("  ".join(parts) for parts in (times, tokens))  # within 80 columns
 
 
 def _complain(sentence: str, code: int) -> int:

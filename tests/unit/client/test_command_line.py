@@ -79,6 +79,7 @@ def test_a_completion_is_printed_with_its_numbers(
     assert "a = b + c" in printed
     assert "first token 12.5 ms" in printed
     assert "16 of them cached" in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_a_completion_may_be_one_json_line(
