@@ -36,16 +36,17 @@ async def way(site: Site) -> AsyncIterator[SlowWay]:
 
 
 async def waited_s(way: SlowWay, buffer: OpenBuffer, name: str) -> float:
-    """How long after a key the gateway was asked. What is asked is not answered yet."""
+    """How long after a key the gateway was asked."""
     num_asked = len(way.asked)
     buffer.types(f"\n        {name} = self.")
     pressed_s = time.monotonic()
-    buffer.server.begin("textDocument/inlineCompletion", buffer.wish())
+    _, answer = buffer.server.begin("textDocument/inlineCompletion", buffer.wish())
 
     async def is_asked() -> bool:
         return len(way.asked) > num_asked
 
     assert await until(is_asked, patience_s=_PATIENCE_S)
+    await answer  # who leaves before it is written leaves an error in the log
     return way.asked[num_asked][0] - pressed_s
 
 
