@@ -28,7 +28,7 @@ OF_EXCHANGES: Final = (
 
 
 def said_error(error: str) -> str:
-    """ "" where nothing failed. What is in no catalogue is told as it is."""
+    """Empty where nothing failed. What is in no catalogue is told as it is."""
     for wording, pattern in _PATTERNS:
         if match := pattern.fullmatch(error):
             return gettext(wording) % match.groupdict()
