@@ -1,7 +1,8 @@
 """No fault, for long: what do the processes hold, and does it grow?
 
 The slopes are of straight lines through the samples (least squares), without the first part of the
-time, in which caches fill.
+time, in which caches fill: what a gateway remembers of texts lives for up to ten minutes. The
+course is over all of the time.
 """
 
 import time
@@ -22,7 +23,8 @@ MAX_GROWTH: Final = 0.05  # of the memory, over the time
 MAX_GROWTH_MB: Final = 5.0  # or so much
 MAX_MORE_DESCRIPTORS: Final = 5.0
 _EVERY_S: Final = 2.0
-_SETTLING: Final = 0.25  # of the time
+_SETTLING: Final = 0.4  # of the time
+_COURSE: Final = 15  # means
 _BILLING_S: Final = 60.0
 _MINUTE_S: Final = 60.0
 
@@ -35,11 +37,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Of one process, over all of the samples."""
+    """Of one process."""
 
     memory_mb: float  # at the end, by the line
     more_memory_mb: float
     more_descriptors: float
+    course_mb: tuple[float, ...]  # means of equal parts of the time, from its beginning
 
     @property
     def is_flat(self) -> bool:
@@ -47,11 +50,12 @@ class Trend:
         return self.more_memory_mb <= allowed_mb and self.more_descriptors <= MAX_MORE_DESCRIPTORS
 
 
-def trend(samples: Sequence[Sample]) -> Trend:
-    """Of at least two."""
-    at_s = np.array([sample.at_s for sample in samples])
-    memory = np.array([sample.held.memory_mb for sample in samples])
-    descriptors = np.array([sample.held.descriptors for sample in samples])
+def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
+    """Of at least two after `settled_s`."""
+    settled = [sample for sample in samples if sample.at_s > settled_s]
+    at_s = np.array([sample.at_s for sample in settled])
+    memory = np.array([sample.held.memory_mb for sample in settled])
+    descriptors = np.array([sample.held.descriptors for sample in settled])
     span_s = at_s[-1] - at_s[0]
     slope, start = np.polyfit(at_s - at_s[0], memory, 1)
     more_descriptors = np.polyfit(at_s - at_s[0], descriptors, 1)[0] * span_s
@@ -59,6 +63,11 @@ def trend(samples: Sequence[Sample]) -> Trend:
         memory_mb=round(float(start + slope * span_s), 1),
         more_memory_mb=round(float(slope * span_s), 2),
         more_descriptors=round(float(more_descriptors), 2),
+        course_mb=tuple(
+            round(float(part.mean()), 1)
+            for part in np.array_split([sample.held.memory_mb for sample in samples], _COURSE)
+            if part.size
+        ),
     )
 
 
@@ -66,12 +75,12 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     began_s, neighbours = time.time(), Neighbours()
     while (now_s := time.time()) < began_s + minutes * _MINUTE_S:
-        if now_s > began_s + _SETTLING * minutes * _MINUTE_S:
-            for (key, _pid), held in held_in(world).items():
-                samples[key].append(Sample(now_s, held))
+        for (key, _pid), held in held_in(world).items():
+            samples[key].append(Sample(now_s, held))
         time.sleep(_EVERY_S)
     say("The bills are balanced")
-    trends = {key: trend(each) for key, each in samples.items()}
+    settled_s = began_s + _SETTLING * minutes * _MINUTE_S
+    trends = {key: trend(each, settled_s=settled_s) for key, each in samples.items()}
     _tell(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))
 
 
@@ -108,4 +117,5 @@ def _told(trend: Trend) -> dict[str, Any]:
         "memory_mb": trend.memory_mb,
         "more_memory_mb": trend.more_memory_mb,
         "more_descriptors": trend.more_descriptors,
+        "course_mb": trend.course_mb,
     }

@@ -1,5 +1,7 @@
 """Whether a process grows, by a line through what it held."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.chaos.leaks import Held
@@ -23,17 +25,30 @@ def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sam
 
 
 def test_what_goes_up_and_down_is_flat() -> None:
-    assert trend(_samples()).is_flat
+    assert trend(_samples(), settled_s=0.0).is_flat
 
 
 @pytest.mark.parametrize("growing", [{"mb_each": 0.1}, {"descriptors_each": 0.1}])
 def test_what_grows_all_the_time_is_not(growing: dict[str, float]) -> None:
-    assert not trend(_samples(**growing)).is_flat
+    assert not trend(_samples(**growing), settled_s=0.0).is_flat
 
 
 def test_what_shrinks_is_flat() -> None:
-    assert trend(_samples(mb_each=-0.1, descriptors_each=-0.1)).is_flat
+    assert trend(_samples(mb_each=-0.1, descriptors_each=-0.1), settled_s=0.0).is_flat
 
 
 def test_growth_is_told_over_the_whole_time() -> None:
-    assert trend(_samples(mb_each=0.1)).more_memory_mb == pytest.approx(9.9, abs=0.1)
+    found = trend(_samples(mb_each=0.1), settled_s=0.0)
+
+    assert found.more_memory_mb == pytest.approx(9.9, abs=0.1)
+
+
+def test_what_filled_while_it_settled_is_in_its_course_only() -> None:
+    filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
+    flat = [replace(sample, held=replace(sample.held, memory_mb=150.0)) for sample in _samples()]
+
+    found = trend([*filling, *flat], settled_s=999.0)
+
+    assert found.more_memory_mb == 0.0
+    assert found.course_mb[0] < 105.0
+    assert found.course_mb[-1] == 150.0
