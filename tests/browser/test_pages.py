@@ -1,7 +1,7 @@
 """Each page, in the browser: everybody can read it and use it, and it is quick to load."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Page as Tab
 
 from tests.browser.axe import serious, serious_of_colour
 from tests.browser.pages import Page, all_pages
-from tests.browser.scene import Scene
+from tests.browser.scene import Scene, Visitor
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
 _MAX_STOPS: Final = 30  # of the tabulator key
@@ -49,24 +49,57 @@ def page(request: pytest.FixtureRequest) -> Page:
     return request.param
 
 
+@dataclass(slots=True)
+class Windows:
+    """One of each visitor, with scripts and without: a page is a tab in it."""
+
+    tabs: Tabs
+    scene: Scene
+    _open: dict[tuple[Visitor, bool], Tab] = field(default_factory=dict)
+
+    def open(self, visitor: Visitor, *, has_scripts: bool = True) -> Tab:
+        which = (visitor, has_scripts)
+        if which not in self._open:
+            look = Look(motion="reduce", has_scripts=has_scripts)
+            self._open[which] = self.tabs.open(self.scene.session(visitor), look)
+        return self.tabs.open_beside(self._open[which])
+
+    def close(self, tab: Tab) -> None:
+        """What the browser complained of in it fails the test."""
+        tab.close()
+        complaints = self.tabs.complaints[:]
+        self.tabs.complaints.clear()
+        assert not complaints, complaints
+
+
 @pytest.fixture(scope="module")
-def visit(browser: Browser, console_url: str, scene: Scene, page: Page) -> Iterator[Visit]:
-    """One for all tests of a page."""
+def windows(browser: Browser, console_url: str, scene: Scene) -> Iterator[Windows]:
     with tabs_of(browser, console_url) as tabs:
-        tab, requests = tabs.open(scene.session(page.visitor), Look(motion="reduce")), []
-        tab.on("requestfinished", lambda request: requests.append(request))
-        load(tabs, scene, page, tab)
-        tab.wait_for_load_state("networkidle")  # with the parts that it fetches
-        yield Visit(tab, requests)
+        yield Windows(tabs, scene)
 
 
-def load(tabs: Tabs, scene: Scene, page: Page, tab: Tab) -> None:
-    path = page.path_in(scene)
+@pytest.fixture(scope="module")
+def visit(windows: Windows, page: Page) -> Iterator[Visit]:
+    """One for all tests of a page."""
+    tab, requests = windows.open(page.visitor), []
+    # As who comes for the first time: nothing of another page's is there.
+    protocol = tab.context.new_cdp_session(tab)
+    protocol.send("Network.enable")  # else the next one does nothing
+    protocol.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    tab.on("requestfinished", lambda request: requests.append(request))
+    load(windows, page, tab)
+    tab.wait_for_load_state("networkidle")  # with the parts that it fetches
+    yield Visit(tab, requests)
+    windows.close(tab)
+
+
+def load(windows: Windows, page: Page, tab: Tab) -> None:
+    path = page.path_in(windows.scene)
     answer = tab.goto(path)
     assert answer is not None
     assert (answer.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
     if page.status != 200:
-        tabs.complaints.clear()  # of that status
+        windows.tabs.complaints.clear()  # of that status
 
 
 def test_its_first_load_is_small(visit: Visit, page: Page) -> None:
@@ -115,9 +148,10 @@ def test_a_phone_shows_its_whole_width(visit: Visit) -> None:
     assert visit.tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
 
 
-def test_it_is_there_without_scripts(tabs: Tabs, scene: Scene, page: Page) -> None:
-    tab = tabs.open(scene.session(page.visitor), Look(has_scripts=False))
+def test_it_is_there_without_scripts(windows: Windows, page: Page) -> None:
+    tab = windows.open(page.visitor, has_scripts=False)
 
-    load(tabs, scene, page, tab)
+    load(windows, page, tab)
 
     expect(tab.locator("h1")).to_be_visible()
+    windows.close(tab)

@@ -26,7 +26,8 @@ async def test_who_waits_for_an_engine_that_is_killed_keeps_what_came_within_a_s
     async with site.raw() as socket, site.http() as session:
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
         first = await receive(socket)
-        os.kill(engine.pid, signal.SIGKILL)
+        killed = engine.pid
+        os.kill(killed, signal.SIGKILL)
         killed_s = time.monotonic()
         while (end := await receive(socket))["type"] == "delta":
             pass
@@ -48,6 +49,7 @@ async def test_who_waits_for_an_engine_that_is_killed_keeps_what_came_within_a_s
     assert status == HTTPStatus.OK
     assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
     assert is_back_in_time, "completions did not come back with the engine"
+    assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
     finishes = [(r.finish, r.cut_reason) for r in _completions(site)]
     assert finishes.count((Finish.LENGTH, "engine_lost")) == 1
 

@@ -1,0 +1,70 @@
+"""A real Prometheus reads a gateway's page: our rules and the dashboard's charts find there what
+they ask for."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.gateway.site import Frame, Site, ask, until
+from tests.stack.prometheus import WATCHING, Prometheus, prometheus
+
+pytestmark = pytest.mark.engine
+
+# Of completions that end by themselves at one replica, and without a word of what became of them.
+_SHOWN = {
+    "1. First token p99 by type",
+    "2. Cancelled",
+    "3. Cache hits",
+    "5. Engines in use",
+    "Stages, p99",
+    "Requests by how they end",
+    "Replicas that answer",
+    "Tokens",
+    "Clients",
+    "Loop lag p99",
+}
+
+
+@pytest.fixture(scope="module")
+def server(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    folder: Path = tmp_path_factory.mktemp("prometheus")
+    with prometheus(folder, [site.metrics_url]) as started:
+        yield started
+
+
+def _charts() -> list[tuple[str, str]]:
+    """Title and expression."""
+    panels: list[dict[str, Any]] = json.loads((WATCHING / "dashboard.json").read_text())["panels"]
+    return [
+        (panel["title"], target["expr"]) for panel in panels for target in panel.get("targets", [])
+    ]
+
+
+async def test_rules_and_charts_are_of_what_the_gateway_tells(
+    site: Site, long_frame: Frame, server: Prometheus
+) -> None:
+    async def are_shown() -> bool:
+        # Rates want counts that go up between two looks.
+        async with site.stream() as stream:
+            await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
+        found = await asyncio.to_thread(
+            lambda: {title for title, expression in _charts() if server.series(expression)}
+        )
+        return found >= _SHOWN
+
+    is_shown = await until(are_shown, patience_s=60.0)
+    with_data = {title for title, expression in _charts() if server.series(expression)}
+
+    assert is_shown, _SHOWN - with_data
+    assert [target["health"] for target in server.targets()] == ["up"]
+    rules = server.rules()
+    assert len(rules) > 40
+    assert {rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")} == {}
+    assert {rule["health"] for rule in rules} == {"ok"}
+    # Nothing is wrong here: nobody is woken.
+    firing = {rule["name"] for rule in rules if rule.get("state") == "firing"}
+    assert firing <= {"CaretNoBeat"}  # no control plane is watched

@@ -1,0 +1,17 @@
+"""Prometheus' own tool has nothing against the rules, and they alert when their tests say so."""
+
+import subprocess
+
+import pytest
+
+from tests.stack.prometheus import WATCHING, program
+
+
+@pytest.mark.parametrize("words", ["check rules rules.yaml", "test rules rules.test.yaml"])
+def test_promtool_finds_nothing_wrong(words: str) -> None:
+    command = [program("promtool"), *words.split()]
+
+    run = subprocess.run(command, cwd=WATCHING, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "SUCCESS" in run.stdout
