@@ -14,7 +14,7 @@ from tests.stack.prometheus import WATCHING, Prometheus, prometheus
 
 pytestmark = pytest.mark.engine
 
-# Of completions that end by themselves at one replica, and without a word of what became of them.
+# Of completions that end by themselves and are shown to nobody.
 _SHOWN = {
     "1. First token p99 by type",
     "2. Cancelled",

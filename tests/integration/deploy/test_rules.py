@@ -7,7 +7,9 @@ import pytest
 from tests.stack.prometheus import WATCHING, program
 
 
-@pytest.mark.parametrize("words", ["check rules rules.yaml", "test rules rules.test.yaml"])
+@pytest.mark.parametrize(
+    "words", ["check rules rules.yaml", "test rules rules.test.yaml rules.week.test.yaml"]
+)
 def test_promtool_finds_nothing_wrong(words: str) -> None:
     command = [program("promtool"), *words.split()]
 
