@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from tests.browser.sessions import Session
 
@@ -48,14 +48,18 @@ class Tabs:
         )
         self.held.callback(context.close)
         context.set_default_timeout(_TIMEOUT_MS)
+        return self._new_page(context, session)
+
+    def open_beside(self, tab: Page, session: Session | None) -> Page:
+        """An empty page of the same browser, which now has this session: it starts in a third of
+        the time."""
+        return self._new_page(tab.context, session)
+
+    def _new_page(self, context: BrowserContext, session: Session | None) -> Page:
         if session is not None:
             name, value = session
             context.add_cookies([{"name": name, "value": value, "url": self.url}])
         return self._watched(context.new_page())
-
-    def open_beside(self, tab: Page) -> Page:
-        """An empty page of the same browser: it starts in a third of the time."""
-        return self._watched(tab.context.new_page())
 
     def _watched(self, page: Page) -> Page:
         page.on("console", lambda message: self._note(message))

@@ -61,8 +61,9 @@ class Windows:
         which = (visitor, has_scripts)
         if which not in self._open:
             look = Look(motion="reduce", has_scripts=has_scripts)
-            self._open[which] = self.tabs.open(self.scene.session(visitor), look)
-        return self.tabs.open_beside(self._open[which])
+            self._open[which] = self.tabs.open(look=look)
+        # Who gave his password minutes ago would be asked for it again.
+        return self.tabs.open_beside(self._open[which], self.scene.session(visitor))
 
     def close(self, tab: Tab) -> None:
         """What the browser complained of in it fails the test."""

@@ -8,6 +8,7 @@ import pytest
 from tests.functional.gateway.site import Frame, Site, receive
 
 pytestmark = pytest.mark.engine
+_MAX_TRIES = 5
 
 
 async def test_a_cancelled_completion_ends_and_frees_the_engine(
@@ -49,10 +50,17 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
     site: Site, long_frame: Frame
 ) -> None:
     async with site.stream() as stream:
-        await stream.send({"type": "complete", **long_frame, "id": "1"})
-        await stream.send({"type": "cancel", "id": "1"})
-        done = await stream.receive()
+        # Whoever has no core between the two frames may cancel too late: once more.
+        for name in map(str, range(_MAX_TRIES)):
+            await stream.send({"type": "complete", **long_frame, "id": name})
+            await stream.send({"type": "cancel", "id": name})
+            texts = 0
+            while (done := await stream.receive())["type"] == "delta":
+                texts += 1
+            if texts == 0:
+                break
 
+    assert texts == 0, "a token was always there before"
     assert (done["type"], done.get("finish")) == ("done", "cancelled"), done
     record = await site.record_of(done["meta"]["request_id"])
     assert record.finish == "cancelled"
