@@ -5,13 +5,16 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from caret.foundation.postgres.tenancy import tenant
+from tenants.members.permissions import Role
 from tenants.models import ScimGroupMember
 from tenants.scim import queries, search
-from tests.cast import Cast, Company
+from tests.cast import Cast, Company, make_company
 from tests.integration.scim.provider import Provider, provider_of
 from tests.integration.scim.test_bounds import make_many
+from tests.stack.services import Services
 
 BY_COLUMN = [
     'userName eq "ADA@acme.example"',
@@ -47,16 +50,22 @@ NOT_BY_COLUMN = [
 NAMED_GO = quote('displayName eq "Go people"')
 
 
-@pytest.fixture
-def people(provider: Provider) -> None:
-    ada = {"value": "Ada@acme.example", "type": "work", "primary": True}
-    second = {"value": "ada@Second.example", "type": "home"}
-    provider.make(
-        "ada@acme.example", externalId="ext-1", displayName="Ada Lovelace", emails=[ada, second]
-    )
-    provider.make("bob@acme.example", displayName="100%", emails=[{"value": "zoë@acme.example"}])
-    provider.make("eve@acme.example", displayName="aXb")
-    provider.make("joe@acme.example", emails=[{"value": '"quoted"@acme.example'}], active=False)
+@pytest.fixture(scope="module")
+def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
+    """Of a company of its own, who are only looked for."""
+    with django_db_blocker.unblock():
+        provider = provider_of(make_company("searched", {Role.OWNER: "olga"}))
+        ada = {"value": "Ada@acme.example", "type": "work", "primary": True}
+        second = {"value": "ada@Second.example", "type": "home"}
+        zoe = {"value": "zoë@acme.example"}
+        quoted = {"value": '"quoted"@acme.example'}
+        provider.make(
+            "ada@acme.example", externalId="ext-1", displayName="Ada Lovelace", emails=[ada, second]
+        )
+        provider.make("bob@acme.example", displayName="100%", emails=[zoe])
+        provider.make("eve@acme.example", displayName="aXb")
+        provider.make("joe@acme.example", emails=[quoted], active=False)
+    return provider
 
 
 @contextmanager
@@ -73,17 +82,15 @@ def found(provider: Provider, kind: str, text: str, more: str = "") -> list[str]
 
 
 @pytest.mark.parametrize("text", [*BY_COLUMN, *NOT_BY_COLUMN])
-def test_people_are_the_same_with_and_without_a_query(
-    provider: Provider, people: None, text: str
-) -> None:
+def test_people_are_the_same_with_and_without_a_query(people: Provider, text: str) -> None:
     with without_columns():
-        expected = found(provider, "Users", text)
+        expected = found(people, "Users", text)
 
-    assert found(provider, "Users", text) == expected
+    assert found(people, "Users", text) == expected
 
 
-def test_what_is_looked_for_most_is_found(provider: Provider, people: None) -> None:
-    num_found = [len(found(provider, "Users", text)) for text in BY_COLUMN]
+def test_what_is_looked_for_most_is_found(people: Provider) -> None:
+    num_found = [len(found(people, "Users", text)) for text in BY_COLUMN]
 
     assert num_found == [1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 0, 0, 0, 0, 1]
 
@@ -125,9 +132,10 @@ def test_a_query_knows_no_bound(company: Company, provider: Provider, text: str)
     assert provider.ask("GET", f"Users?filter={quote(text)}").status_code == 200
 
 
-def test_a_neighbours_people_are_not_found(provider: Provider, people: None, cast: Cast) -> None:
+def test_a_neighbours_people_are_not_found(people: Provider, cast: Cast) -> None:
     theirs = provider_of(cast.globex)
 
+    assert found(people, "Users", BY_COLUMN[0])
     assert [text for text in BY_COLUMN if found(theirs, "Users", text)] == []
 
 
