@@ -21,8 +21,8 @@ from inference.pools.replicas import Attempt, Replicas
 MAX_COMPLETION_S: Final = 30.0
 # Each is the replica's fault: another one would have answered.
 _LOSSES: Final = ("engine_unavailable", "engine_lost", "engine_garbled")
-# The others are the request's fault, and would be again.
-_RETRYABLE: Final = (*_LOSSES, "engine_busy")
+# Others of the pool may answer these, too; all else would fail there again.
+_RETRYABLE: Final = (*_LOSSES, "engine_late", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
     EngineStop.LOST: "completion.cut_off",
@@ -123,7 +123,10 @@ def _log(
 @contextmanager
 def _attempt(request: EngineRequest, replicas: Replicas, account: Account) -> Iterator[Attempt]:
     with replicas.attempt(
-        request.replica, gives_way=request.gives_way, late_after_s=request.late_after_s
+        request.replica,
+        gives_way=request.gives_way,
+        late_after_s=request.late_after_s,
+        elsewhere=next(iter(request.others), None),
     ) as attempt:
         try:
             yield attempt

@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from caret.foundation.clock import Clock
+from inference.errors import EngineFailed
 from inference.pools.catalog import Replica
 from inference.pools.circuit import Circuit, Event, advance
 from inference.pools.lateness import Lateness
@@ -38,8 +39,9 @@ class _Condition:
     rests_until_s: float = 0.0  # monotonic; while it is open
     has_trial: bool = False  # while it is half open: a request tries it
     num_under_way: int = 0  # without what gives way
+    num_moved: int = 0  # requests that another was asked instead, since it was late
     giving_way: set[asyncio.Task[Any]] = field(default_factory=set)
-    lateness: Lateness = field(default_factory=Lateness)
+    lateness: "Lateness[Attempt]" = field(default_factory=Lateness)
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -54,8 +56,7 @@ class _Condition:
 
     @contextmanager
     def way_given(self) -> Iterator[None]:
-        task = asyncio.current_task()
-        assert task is not None, "an attempt is awaited in a task"
+        task = _current_task()
         self.giving_way.add(task)
         try:
             yield
@@ -68,7 +69,10 @@ class Attempt:
     """One request at a replica; it says what became of it, or, when it was cut short, nothing."""
 
     clock: Clock
-    lateness: Lateness
+    lateness: "Lateness[Attempt]"
+    elsewhere: Replica | None = None  # to be asked when this one is late
+    task: asyncio.Task[Any] | None = None  # that awaits it, where there is one elsewhere
+    is_moved: bool = False
     has_succeeded: bool | None = None
 
     def succeeds(self) -> None:
@@ -79,6 +83,17 @@ class Attempt:
 
     def fails(self) -> None:
         self.has_succeeded = False
+
+    def moves(self) -> bool:
+        """Ends it with `engine_late`, unless it is about to end for another reason."""
+        if self.task is None or self.task.cancelling():
+            return False
+        self.is_moved = self.task.cancel()
+        return self.is_moved
+
+    def was_cancelled_for_it(self) -> bool:
+        """To be asked once, when its task was cancelled."""
+        return self.is_moved and self.task is not None and self.task.uncancel() == 0
 
 
 class Replicas:
@@ -131,16 +146,29 @@ class Replicas:
     def num_under_way(self, replica: Replica) -> int:
         return self._of(replica).num_under_way
 
+    def num_moved(self, replica: Replica) -> int:
+        """Requests that waited there for too long, so that another was asked."""
+        return self._of(replica).num_moved
+
     @contextmanager
     def attempt(
-        self, replica: Replica, *, gives_way: bool = False, late_after_s: float = math.inf
+        self,
+        replica: Replica,
+        *,
+        gives_way: bool = False,
+        late_after_s: float = math.inf,
+        elsewhere: Replica | None = None,
     ) -> Iterator[Attempt]:
         """Counts as under way until the context is left; what it says then moves the circuit.
 
         What gives way does not count, and its task is cancelled when something else comes.
+
+        Raises EngineFailed (`engine_late`) when it has waited for too long, and `elsewhere` is
+        better asked (`move_overdue`).
         """
         condition = self._of(replica)
-        attempt = Attempt(self._clock, condition.lateness)
+        task = None if elsewhere is None else _current_task()
+        attempt = Attempt(self._clock, condition.lateness, elsewhere, task)
         is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
         if not gives_way:  # it waits for all others
@@ -149,12 +177,35 @@ class Replicas:
         try:
             with condition.way_given() if gives_way else condition.under_way():
                 yield attempt
+        except asyncio.CancelledError:
+            if not attempt.was_cancelled_for_it():
+                raise
+            raise EngineFailed("engine_late", "The engine takes too long.") from None
         finally:
             condition.lateness.left(attempt, self._clock.monotonic_s())
             if is_trial:
                 condition.has_trial = False
             if attempt.has_succeeded is not None:
                 self._judge(replica, has_succeeded=attempt.has_succeeded)
+
+    def move_overdue(self) -> None:
+        """Ends the attempts that still wait at a replica that is late, where another is well and
+        quick. To be called every now and then: requests need no clocks of their own."""
+        now_s = self._clock.monotonic_s()
+        for url, condition in tuple(self._conditions.items()):
+            if not condition.lateness.is_late(now_s):
+                continue
+            overdue = condition.lateness.overdue(now_s)
+            num_moved = sum(attempt.moves() for attempt in overdue if self._has_better(attempt))
+            condition.num_moved += num_moved
+            if num_moved:
+                log.info("replica.late", url=url, num_moved=num_moved)
+
+    def _has_better(self, attempt: Attempt) -> bool:
+        other = attempt.elsewhere
+        if other is None or self.is_drained(other) or self.is_late(other):
+            return False
+        return self.circuit(other) is Circuit.CLOSED
 
     def probed(self, replica: Replica, wellness: Wellness) -> None:
         """A replica that says it is well may still answer nothing (vLLM while it shuts down does),
@@ -190,3 +241,9 @@ class Replicas:
         if condition is None:
             condition = self._conditions[replica.url] = _Condition()
         return condition
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None, "an attempt is awaited in a task"
+    return task

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from prometheus_client import ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from inference.gateway.authority import Authority
 from inference.gateway.seats import Seats
@@ -103,7 +103,13 @@ class Gauges:
             "1: who asks it waits so long that others of its pool are asked instead.",
             labels=["replica"],
         )
+        moved = CounterMetricFamily(
+            "caret_replica_moved",
+            "Requests that waited there for too long, so that another was asked.",
+            labels=["replica"],
+        )
         for replica in self.pools.replicas():
+            moved.add_metric([replica.name], self.replicas.num_moved(replica))
             late.add_metric([replica.name], float(self.replicas.is_late(replica)))
             under_way.add_metric([replica.name], self.replicas.num_under_way(replica))
             if (rests_s := self.replicas.rests_s(replica)) is not None:
@@ -111,7 +117,7 @@ class Gauges:
             is_now = self.replicas.circuit(replica)
             for circuit in Circuit:
                 circuits.add_metric([replica.name, circuit], float(circuit is is_now))
-        yield from (under_way, circuits, rests, late)
+        yield from (under_way, circuits, rests, late, moved)
 
 
 def _one(name: str, documentation: str, value: float) -> Metric:

@@ -33,9 +33,9 @@ _LAST: Final = 4  # warm-ups
 # Two of the largest blocks that engines use by default, a few lines of code.
 _HEAD_TOKENS: Final = 64
 _MAX_RETRIES: Final = 1  # somebody waits
-# As many times the first token's target: 0.8 s for what is typed. A cold prompt of 6,000 tokens
-# takes a quarter of that on a GPU.
-LATE_TARGETS: Final = 10
+# As many times the first token's target: 0.4 s for what is typed. A cold prompt of 6,000 tokens
+# takes half of that on a GPU.
+LATE_TARGETS: Final = 5
 
 
 class Router:

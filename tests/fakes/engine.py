@@ -1,7 +1,7 @@
 """An engine that says what a test tells it to, and counts who is still listening."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 
@@ -22,7 +22,8 @@ class FakeEngine:
     """Says `chunks`; then hangs if told so, or fails with `error`.
 
     `error_at_start` is raised before anything is begun; `failing` the same by a replica's address,
-    `silent` in place of its first chunk. `torn` says by address what it says before it is lost.
+    `silent` in place of its first chunk. `torn` says by address what it says before it is lost;
+    those `stuck` never say anything.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class FakeEngine:
         failing: Mapping[str, Exception] = MappingProxyType({}),
         silent: Mapping[str, Exception] = MappingProxyType({}),
         torn: Mapping[str, Sequence[Chunk]] = MappingProxyType({}),
+        stuck: Collection[str] = (),
     ) -> None:
         self.chunks = chunks
         self.hangs = hangs
@@ -43,6 +45,7 @@ class FakeEngine:
         self.failing = failing
         self.silent = silent
         self.torn = torn
+        self.stuck = stuck
         self.requests: list[EngineRequest] = []
         self.num_open = 0
         self.max_open = 0
@@ -56,6 +59,8 @@ class FakeEngine:
         self.num_open += 1
         self.max_open = max(self.max_open, self.num_open)
         try:
+            if request.replica.url in self.stuck:
+                await asyncio.Event().wait()
             if (torn := self.torn.get(request.replica.url)) is not None:
                 yield self._say(torn, EngineFailed("engine_lost", ""))
             else:

@@ -44,6 +44,7 @@ from inference.pools.catalog import Pools, read_catalog
 from inference.pools.drain_feed import DrainFeed
 from inference.pools.http_client import HttpClient
 from inference.pools.kv_feeds import KvEventFeeds
+from inference.pools.overdue import moving_overdue
 from inference.pools.prober import Prober
 from inference.pools.replicas import Replicas
 from inference.pools.speculation import Speculation
@@ -148,6 +149,7 @@ def _work(config: DataPlaneConfig, plane: DataPlane, links: Links) -> Iterator[t
     yield "warm-ups", partial(plane.warmer.run, partial(warm, plane))
     yield "speculation", partial(plane.router.speculation.run, every_s=config.engine_look_s)
     yield "health", _prober(plane, links.session).run
+    yield "overdue", partial(moving_overdue, plane.router.replicas)
     yield "forgetting", partial(forgetting, plane.writers.values())
     yield "collector", _collector(plane).run
     yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run

@@ -118,6 +118,27 @@ def test_who_keeps_people_waiting_is_told() -> None:
     assert value(families, "caret_replica_late", replica=two.name) == 0
 
 
+async def test_who_was_moved_from_there_is_told() -> None:
+    clock = FakeClock()
+    replicas = Replicas(clock)
+    gauges = make_gauges(clock, replicas=replicas)
+    one, two = gauges.pools.replicas()
+
+    async def wait_in_vain() -> None:
+        with replicas.attempt(one, late_after_s=1.0, elsewhere=two):
+            await asyncio.Event().wait()
+
+    waiting = [asyncio.create_task(wait_in_vain()) for _ in range(MAX_LATE)]
+    await asyncio.sleep(0)
+    clock.pass_s(2.0)
+    replicas.move_overdue()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    families = list(gauges.families())
+
+    assert value(families, "caret_replica_moved_total", replica=one.name) == MAX_LATE
+    assert value(families, "caret_replica_moved_total", replica=two.name) == 0
+
+
 def test_the_pools_and_their_replicas_are_told() -> None:
     families = list(make_gauges(FakeClock()).families())
 

@@ -2,22 +2,22 @@
 
 import pytest
 
-from inference.pools.lateness import MAX_LATE, REST_S, Lateness
+from inference.pools.lateness import MAX_LATE, MAX_REST_S, REST_S, Lateness
 
 LATE_S = 0.8
 LATER_S = LATE_S + 0.1
 RESTED_S = LATER_S + REST_S
 
 
-def _asked_by(num: int) -> Lateness:
+def _asked_by(num: int) -> Lateness[object]:
     """All at once."""
-    lateness = Lateness()
+    lateness = Lateness[object]()
     for request in range(num):
         lateness.asked(request, until_s=LATE_S)
     return lateness
 
 
-def _late() -> Lateness:
+def _late() -> Lateness[object]:
     """Since LATER_S, and nobody waits there any more."""
     lateness = _asked_by(MAX_LATE)
     for request in range(MAX_LATE):
@@ -113,3 +113,49 @@ def test_what_becomes_of_that_one_decides(took_s: float, is_late: bool) -> None:
     lateness.asked("next", until_s=RESTED_S + took_s + LATE_S)
 
     assert lateness.is_late(RESTED_S + took_s + 0.1) is is_late
+
+
+def _rested_s(lateness: Lateness[object], since_s: float) -> float:
+    """How long it is left alone, to a tenth of a second."""
+    tenths = 0
+    while lateness.is_late(since_s + tenths / 10):
+        tenths += 1
+    return tenths / 10
+
+
+def test_each_late_trial_doubles_the_rest() -> None:
+    lateness, now_s = _late(), LATER_S
+    rests_s = []
+    for trial in range(5):
+        rests_s.append(_rested_s(lateness, now_s))
+        now_s += rests_s[-1]
+        lateness.asked(trial, until_s=now_s + LATE_S)
+        now_s += LATER_S
+        lateness.answered(trial, now_s)
+
+    assert rests_s == [REST_S, 2 * REST_S, 4 * REST_S, 8 * REST_S, 8 * REST_S]
+    assert rests_s[-1] == MAX_REST_S
+
+
+def test_several_who_wait_at_once_make_one_rest() -> None:
+    lateness = _asked_by(3 * MAX_LATE)
+    for request in range(3 * MAX_LATE):
+        assert lateness.is_late(LATER_S + request / 10)
+        lateness.answered(request, LATER_S + request / 10)
+
+    assert _rested_s(lateness, LATER_S + (3 * MAX_LATE - 1) / 10) == REST_S
+
+
+def test_one_in_time_makes_the_next_rest_short_again() -> None:
+    lateness = _late()
+    lateness.asked("late", until_s=RESTED_S + LATE_S)
+    lateness.answered("late", RESTED_S + LATER_S)
+    tried_s = RESTED_S + LATER_S + 2 * REST_S
+    lateness.asked("quick", until_s=tried_s + LATE_S)
+    lateness.answered("quick", tried_s)
+    for request in range(MAX_LATE):
+        lateness.asked(request, until_s=tried_s + LATE_S)
+    for request in range(MAX_LATE):
+        lateness.answered(request, tried_s + LATER_S)
+
+    assert _rested_s(lateness, tried_s + LATER_S) == REST_S
