@@ -10,7 +10,7 @@ from tests.benchmarks.programs import MAX_NEIGHBOURS
 from tests.chaos.notes import Note
 
 MAX_TIMES_CALM: Final = 1.5  # the quiet tenant's first token
-TARGET: Final = f"none, all billed once, the quiet tenant's p99 within {MAX_TIMES_CALM:g} times"
+_TARGET: Final = "none, all billed once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,13 @@ class Figures:
     billed_s: float  # from the recovery on
     fault_s: float
     others_cores: float  # of the machine's, meanwhile
+    holds_up_tokens: bool = False  # the fault itself
+
+    @property
+    def target(self) -> str:
+        if self.holds_up_tokens:
+            return _TARGET
+        return f"{_TARGET}, the quiet tenant's p99 within {MAX_TIMES_CALM:g} times"
 
     @property
     def num_failed(self) -> int:
@@ -54,7 +61,8 @@ class Figures:
     @property
     def has_passed(self) -> bool:
         # Where others use the cores, a slow token says nothing.
-        is_felt = self.others_cores <= MAX_NEIGHBOURS and self.quiet.feels_it
+        says_something = self.others_cores <= MAX_NEIGHBOURS and not self.holds_up_tokens
+        is_felt = says_something and self.quiet.feels_it
         return self.num_failed == 0 and self.is_even and not is_felt
 
     def told(self) -> dict[str, Any]:

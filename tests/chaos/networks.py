@@ -14,6 +14,7 @@ PAIRS = (
     ("gateway-1", "stores"),
     ("workers", "stores"),
 )
+_OF_TOKENS = PAIRS[:2]
 _CUT_S = 30.0
 _BAD_S = 20.0
 _BAD = Quality(delay_ms=100.0, loss=0.05)  # 200 ms there and back
@@ -38,4 +39,10 @@ def scenarios() -> Iterator[Scenario]:
     for pair in PAIRS:
         yield BadWire(f"cut-{pair[0]}-{pair[1]}", hold_s=_CUT_S, pair=pair)
     for pair in PAIRS:
-        yield BadWire(f"bad-wire-{pair[0]}-{pair[1]}", hold_s=_BAD_S, pair=pair, quality=_BAD)
+        yield BadWire(
+            f"bad-wire-{pair[0]}-{pair[1]}",
+            hold_s=_BAD_S,
+            holds_up_tokens=pair in _OF_TOKENS,
+            pair=pair,
+            quality=_BAD,
+        )

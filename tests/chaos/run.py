@@ -15,7 +15,7 @@ from caret.embedded.errors import PartFailed
 from tests.benchmarks.figures import Report, say
 from tests.benchmarks.programs import Neighbours
 from tests.chaos.billed import settled_balance
-from tests.chaos.figures import TARGET, Figures, Quiet, Recovery, first_p99, is_bad
+from tests.chaos.figures import Figures, Quiet, Recovery, first_p99, is_bad
 from tests.chaos.leaks import grown, held_in, still_held
 from tests.chaos.ledger import NOTHING, Balance
 from tests.chaos.load import Crowd
@@ -82,6 +82,7 @@ class Run:
             billed_s=billed_s,
             fault_s=ended_s - began_s,
             others_cores=neighbours.num_cores(),
+            holds_up_tokens=scenario.holds_up_tokens,
         )
         self._tell(scenario, figures, grown=grown(before, held_in(self.world)))
 
@@ -143,7 +144,7 @@ class Run:
             figures.num_failed,
             "requests failed visibly",
             passed=figures.has_passed,
-            target=TARGET,
+            target=figures.target,
             **figures.told(),
             **scenario.told(figures.notes),
             **more,

@@ -16,6 +16,10 @@ class Scenario(Protocol):
     def hold_s(self) -> float:
         """From its beginning to its end."""
 
+    @property
+    def holds_up_tokens(self) -> bool:
+        """It delays the packets of first tokens themselves: that they are late says nothing."""
+
     def prepare(self, world: World) -> None:
         """What takes its time, and is no fault yet."""
 
@@ -40,6 +44,7 @@ class Fault:
 
     name: str
     hold_s: float
+    holds_up_tokens: bool = False
 
     def prepare(self, world: World) -> None:
         pass

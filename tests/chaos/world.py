@@ -44,8 +44,6 @@ GATEWAY_PORT: Final = 8401
 METRICS_PORT: Final = 8403
 ENGINE_PORT: Final = 8402
 _RESTART_S: Final = 1.0
-# So that what is shed is shed for a reason: cores are shared here with all the rest.
-_PATIENCE: Final = {"CARET_SHED_INLINE_MS": "1000"}
 
 
 @dataclass(slots=True)
@@ -262,7 +260,7 @@ def _gateway(made: World, name: str) -> Part:
         port=GATEWAY_PORT,
         host=host.address,
         paths=folder,
-        environment=made.environment_on(name) | _PATIENCE | settings,
+        environment=made.environment_on(name) | settings,
     )
 
 

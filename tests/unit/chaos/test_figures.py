@@ -40,6 +40,13 @@ def test_a_slow_token_says_nothing_where_others_use_the_cores() -> None:
     assert _figures(quiet=LATE, others_cores=1.0).has_passed
 
 
+def test_nor_where_the_fault_is_that_tokens_are_held_up() -> None:
+    held_up = _figures(quiet=LATE, holds_up_tokens=True)
+
+    assert held_up.has_passed
+    assert held_up.target != _figures().target
+
+
 @pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (AGAIN, True), (FAILED, True)])
 def test_what_needed_another_attempt_is_not_recovered(note: Note, verdict: bool) -> None:
     assert is_bad(note) is verdict
