@@ -19,6 +19,7 @@ from tests.benchmarks.synthetic_engine import TEXTS
 
 _FIRST_TEXT: Final = TEXTS[0].encode()
 _CONNECT_S: Final = 30.0
+_DELTA: Final = b'{"type":"delta"'
 _ENDING: Final = re.compile(rb'^{"type":"(?:done|error)".*?"(?:finish|code)":"(\w+)"')
 _NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as it must be, and unchanged
 _TEXT_FRAME, _CLOSE_FRAME, _PING_FRAME, _PONG_FRAME = 0x1, 0x8, 0x9, 0xA
@@ -186,7 +187,7 @@ class WebSocketLine(Line):
             self._transport.write(head + _NO_MASK + payload)
         elif kind != _TEXT_FRAME:
             return
-        elif self._first_ms is None and _FIRST_TEXT in payload:
+        elif self._first_ms is None and payload.startswith(_DELTA):
             self._note_text()
         elif (ending := _ENDING.search(payload)) is not None:
             self._end(ending[1].decode())

@@ -11,6 +11,7 @@ from typing import Final
 from tests.benchmarks.light_client import Answer, Line
 
 _PATIENCE_S: Final = 30.0  # for the answers that are still out at the end
+_ENDINGS: Final = ("stop", "length")  # of a whole stream; synthetic engines stop
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Tally:
 
     def _note(self, answer: Answer) -> None:
         self.end_ms.append(answer.end_ms)
-        if answer.ending == "stop" and answer.first_ms is not None:
+        if answer.ending in _ENDINGS and answer.first_ms is not None:
             self.num_whole += 1
             self.first_ms.append(answer.first_ms)
         else:

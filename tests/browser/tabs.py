@@ -59,9 +59,7 @@ class Tabs:
         if session is not None:
             name, value = session
             context.add_cookies([{"name": name, "value": value, "url": self.url}])
-        return self._watched(context.new_page())
-
-    def _watched(self, page: Page) -> Page:
+        page = context.new_page()
         page.on("console", lambda message: self._note(message))
         page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
         return page

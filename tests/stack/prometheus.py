@@ -18,8 +18,8 @@ from caret.embedded.paths import REPOSITORY
 from caret.embedded.process import dying_with_parent
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
+from tests.stack.watching import WATCHING
 
-WATCHING: Final = REPOSITORY / "platform" / "deploy" / "watching"
 _FETCHED: Final = REPOSITORY / ".caret" / "cache" / "prometheus" / "usr" / "bin"
 _EVERY_S: Final = 1
 _START_S: Final = 30.0

@@ -1,6 +1,5 @@
 """Rules and dashboard ask for what is told, and lead to runbooks that are there."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,8 +16,8 @@ from inference.recording.engines import EngineWatch, Reader, Values
 from inference.recording.lag import LoopLag
 from inference.recording.metrics import Metrics
 from tenants.watching import Watch
+from tests.stack.watching import WATCHING, panels
 
-WATCHING = REPOSITORY / "platform" / "deploy" / "watching"
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
 RULES = ("rules.yaml", "log-rules.yaml")
 # What whoever is on call looks at, in this order.
@@ -93,16 +92,14 @@ def test_the_index_of_runbooks_names_no_alert_that_is_gone() -> None:
 
 
 def test_the_dashboard_begins_with_the_five_in_their_order() -> None:
-    panels = json.loads((WATCHING / "dashboard.json").read_text())["panels"]
-    charts = [panel["title"] for panel in panels if panel["type"] != "row"]
+    charts = [panel.title for panel in panels() if panel.expressions]
 
     assert charts[:5] == ON_CALL_FIVE
 
 
 def _expressions() -> Iterator[str]:
-    panels = json.loads((WATCHING / "dashboard.json").read_text())["panels"]
-    for panel in panels:
-        yield from (target["expr"] for target in panel.get("targets", []))
+    for panel in panels():
+        yield from panel.expressions
     for line in (WATCHING / "rules.yaml").read_text().splitlines():
         if not line.lstrip().startswith(("#", "-", "runbook:", "summary:")):
             yield line

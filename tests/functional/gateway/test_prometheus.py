@@ -2,15 +2,14 @@
 they ask for."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.functional.gateway.site import Frame, Site, ask, until
-from tests.stack.prometheus import WATCHING, Prometheus, prometheus
+from tests.stack.prometheus import Prometheus, prometheus
+from tests.stack.watching import panels
 
 pytestmark = pytest.mark.engine
 
@@ -38,10 +37,7 @@ def server(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pro
 
 def _charts() -> list[tuple[str, str]]:
     """Title and expression."""
-    panels: list[dict[str, Any]] = json.loads((WATCHING / "dashboard.json").read_text())["panels"]
-    return [
-        (panel["title"], target["expr"]) for panel in panels for target in panel.get("targets", [])
-    ]
+    return [(panel.title, expression) for panel in panels() for expression in panel.expressions]
 
 
 async def test_rules_and_charts_are_of_what_the_gateway_tells(

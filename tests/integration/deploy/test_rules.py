@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from tests.stack.prometheus import WATCHING, program
+from tests.stack.prometheus import program
+from tests.stack.watching import WATCHING
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+"""Our rules and our dashboard, as files."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from caret.embedded.paths import REPOSITORY
+
+WATCHING: Final = REPOSITORY / "platform" / "deploy" / "watching"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    title: str
+    expressions: tuple[str, ...]
+
+
+def panels() -> list[Panel]:
+    """In the dashboard's order; headings have no expressions."""
+    return [
+        Panel(each["title"], tuple(target["expr"] for target in each.get("targets", ())))
+        for each in json.loads((WATCHING / "dashboard.json").read_text())["panels"]
+    ]
