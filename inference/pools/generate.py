@@ -145,5 +145,6 @@ def _hear(
         generated_tokens=num_said + chunk.generated_tokens,
         cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
     )
-    if chunk.generated_tokens or chunk.stop:
+    # Not every engine counts as it goes.
+    if chunk.text or chunk.generated_tokens or chunk.stop:
         attempt.succeeds()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from inference.completion.account import Account
-from inference.pools.engine import EngineRequest
+from inference.pools.engine import Chunk, EngineRequest
 from inference.pools.generate import generate
 from inference.pools.lateness import MAX_LATE, REST_S
 from inference.pools.overdue import moving_overdue
@@ -159,6 +159,16 @@ async def test_nobody_is_moved_to_one_that_is_no_better(
 ) -> None:
     async with site.asked(MAX_LATE):
         becomes(site)
+        site.clock.pass_s(LATER_S)
+
+        assert not site.has_moved()
+
+
+async def test_who_has_text_that_is_not_counted_yet_stays(site: _Site) -> None:
+    site.engine = FakeEngine([Chunk("a", generated_tokens=0, stop=None)], hangs=True)
+    async with site.asked(MAX_LATE):
+        await until(lambda: site.engine.num_said == MAX_LATE)
+        await asyncio.sleep(0.01)
         site.clock.pass_s(LATER_S)
 
         assert not site.has_moved()
