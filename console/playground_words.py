@@ -75,6 +75,7 @@ _ERRORS: Final = {
     "engine_lost": _("The engine was lost while it answered."),
     "engine_unavailable": _("No engine is there just now."),
     "engine_busy": _("The engine is busy."),
+    "engine_late": _("The engine takes too long."),
     "gateway_full": _("The gateway is full."),
     "snapshots_stale": _("The gateway cannot check keys just now."),
     "deadline": _("It took longer than 30 seconds."),

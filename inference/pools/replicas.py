@@ -180,7 +180,9 @@ class Replicas:
         except asyncio.CancelledError:
             if not attempt.was_cancelled_for_it():
                 raise
-            raise EngineFailed("engine_late", "The engine takes too long.") from None
+            raise EngineFailed(
+                "engine_late", "The engine takes too long.", http_status=503
+            ) from None
         finally:
             condition.lateness.left(attempt, self._clock.monotonic_s())
             if is_trial:
