@@ -43,6 +43,14 @@ def pinned_to(cores: Cores) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def move_to(cores: Cores, pid: int) -> None:
+    """The process, its threads and its children, from now on."""
+    for each in _family(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it or a thread of it has just ended
+            for thread in Path(f"/proc/{each}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), cores)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     name: str
@@ -82,6 +90,11 @@ def waited_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
+def num_preempted(pid: int) -> int:
+    """How often the process's first thread had to leave its core to another process, so far."""
+    return _status(pid, "nonvoluntary_ctxt_switches")
+
+
 @dataclass(slots=True)
 class Neighbours:
     """What everybody but this process and its children does with the cores, from now on."""
@@ -111,13 +124,13 @@ def _others_cpu_s() -> float:
 
 def memory_mb(pid: int) -> float:
     """Resident, of the process and its children."""
-    return sum(_memory_kb(each, "VmRSS") for each in _family(pid)) / 1024
+    return sum(_status(each, "VmRSS") for each in _family(pid)) / 1024
 
 
 def own_memory_mb(pid: int) -> float:
     """Likewise, without what processes share or have of files: it is there once, and comes and
     goes."""
-    return sum(_memory_kb(each, "RssAnon") for each in _family(pid)) / 1024
+    return sum(_status(each, "RssAnon") for each in _family(pid)) / 1024
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -139,7 +152,7 @@ def _own_cpu_s(pid: int) -> float:
     return (user + system) / _TICKS_PER_S
 
 
-def _memory_kb(pid: int, name: str) -> int:
-    """As proc_pid_status(5) names it."""
+def _status(pid: int, name: str) -> int:
+    """As proc_pid_status(5) names it: memory in kB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
