@@ -68,11 +68,16 @@ def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
         in_force = TenantKey.objects.filter(
             tenant_id=tenant_id, retired_at=None, created_at__lt=older_than
         )
+        if not in_force.exists():
+            return False
+        current = root_keys().current
+        # Locked before tenants' keys, as everybody does who locks both.
+        note_use(current, now=now)
         held = in_force.select_for_update().first()
         if held is None:
             return False
         TenantKey.objects.filter(tenant_id=tenant_id, id=held.id).update(retired_at=now)
-        made = make_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+        made = make_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
         record_change(
             actor=platform_actor(tenant_id),
             action="encryption.tenant_key_replaced",

@@ -1,37 +1,27 @@
 """Keys of keys are replaced while everything goes on; what was sealed before still opens."""
 
 import secrets
-import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any
-from uuid import UUID
 
 import boto3
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
 from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
 
-from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
-from tenants.encryption import making, rotation, unwrap
-from tenants.encryption.envelope import Place
+from tenants.encryption import rotation
 from tenants.encryption.errors import KeyDestroyed, RootKeyMissing
-from tenants.encryption.held import held_keys
-from tenants.encryption.operations import seal_for, shred_scope, shred_tenant
-from tenants.encryption.queries import open_sealed
+from tenants.encryption.operations import shred_scope, shred_tenant
 from tenants.encryption.root_keys import root_keys
-from tenants.encryption.rotation import Rotated, retire_root_keys, rotate_tenant
+from tenants.encryption.rotation import Rotated, retire_root_keys
 from tenants.encryption.start import find_faults
 from tenants.models import AuditEntry, DataKey, RootKeyUse, TenantKey
 from tests.cast import Company, make_company
-
-PLACE = Place(table="telemetry", column="content", row="7")
+from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
 
 
 @pytest.fixture
@@ -56,30 +46,9 @@ def put_in_force(settings: Settings, *names: str) -> None:
     forget_held()
 
 
-def forget_held() -> None:
-    """As a process that has just started."""
-    for key in list(held_keys._keys):
-        held_keys.drop(key)
-
-
 def key_id(settings: Settings, name: str) -> str:
     put_in_force(settings, name)
     return root_keys().current.id
-
-
-def seal(company: Company, scope: str = "user:ada") -> bytes:
-    return seal_for(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
-
-
-def opened(company: Company, sealed: bytes) -> bytes:
-    return open_sealed(company.tenant_id, place=PLACE, sealed=sealed)
-
-
-def rotate(company: Company, *, replacing: bool = False) -> Rotated:
-    now = timezone.now()
-    return rotate_tenant(
-        tenant_id=company.tenant_id, now=now, older_than=now if replacing else None
-    )
 
 
 def test_tenants_keys_move_to_a_new_root_key(
@@ -216,128 +185,6 @@ def test_rotation_that_was_killed_is_finished_by_the_next_run(
 
     assert done == Rotated(data_keys=3)  # the first batch of two was whole
     assert between == [opened(acme, each) for each in sealed] == [b"text"] * 5
-
-
-def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> None:
-    stop, failures = Event(), list[BaseException]()
-
-    def work() -> None:
-        number = 0
-        try:
-            while not stop.is_set():
-                number += 1
-                assert opened(acme, seal(acme, f"user:{number}")) == b"text"
-        except BaseException as failure:  # noqa: BLE001  # told by the test
-            failures.append(failure)
-        finally:
-            connection.close()
-
-    threads = [Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for _ in range(10):
-        rotate(acme, replacing=True)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    rotate(acme)
-
-    assert failures == []
-    with tenant(acme.tenant_id):
-        alive = TenantKey.objects.exclude(wrapped=None).get()
-        assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {alive.id}
-
-
-def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
-    acme: Company, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seal(acme)
-    make, outcome = making._make_data_key, list[str]()
-
-    def rotate_elsewhere() -> None:
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = '100ms'")
-            rotate(acme, replacing=True)
-            outcome.append("rotated")
-        except OperationalError:
-            outcome.append("waited")
-        finally:
-            connection.close()
-
-    def make_while_another_rotates(*args: Any) -> DataKey:
-        thread = Thread(target=rotate_elsewhere)
-        thread.start()
-        thread.join()
-        return make(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(making, "_make_data_key", make_while_another_rotates)
-        sealed = seal(acme, "user:bob")
-    rotate(acme, replacing=True)
-
-    assert outcome == ["waited"]
-    assert opened(acme, sealed) == b"text"
-
-
-def elsewhere(company: Company) -> Thread:
-    """A rotation by another process."""
-
-    def run() -> None:
-        try:
-            rotate(company, replacing=True)
-        finally:
-            connection.close()
-
-    thread = Thread(target=run)
-    thread.start()
-    return thread
-
-
-def test_what_is_wrapped_anew_between_two_looks_opens(
-    acme: Company, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The data key was read while the old tenant key wrapped it, that key when it was destroyed."""
-    sealed, look, rotations = seal(acme), unwrap._tenant_key, list[Thread]()
-    forget_held()
-
-    def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
-        if not rotations:
-            rotations.append(elsewhere(acme))
-            rotations[0].join()
-        return look(tenant_id, key_id)
-
-    monkeypatch.setattr(unwrap, "_tenant_key", look_after_a_rotation)
-
-    assert opened(acme, sealed) == b"text"
-
-
-def test_who_waits_for_one_rotation_after_the_other_seals(
-    acme: Company, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seal(acme)
-    make, is_locked, rotations = making.make_tenant_key, Event(), list[Thread]()
-
-    def make_slowly(**fields: Any) -> TenantKey:
-        is_locked.set()
-        time.sleep(0.3)  # until the other one waits for the key that is being retired
-        return make(**fields)
-
-    def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
-        if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
-            is_locked.clear()
-            rotations.append(elsewhere(acme))
-            assert is_locked.wait(timeout=10)
-        return execute(sql, *arguments)
-
-    monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
-    with connection.execute_wrapper(meet_a_rotation):
-        sealed = seal(acme, "user:bob")
-    for thread in rotations:
-        thread.join()
-
-    assert len(rotations) == 2
-    assert opened(acme, sealed) == b"text"
 
 
 def test_a_neighbours_keys_stay_as_they_are(acme: Company) -> None:

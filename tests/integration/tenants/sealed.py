@@ -1,0 +1,33 @@
+"""What a company has sealed, and the rotation of its keys."""
+
+from django.utils import timezone
+
+from tenants.encryption.envelope import Place
+from tenants.encryption.held import held_keys
+from tenants.encryption.operations import seal_for
+from tenants.encryption.queries import open_sealed
+from tenants.encryption.rotation import Rotated, rotate_tenant
+from tests.cast import Company
+
+PLACE = Place(table="telemetry", column="content", row="7")
+
+
+def seal(company: Company, scope: str = "user:ada") -> bytes:
+    return seal_for(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
+
+
+def opened(company: Company, sealed: bytes) -> bytes:
+    return open_sealed(company.tenant_id, place=PLACE, sealed=sealed)
+
+
+def rotate(company: Company, *, replacing: bool = False) -> Rotated:
+    now = timezone.now()
+    return rotate_tenant(
+        tenant_id=company.tenant_id, now=now, older_than=now if replacing else None
+    )
+
+
+def forget_held() -> None:
+    """As a process that has just started."""
+    for key in list(held_keys._keys):
+        held_keys.drop(key)

@@ -1,0 +1,185 @@
+"""Keys of keys are replaced while others seal, open and make keys."""
+
+import time
+from threading import Event, Thread, current_thread
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError, connection
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenancy import tenant
+from tenants.encryption import making, rotation, unwrap
+from tenants.models import DataKey, TenantKey
+from tests.cast import Company, make_company
+from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
+
+
+@pytest.fixture
+def acme() -> Company:
+    return make_company("acme", {})
+
+
+def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> None:
+    stop, failures = Event(), list[BaseException]()
+
+    def work() -> None:
+        number = 0
+        try:
+            while not stop.is_set():
+                number += 1
+                assert opened(acme, seal(acme, f"user:{number}")) == b"text"
+        except BaseException as failure:  # noqa: BLE001  # told by the test
+            failures.append(failure)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        rotate(acme, replacing=True)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    rotate(acme)
+
+    assert failures == []
+    with tenant(acme.tenant_id):
+        alive = TenantKey.objects.exclude(wrapped=None).get()
+        assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {alive.id}
+
+
+def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(acme)
+    make, outcome = making._make_data_key, list[str]()
+
+    def rotate_elsewhere() -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '100ms'")
+            rotate(acme, replacing=True)
+            outcome.append("rotated")
+        except OperationalError:
+            outcome.append("waited")
+        finally:
+            connection.close()
+
+    def make_while_another_rotates(*args: Any) -> DataKey:
+        thread = Thread(target=rotate_elsewhere)
+        thread.start()
+        thread.join()
+        return make(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "_make_data_key", make_while_another_rotates)
+        sealed = seal(acme, "user:bob")
+    rotate(acme, replacing=True)
+
+    assert outcome == ["waited"]
+    assert opened(acme, sealed) == b"text"
+
+
+def elsewhere(company: Company) -> Thread:
+    """A rotation by another process."""
+
+    def run() -> None:
+        try:
+            rotate(company, replacing=True)
+        finally:
+            connection.close()
+
+    thread = Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_what_is_wrapped_anew_between_two_looks_opens(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data key was read while the old tenant key wrapped it, that key when it was destroyed."""
+    sealed, look, rotations = seal(acme), unwrap._tenant_key, list[Thread]()
+    forget_held()
+
+    def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
+        if not rotations:
+            rotations.append(elsewhere(acme))
+            rotations[0].join()
+        return look(tenant_id, key_id)
+
+    monkeypatch.setattr(unwrap, "_tenant_key", look_after_a_rotation)
+
+    assert opened(acme, sealed) == b"text"
+
+
+def test_who_waits_for_one_rotation_after_the_other_seals(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal(acme)
+    make, is_locked, rotations = making.make_tenant_key, Event(), list[Thread]()
+
+    def make_slowly(**fields: Any) -> TenantKey:
+        is_locked.set()
+        time.sleep(0.3)  # until the other one waits for the key that is being retired
+        return make(**fields)
+
+    def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
+        if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
+            is_locked.clear()
+            rotations.append(elsewhere(acme))
+            assert is_locked.wait(timeout=10)
+        return execute(sql, *arguments)
+
+    monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
+    with connection.execute_wrapper(meet_a_rotation):
+        sealed = seal(acme, "user:bob")
+    for thread in rotations:
+        thread.join()
+
+    assert len(rotations) == 2
+    assert opened(acme, sealed) == b"text"
+
+
+def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who makes it has seen none, and meets the rotation of the one that was made meanwhile."""
+    new_key, make = making.new_key, making.make_tenant_key
+    is_making, may_make, is_replacing = Event(), Event(), Event()
+    maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
+    outcomes: list[bytes] = []
+
+    def seal_elsewhere() -> bytes:
+        try:
+            return seal(acme, "user:bob")
+        finally:
+            connection.close()
+
+    def new_key_later() -> bytes:
+        if current_thread() is maker and not may_make.is_set():
+            is_making.set()
+            assert may_make.wait(timeout=10)
+        return new_key()
+
+    def make_slowly(**fields: Any) -> TenantKey:
+        is_replacing.set()
+        time.sleep(0.3)  # until the maker waits for us
+        return make(**fields)
+
+    monkeypatch.setattr(making, "new_key", new_key_later)
+    monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
+    maker.start()
+    assert is_making.wait(timeout=10)
+    sealed = seal(acme, "user:ada")
+    rotating = elsewhere(acme)
+    assert is_replacing.wait(timeout=10)
+    may_make.set()
+    maker.join()
+    rotating.join()
+
+    assert [opened(acme, each) for each in [sealed, *outcomes]] == [b"text"] * 2
+    with tenant(acme.tenant_id):
+        assert TenantKey.objects.exclude(retired_at=None).count() == 1
