@@ -11,6 +11,7 @@ from django.db import OperationalError, connection
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.encryption import making, rotation, unwrap
+from tenants.encryption.envelope import new_key
 from tenants.models import DataKey, TenantKey
 from tests.cast import Company, make_company
 from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
@@ -147,7 +148,7 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who makes it has seen none, and meets the rotation of the one that was made meanwhile."""
-    new_key, make = making.new_key, making.make_tenant_key
+    make = making.make_tenant_key
     is_making, may_make, is_replacing = Event(), Event(), Event()
     maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
     outcomes: list[bytes] = []
