@@ -124,6 +124,9 @@ async def _load(fleet: Fleet, sharing: Sharing, *, seconds: float, seen: Seen) -
     tallies = await asyncio.gather(*(at_once(way, seconds=seconds) for way in ways))
     spent = Spent.so_far(fleet).since(before)
     num_whole = sum(tally.num_whole for tally in tallies)
+    if not num_whole:
+        failures = [dict(tally.failures) for tally in tallies]
+        raise SystemExit(f"{sharing.name}: nothing was answered: {failures}")
     used = slice(sharing.num_gateways)
     seen.streams_s.append(num_whole / seconds)
     seen.gateway_ms.append(sum(spent.gateways[used]) / num_whole * 1000)
