@@ -185,14 +185,20 @@ async def test_what_is_sent_twice_is_the_same_record(parts: Parts) -> None:
     _, key = parts.tenant(EAST)
     assert await parts.becomes(key, "")
 
-    parts.way.drops_answers = True
-    ids = await parts.complete(key, 10)
+    ids: list[str] = []
 
     async def has_come() -> bool:
         return bool(set(ids) & set(parts.told_home()))
 
-    assert await until(has_come, patience_s=PATIENCE_S)
-    parts.way.drops_answers = False
+    # A relay that had to connect anew meanwhile has no answer to its password, and sends nothing.
+    for _ in range(5):
+        assert await parts.has_told(await parts.complete(key, 1))
+        parts.way.drops_answers = True
+        ids = await parts.complete(key, 10)
+        is_there = await until(has_come, patience_s=4.0)
+        parts.way.drops_answers = False
+        if is_there:
+            break
 
     assert await parts.has_told(ids)
     told = [each for each in parts.told_home() if each in set(ids)]
