@@ -3,7 +3,6 @@ raise its pace and to fill its caches again. A gateway at a moderate rate works 
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Final
 
 from tests.benchmarks.figures import Report, median, rounded
@@ -34,18 +33,11 @@ def tell_bursts(report: Report, *, cores: Cores) -> None:
 
 def _spent_ms(*, pause: bool) -> float:
     """Of a burst."""
-    spent_s, num = time.process_time(), 0
-    for due_s in _due(time.perf_counter() + _ROUND_S):
-        num += 1
+    began_s, spent_s, num = time.perf_counter(), time.process_time(), 0
+    while (now_s := time.perf_counter()) < began_s + _ROUND_S:
+        if pause and (wait_s := began_s + num * _EVERY_S - now_s) > 0:
+            time.sleep(wait_s)
         for _ in range(_TIMES):
             json.loads(json.dumps(_WORK))
-        if pause and (wait_s := due_s - time.perf_counter()) > 0:
-            time.sleep(wait_s)
+        num += 1
     return 1000 * (time.process_time() - spent_s) / num
-
-
-def _due(ends_s: float) -> Iterator[float]:
-    due_s = time.perf_counter()
-    while time.perf_counter() < ends_s:
-        due_s += _EVERY_S
-        yield due_s

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from tests.benchmarks.asked import Developers, websocket_way
 from tests.benchmarks.figures import say
@@ -105,7 +104,7 @@ def all_cores() -> Cores:
 @contextmanager
 def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) -> Iterator[Fleet]:
     """Raises PartFailed when a part of it does not start."""
-    cores: Final = all_cores()
+    cores = all_cores()
     with ExitStack() as stack:
         engines = stack.enter_context(kind.started(home, num_engines))
         company = new_company(home, num_developers=kind.num_lines * num_gateways)
