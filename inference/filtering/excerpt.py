@@ -73,40 +73,40 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
     kept = lines[start:][::-1]
     begins_at = _begins_at(kept[-1])
     position = top = start  # what is kept begins at `top`
-    while position > 0:
+    while position > 0 and (indent > 0 or begins_at is not None):
         position -= 1
         line = lines[position]
+        # Most lines are indented more, or blank: so much of them is looked at, and no more.
+        if not line[: indent if begins_at is None else max(indent, begins_at + 1)].strip():
+            continue
         here = _indent(line)
-        if here == len(line):
-            continue  # it is blank
-        if here < indent or here == begins_at:
-            indent = here
-            if (begun := _begun(line)) is not None:
-                kept += [line, begun]
-                begins_at = _begins_at(begun)
-                top = position
-                continue
-            first = _opening(lines, position)
-            kept += lines[first : min(top, _end_of_head(lines, position))][::-1]
-            begins_at = _begins_at(kept[-1])
-            position = top = first
-        if indent == 0 and begins_at is None:
-            break
+        if here >= indent and here != begins_at:
+            continue
+        indent = here
+        if (begun := _begun(line)) is not None:
+            kept += [line, begun]
+            begins_at = _begins_at(begun)
+            top = position
+            continue
+        first = _opening(lines, position)
+        kept += lines[first : min(top, _end_of_head(lines, position))][::-1]
+        begins_at = _begins_at(kept[-1])
+        position = top = first
     return kept[::-1]
 
 
 def _whole_from(lines: list[str], num_kept: int) -> int:
     """Where the kept lines begin: not within brackets, nor within a string of several lines."""
-    depth = num_quotes = 0
-    for number, line in enumerate(reversed(lines), start=1):
-        depth = max(0, depth) if number == 1 else depth
-        depth += _num_closed(line)
-        num_quotes += _num_quotes(line)
-        if number >= num_kept and depth <= 0 and num_quotes % 2 == 0:
-            return len(lines) - number
-        if number >= num_kept + _MAX_JOINED_LINES:
-            break
-    return max(0, len(lines) - num_kept)
+    place = start = max(0, len(lines) - num_kept)
+    kept = "\n".join(lines[start:])
+    depth, num_quotes = _num_closed(kept), _num_quotes(kept)
+    while depth > 0 or num_quotes % 2:
+        if not place or start - place == _MAX_JOINED_LINES:
+            return start
+        place -= 1
+        depth += _num_closed(lines[place])
+        num_quotes += _num_quotes(lines[place])
+    return place
 
 
 def _whole_to(lines: list[str], num_kept: int) -> int:
@@ -121,15 +121,15 @@ def _whole_to(lines: list[str], num_kept: int) -> int:
     return num_kept + 1
 
 
-def _num_closed(line: str) -> int:
+def _num_closed(text: str) -> int:
     """Brackets closed less brackets opened; what strings hold is counted with them."""
-    # Each by itself: some thirty lines are counted for a completion, before its end is told.
-    num_closed = line.count(")") + line.count("]") + line.count("}")
-    return num_closed - line.count("(") - line.count("[") - line.count("{")
+    # Each by itself: some twenty lines are counted for a completion, before its end is told.
+    num_closed = text.count(")") + text.count("]") + text.count("}")
+    return num_closed - text.count("(") - text.count("[") - text.count("{")
 
 
-def _num_quotes(line: str) -> int:
-    return line.count('"""') + line.count("'''") + line.count("`")
+def _num_quotes(text: str) -> int:
+    return text.count('"""') + text.count("'''") + text.count("`")
 
 
 def _begins_at(below: str) -> int | None:
@@ -183,9 +183,9 @@ def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     last = next((_indent(line) for line in kept[:0:-1] if line.strip()), indent)
     depth = 0  # brackets that lines left out have opened
     for line in lines[end:]:
+        if not line[: last + 1].strip():
+            continue  # indented more, or blank
         here = _indent(line)
-        if here > last or here == len(line):
-            continue
         is_theirs = depth > 0
         depth = max(0, depth - _num_closed(line))
         is_closing = _CLOSES.match(line, here) is not None and not is_theirs

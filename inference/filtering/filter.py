@@ -1,7 +1,7 @@
 """filter: of the engine's stream goes on what is worth showing; what is decided ends it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from functools import lru_cache, partial
 from typing import Final
 
@@ -43,17 +43,16 @@ def check_filters(variants: Iterable[Variant]) -> None:
             raise BadSetting(f"{variant.name}: the filter is {variant.filter!r}; it is {known}.")
 
 
-@asynccontextmanager
-async def filter(
+def filter(
     chunks: AsyncIterator[Chunk],
     admitted: Admitted,
     prompt: Prompt,
     account: Account,
     *,
     public_code: PublicCode | None = None,
-) -> AsyncIterator[AsyncIterator[str]]:
-    """Yields the texts to show, none of them empty. Raw prompts and chats pass as they are, but for
-    what the policy withholds.
+) -> aclosing[AsyncGenerator[str, None]]:
+    """The texts to show, none of them empty; leaving the context ends them. Raw prompts and chats
+    pass as they are, but for what the policy withholds.
 
     The account gets the ending: `stop` or `length` by the engine (`length` where it was lost on the
     way), `stop` where the filter cut,
@@ -62,17 +61,15 @@ async def filter(
     """
     request = admitted.request
     if request.is_raw or request.messages:
-        texts = _verbatim(chunks, _checks(admitted, None, public_code), request, account)
-    else:
-        around = surroundings_of(request, is_single_line=prompt.is_single_line)
-        syntax = _syntax(request, admitted.variant)
-        account.is_parsed = syntax is not None
-        cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
-        checks = _checks(admitted, syntax, public_code)
-        gate = Gate(checks, line_before=_end_of_line(request.prefix))
-        texts = _filtered(chunks, Healer(prompt.healed), cutter, gate, account)
-    async with aclosing(texts):
-        yield texts
+        checks = _checks(admitted, None, public_code)
+        return aclosing(_verbatim(chunks, checks, request, account))
+    around = surroundings_of(request, is_single_line=prompt.is_single_line)
+    syntax = _syntax(request, admitted.variant)
+    account.is_parsed = syntax is not None
+    cutter = Cutter(around, syntax.goes_on if syntax is not None else None)
+    checks = _checks(admitted, syntax, public_code)
+    gate = Gate(checks, line_before=_end_of_line(request.prefix))
+    return aclosing(_filtered(chunks, Healer(prompt.healed), cutter, gate, account))
 
 
 def _end_of_line(prefix: str) -> str:
