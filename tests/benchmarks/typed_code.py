@@ -1,4 +1,4 @@
-"""Developers who type: each has a file of the standard library open, stands inside one of its
+"""Developers who type: each has a file of a Python library open, stands inside one of its
 functions, and asks after every character of the identifier that begins a new line there."""
 
 import ast
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import transformers
 
 # Together about 2,000 tokens of the demonstration model, so that the prompt is full.
 PREFIX_CHARS: Final = 4_800
@@ -56,12 +58,18 @@ def typists(num: int) -> list[Typist]:
 
 
 def shuffled_places(order: random.Random) -> Iterator[Place]:
-    """Places of the whole standard library, a file's one after the other and none overlapping."""
-    folder = Path(sysconfig.get_path("stdlib"))
-    files = sorted(path for path in folder.rglob("*.py") if "site-packages" not in path.parts)
-    order.shuffle(files)
-    for file in files:
-        yield from _places_of(file)
+    """Places of the whole standard library, and then of the engine's largest library: a file's one
+    after the other and none overlapping. Some 2,300 and 2,600."""
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    for folder in (stdlib, Path(transformers.__file__).parent):
+        files = sorted(
+            path
+            for path in folder.rglob("*.py")
+            if "site-packages" not in path.relative_to(folder).parts
+        )
+        order.shuffle(files)
+        for file in files:
+            yield from _places_of(file)
 
 
 def _places_of(file: Path) -> Iterator[Place]:
