@@ -62,16 +62,16 @@ _BODIES: Final = (
 
 
 @pytest.fixture
-def scene() -> Scene:
-    """Of each test its own: what is sent here closes doors behind it."""
+def own_scene() -> Scene:
+    """Of each test its own: what is sent in somebody's name closes doors behind it."""
     return Scene(make_company("attacked", ACME))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_query_and_no_form_is_an_error_of_ours(scene: Scene, page: Page) -> None:
+def test_no_query_and_no_form_is_an_error_of_ours(own_scene: Scene, page: Page) -> None:
     chance = random.Random(page.name)  # the same each time
-    path = page.path_in(scene).partition("?")[0]
-    client = client_with(scene.session(page.visitor))
+    path = page.path_in(own_scene).partition("?")[0]
+    client = client_with(own_scene.session(page.visitor))
     client.raise_request_exception = False
     shown = client.get(path).content.decode("utf-8", "replace")
 
@@ -86,6 +86,7 @@ def test_no_query_and_no_form_is_an_error_of_ours(scene: Scene, page: Page) -> N
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_stranger_and_a_neighbour_see_nothing_of_it(scene: Scene, page: Page) -> None:
     path = page.path_in(scene)
+    # What he sends may change what is his own: of each test another one.
     neighbour = Scene(make_company("neighbour", _ALONE))
     for visitor in (None, neighbour.session(Visitor.MEMBER)):
         client = client_with(visitor)

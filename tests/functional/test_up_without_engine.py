@@ -23,9 +23,15 @@ def stopped(place_without_engine: Place) -> Iterator[Place]:
     place_without_engine.manage("down")
 
 
-def test_a_stop_leaves_nothing_and_the_next_start_finds_the_data(stopped: Place) -> None:
+def test_with_an_own_engine_a_stop_leaves_nothing_and_the_next_start_finds_the_data(
+    stopped: Place,
+) -> None:
     first = stopped.manage("up", "--detach")
     assert first.returncode == 0, first.stdout + first.stderr
+    # An engine of one's own is not started, and a sample that fails is no failure.
+    assert "The engines are your own (CARET_POOLS)." in first.stdout
+    assert stopped.entry["pools"][0]["pid"] is None
+    assert not (stopped.paths.logs / "engine.log").exists()
     before, family = stopped.entry["tenants"], stopped.family
 
     down = stopped.manage("down")
@@ -36,15 +42,6 @@ def test_a_stop_leaves_nothing_and_the_next_start_finds_the_data(stopped: Place)
     assert not stopped.paths.up_file.exists()
     assert stopped.manage("up", "--detach").returncode == 0
     assert stopped.entry["tenants"] == before
-
-
-def test_an_own_engine_is_not_started_and_a_failed_sample_is_no_failure(stopped: Place) -> None:
-    started = stopped.manage("up", "--detach")
-
-    assert started.returncode == 0
-    assert "The engines are your own (CARET_POOLS)." in started.stdout
-    assert stopped.entry["pools"][0]["pid"] is None
-    assert not (stopped.paths.logs / "engine.log").exists()
 
 
 def test_ctrl_c_stops_everything(stopped: Place) -> None:
