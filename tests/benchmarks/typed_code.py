@@ -7,16 +7,16 @@ import string
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-import transformers
 
 # Together about 2,000 tokens of the demonstration model, so that the prompt is full.
 PREFIX_CHARS: Final = 4_800
 SUFFIX_CHARS: Final = 2_400
 _MAX_NAME_CHARS: Final = 24
 _WORD_CHARS: Final = 6  # a longer run of letters that make no word might be a secret
+_LIBRARIES: Final = ("transformers", "torch", "vllm")
 _MAX_FILE_CHARS: Final = 400_000  # tables of data, beyond that
 
 
@@ -58,10 +58,9 @@ def typists(num: int) -> list[Typist]:
 
 
 def shuffled_places(order: random.Random) -> Iterator[Place]:
-    """Places of the whole standard library, and then of the engine's largest library: a file's one
-    after the other and none overlapping. Some 2,300 and 2,600."""
-    stdlib = Path(sysconfig.get_path("stdlib"))
-    for folder in (stdlib, Path(transformers.__file__).parent):
+    """Places of the whole standard library, and then of the engine's large ones: a file's one after
+    the other and none overlapping. Some 2,300 each."""
+    for folder in _folders():
         files = sorted(
             path
             for path in folder.rglob("*.py")
@@ -70,6 +69,14 @@ def shuffled_places(order: random.Random) -> Iterator[Place]:
         order.shuffle(files)
         for file in files:
             yield from _places_of(file)
+
+
+def _folders() -> Iterator[Path]:
+    yield Path(sysconfig.get_path("stdlib"))
+    for name in _LIBRARIES:
+        library = find_spec(name)  # not imported, which takes seconds
+        if library is not None and library.origin is not None:
+            yield Path(library.origin).parent
 
 
 def _places_of(file: Path) -> Iterator[Place]:
