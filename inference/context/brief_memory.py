@@ -110,9 +110,6 @@ class BriefMemory(Generic[Value]):
         return [held.young[key] for key in keys]
 
     def one(self, key: Digest, make: Callable[[], Value], *, holder: Holder) -> Value:
-        self._make_room(holder)
-        if (value := self._of[holder].young.get(key)) is not None:
-            return value
         return self.all_of([key], lambda _: [make()], holder=holder)[0]
 
     def forget_old(self) -> None:

@@ -169,10 +169,9 @@ class HttpConnection(asyncio.Protocol):
         if end < 0:
             self._tear(body)
             return
-        whole = body[:end]
-        if self._torn:
-            whole = b"".join((*self._torn, whole))
-            self._torn, self._num_torn_bytes = [], 0
+        self._torn.append(body[:end])
+        whole = b"".join(self._torn)
+        self._torn, self._num_torn_bytes = [], 0
         self._tear(body[end + 1 :])
         for line in whole.split(b"\n"):
             if len(line) > MAX_LINE_BYTES:
