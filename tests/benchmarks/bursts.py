@@ -5,7 +5,7 @@ import json
 import time
 from typing import Final
 
-from tests.benchmarks.figures import Report, median, rounded
+from tests.benchmarks.figures import Report, median, rounded, windows
 from tests.benchmarks.programs import Cores, pinned_to
 
 _EVERY_S: Final = 0.005  # as requests come at 200/s
@@ -25,7 +25,7 @@ def tell_bursts(report: Report, *, cores: Cores) -> None:
         "machine.bursts",
         median(ratios),
         "times the CPU",
-        windows=[rounded(ratio) for ratio in ratios],
+        windows=windows(ratios),
         every_ms=_EVERY_S * 1000,
         burst_ms=rounded(median([busy for _, busy in rounds])),
     )

@@ -57,6 +57,11 @@ def median(samples: Sequence[float]) -> float:
     return float(np.median(samples))
 
 
+def windows(values: Sequence[float]) -> list[float]:
+    """What was seen in each, in their order."""
+    return [rounded(value) for value in values]
+
+
 def interval(samples: Sequence[float]) -> list[float]:
     """Where the median lies with 95% confidence, by the bootstrap (Efron 1979)."""
     values = np.asarray(samples)

@@ -43,7 +43,7 @@ from tests.benchmarks.asked import (
     websocket_way,
 )
 from tests.benchmarks.bursts import tell_bursts
-from tests.benchmarks.figures import Report, machine, median, percentile, rounded, say
+from tests.benchmarks.figures import Report, machine, median, percentile, rounded, say, windows
 from tests.benchmarks.installation import Home, own_home
 from tests.benchmarks.load import Tally, Way, at_once, at_rate
 from tests.benchmarks.loaded_gateway import Gateway, loaded_gateway, new_company
@@ -260,7 +260,7 @@ def _tell(contender: Contender, seen: Seen, report: Report) -> None:
     else:
         report.figure(f"{name}.failed", num_failed, "streams", endings=seen.failures)
     for figure, values in seen.values.items():
-        more = about | {"windows": [rounded(value) for value in values]}
+        more = about | {"windows": windows(values)}
         most = _TARGETS.get(name, {}).get(figure)
         if most is None:
             report.figure(f"{name}.{figure}", median(values), _UNITS[figure], **more)
@@ -275,7 +275,7 @@ def _tell_ratios(seen: dict[str, Seen], report: Report) -> None:
         for name in ("websocket", "http"):
             pairs = zip(seen[name].values["max"], seen[rival].values["max"], strict=True)
             ratios = [ours / theirs for ours, theirs in pairs]
-            value, more = median(ratios), {"windows": [rounded(ratio) for ratio in ratios]}
+            value, more = median(ratios), {"windows": windows(ratios)}
             if least is None:
                 report.figure(f"{name}.times_{rival}", value, "ratio", **more)
             else:

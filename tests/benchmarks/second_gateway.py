@@ -22,7 +22,7 @@ from typing import Final
 
 import uvloop
 
-from tests.benchmarks.figures import Report, median, rounded
+from tests.benchmarks.figures import Report, median, rounded, windows
 from tests.benchmarks.fleets import Engines, Fleet, Spent, fleet_of
 from tests.benchmarks.installation import own_home
 from tests.benchmarks.load import at_once
@@ -77,7 +77,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
             f"streams/s, {name}",
             median(each.streams_s),
             "streams/s",
-            windows=_windows(each.streams_s),
+            windows=windows(each.streams_s),
             gateway_cpu_ms=rounded(median(each.gateway_ms)),
             preempted_s=rounded(median(each.preempted_s)),
             failures=dict(each.failures),
@@ -90,7 +90,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
         "times",
         passed=median(gains) >= MIN_GAIN,
         target=f"at least {MIN_GAIN}",
-        windows=_windows(gains),
+        windows=windows(gains),
         is_quiet=max(each.others for each in seen.values()) <= MAX_NEIGHBOURS,
     )
     for name in ("crowded", "both"):
@@ -99,7 +99,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
             f"a stream's processor time, {name} to alone",
             median(dearer),
             "times",
-            windows=_windows(dearer),
+            windows=windows(dearer),
         )
 
 
@@ -145,7 +145,3 @@ def _place(fleet: Fleet, sharing: Sharing) -> None:
 def _ratios(dividends: Sequence[float], divisors: Sequence[float]) -> list[float]:
     """Round by round, as both had the machine's pace of that moment."""
     return [a / b for a, b in zip(dividends, divisors, strict=True)]
-
-
-def _windows(values: Sequence[float]) -> list[float]:
-    return [rounded(value) for value in values]
