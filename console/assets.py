@@ -1,19 +1,19 @@
-"""The console's own files, addressed by their content, so that browsers keep them for ever.
+"""The console's own static files, addressed by their content, so that browsers cache them forever.
 
-Read once at start: a handful of small files needs neither a collecting step nor a file server.
+They are read once at start: a handful of small files needs no collecting step.
 """
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import django_htmx
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
+from django.conf import settings
 
-from console.kept_file import KeptFile, kept_file
+from console.operators.assets import operator_files
+from console.static_files import StaticFile, static_file
 
 _FOLDER: Final = Path(__file__).parent / "static"
 # Files that packages bring.
@@ -22,30 +22,27 @@ _PACKAGED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    digest: str  # 16 hex digits of the content's SHA-256
-    file: KeptFile
-
-
 def asset_url(name: str) -> str:
     """Raises KeyError for a file that does not exist, so that a page with a dead link fails."""
-    return reverse("console:asset", args=[_assets()[name].digest, name])
-
-
-def serve(request: HttpRequest, digest: str, name: str) -> HttpResponse:
-    asset = _assets().get(name)
-    if asset is None or asset.digest != digest:
-        raise Http404
-    return asset.file.answer(request)
+    return _urls()[name]
 
 
 @cache
-def _assets() -> dict[str, Asset]:
+def static_files() -> Mapping[str, StaticFile]:
+    """All static files by their paths, those of the operators' pages where there are any."""
+    own = {_urls()[name]: static_file(name, content) for name, content in _contents().items()}
+    return own if settings.OPERATORS_PATH is None else {**own, **operator_files()}
+
+
+@cache
+def _urls() -> Mapping[str, str]:
+    return {
+        name: f"/assets/{hashlib.sha256(content).hexdigest()[:16]}/{name}"
+        for name, content in _contents().items()
+    }
+
+
+@cache
+def _contents() -> Mapping[str, bytes]:
     own = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
-    return {name: _read(name, path) for name, path in {**own, **_PACKAGED}.items()}
-
-
-def _read(name: str, path: Path) -> Asset:
-    content = path.read_bytes()
-    return Asset(hashlib.sha256(content).hexdigest()[:16], kept_file(name, content))
+    return {name: path.read_bytes() for name, path in {**own, **_PACKAGED}.items()}

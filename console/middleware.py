@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Final
 
 import structlog
+from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from redis import RedisError
 
+from caret.foundation.web.credential_notes import note_credential
 from console.operators.door import is_operators
 from console.views.errors import unavailable
 
@@ -51,6 +53,21 @@ class ContentSecurityPolicy:
         # Pages show tenants' data: a shared computer's back button must not.
         if "Cache-Control" not in response:
             response["Cache-Control"] = "no-store"
+        return response
+
+
+class SessionNotes:
+    """Note for the server that a request came with a signed-in session, so that its connection is
+    not counted as unauthenticated. No query: a session that no view has read counts as none."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
+        session = request.session
+        if session.accessed and session.get(SESSION_KEY):
+            note_credential(request)
         return response
 
 

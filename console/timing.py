@@ -7,6 +7,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from caret.foundation.web import connections
 from console.operators.door import is_operators
 
 # Around what a page is to take: 300 ms, and what makes people ask again: 2 s.
@@ -23,6 +24,8 @@ _seconds = Histogram(
     buckets=_BOUNDS_S,
     registry=registry,
 )
+for _metric in connections.METRICS:
+    registry.register(_metric)
 
 
 class RequestTimes:

@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from console import assets
 from console.shell import urls as shell
 from console.views import (
     export_file,
@@ -65,7 +64,6 @@ urlpatterns = [
     path("playground/start", playground.start, name="playground-start"),
     path("playground/end", playground.end, name="playground-end"),
     path("exports/file/<token>", export_file.export_file, name="export-file"),
-    path("assets/<digest>/<name>", assets.serve, name="asset"),
     path("healthz", health.healthz, name="healthz"),
     path(".well-known/caret-signing-keys.json", signing_keys.public_keys, name="signing-keys"),
 ]

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
+from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import Problem, ProblemRaised
 from console.api.rate_limit import take_request
 from console.member import Member, client_address, find_member
@@ -53,6 +54,7 @@ class KeyAuth(HttpBearer):
         """Raises Unauthenticated, ProblemRaised."""
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
+        note_credential(request)
         take_request(actor.caller)
         return Bearer(actor)
 

@@ -18,6 +18,7 @@ from channels.exceptions import StopConsumer
 from django.db import Error as DatabaseFailed
 from django.utils import timezone, translation
 
+from caret.foundation.web.connections import authenticate_connection
 from console.insight.minute import said
 from console.live.board import Board, Full
 from console.live.door import Viewer, viewer_of
@@ -60,6 +61,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         if viewer is None:
             await self.send({"type": "websocket.close"})  # refused, with 403
             raise StopConsumer
+        authenticate_connection(self.scope)
         await self.send({"type": "websocket.accept"})
         self._telling = asyncio.create_task(self._tell(viewer))
 

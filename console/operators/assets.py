@@ -1,16 +1,16 @@
-"""Style and scripts of the operators' pages: unfold's and ours, under one digest."""
+"""Static files of the operators' pages: unfold's style and our own files, under one digest."""
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import unfold
-from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.settings import get_config
 
-from console.kept_file import KeptFile, kept_file
+from console.static_files import StaticFile, static_file
 
 _UNFOLD: Final = Path(unfold.__file__).parent / "static" / "unfold"
 _OURS: Final = Path(__file__).parents[1] / "static" / "operators"
@@ -20,28 +20,26 @@ _OF_UNFOLD: Final = ("css/styles.css",)
 
 
 def url_of(name: str) -> str:
-    assert name in _assets(), name  # a page with a dead link fails
-    return reverse("operators:asset", args=[_digest(), name])
+    """Raises KeyError for a file that does not exist, so that a page with a dead link fails."""
+    assert _contents()[name]
+    return f"{reverse('operators:index')}assets/{_digest()}/{name}"
 
 
-def serve(request: HttpRequest, digest: str, name: str) -> HttpResponse:
-    file = _assets().get(name)
-    if file is None or digest != _digest():
-        raise Http404
-    return file.answer(request)
+def operator_files() -> Mapping[str, StaticFile]:
+    """By path. Call it only where there are operators' pages."""
+    return {url_of(name): static_file(name, content) for name, content in _contents().items()}
 
 
 @cache
-def _assets() -> dict[str, KeptFile]:
+def _contents() -> Mapping[str, bytes]:
     theirs = {name: (_UNFOLD / name).read_bytes() for name in _OF_UNFOLD}
     ours = {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
-    contents = {**theirs, **ours, "colors.css": _colors().encode()}
-    return {name: kept_file(name, content) for name, content in contents.items()}
+    return {**theirs, **ours, "colors.css": _colors().encode()}
 
 
 @cache
 def _digest() -> str:
-    named = (name.encode() + file.content for name, file in sorted(_assets().items()))
+    named = (name.encode() + content for name, content in sorted(_contents().items()))
     return hashlib.sha256(b"".join(named)).hexdigest()[:16]
 
 

@@ -7,7 +7,6 @@ from django.urls import path
 
 from console.operators import (
     add,
-    assets,
     capacity,
     cost,
     directory,
@@ -37,7 +36,6 @@ operators: Final = (
         path("tenants/<uuid:tenant_id>", tenant.tenant, name="tenant"),
         path("tenants/<uuid:tenant_id>/reason", tenant.give_reason, name="reason"),
         path("tenants/<uuid:tenant_id>/change/<what>", tenant.change, name="change"),
-        path("assets/<digest>/<path:name>", assets.serve, name="asset"),
     ],
     "admin",
     operator_site.name,

@@ -28,6 +28,7 @@ from scim2_models import (
 )
 
 from caret.foundation.places import NoPlace, Places
+from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import ProblemRaised
 from console.api.rate_limit import take_request
 from console.member import client_address
@@ -145,6 +146,7 @@ def _bearer(request: HttpRequest) -> Actor:
         )
     if actor is None:
         raise UnauthorizedException
+    note_credential(request)
     take_request(f"scim:{actor.tenant_id}")
     return actor
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from caret.contracts.usage import Finish
+from caret.foundation.web.connections import authenticate_connection
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.client import Client
@@ -62,6 +63,7 @@ class GenerationConsumer(HttpConsumer):
         self._principal = authenticate(
             self._plane.authority, key_text, now_ms=now_ms, address=address
         )
+        authenticate_connection(self.scope)
 
     def keeps(self, num_bytes: int) -> None:
         self._plane.uploads.grow(self._principal, num_bytes)

@@ -3,6 +3,7 @@
 import msgspec
 
 from caret.contracts.policy import Tier
+from caret.foundation.web.connections import authenticate_connection
 from inference.completion.request import Principal
 from inference.consumers.answers import encode
 from inference.consumers.base import client_address, presented_key
@@ -30,6 +31,7 @@ class LookupConsumer(HttpConsumer):
         self.principal = authenticate(
             self.plane.authority, key_text, now_ms=now_ms, address=address
         )
+        authenticate_connection(self.scope)
 
     async def answer(self, body: bytes) -> None:
         await self.send_json(encode(self.look_up(body)))

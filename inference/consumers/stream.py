@@ -8,6 +8,7 @@ from typing import Final
 from channels.exceptions import StopConsumer
 
 from caret.foundation.bounded import bounded
+from caret.foundation.web.connections import authenticate_connection
 from caret.foundation.web.paced_closing import SERVICE_RESTART
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.completion.edit import Edit
@@ -55,6 +56,7 @@ class StreamConsumer(DataPlaneConsumer):
         except CompletionError as error:
             await self._deny(error)
             return
+        authenticate_connection(self.scope)
         backend = Backend(
             serve=partial(serve, self._plane),
             keep=self._plane.recorder.journal.append,

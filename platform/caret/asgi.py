@@ -1,6 +1,6 @@
 """The console's ASGI application: Django, for pages and the REST API, behind its guards.
 
-    health > size of bodies > requests at one time > Django
+    health > static files > credentials > size of bodies > requests at one time > Django
 
 Beside it the pages' live numbers, over a WebSocket of their own. Completions never: those are the
 gateway's, in a process of its own.
@@ -13,8 +13,11 @@ import django
 from django.conf import settings
 
 from caret.foundation.web.body_limit import Application, BodyLimit, Receive, Send
+from caret.foundation.web.credential_notes import CredentialNotes
 from caret.foundation.web.health import Health
 from caret.foundation.web.request_limit import Limits, RequestLimit
+from caret.foundation.web.server_limits import ServerLimits
+from console.static_files import Files, StaticFiles
 from tenants.readiness import is_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
@@ -24,7 +27,9 @@ LIVE_PATH: Final = "/live"
 LIMITS: Final = Limits(
     max_requests=64,
     max_wait_s=10.0,
-    max_transfer_s=15.0,
+    max_transfer_s=ServerLimits.from_environment().body_timeout_s,
+    stall_s=1.0,
+    max_stalled=64,
     max_held_bytes=64 * 1024 * 1024,
 )
 
@@ -32,7 +37,14 @@ LIMITS: Final = Limits(
 def _guarded(application: Application) -> Application:
     limited = RequestLimit(application, LIMITS)
     bounded = BodyLimit(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    return Health(bounded, is_ready)
+    return Health(StaticFiles(CredentialNotes(bounded), _static_files), is_ready)
+
+
+def _static_files() -> Files:
+    # Imported here: it wants a Django that is set up.
+    from console.assets import static_files
+
+    return static_files()
 
 
 django.setup(set_prefix=False)

@@ -99,13 +99,11 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
 FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     ".well-known/caret-signing-keys.json": None,
     "account/recovery-codes/file": None,
-    "assets/<digest>/<name>": None,
     "billing/invoices/<int:number>/json": None,
     "billing/invoices/<int:number>/pdf": None,
     "exports/file/<token>": None,
     "exports/<uuid:export_id>/proof": examples.below(examples.export, "proof"),
     "healthz": None,
-    "operators/assets/<digest>/<path:name>": None,
     "retention/certificates/<uuid:certificate_id>/file": examples.below(
         examples.certificate, "file"
     ),

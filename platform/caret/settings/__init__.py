@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "console.middleware.RedisAnswers",
     "console.operators.door.OperatorDoor",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "console.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",
     "console.shell.preferences.PreferencesInForce",
     "django.middleware.common.CommonMiddleware",

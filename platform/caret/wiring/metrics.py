@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import aiohttp
 
+from caret.foundation.web import connections
 from caret.wiring.background import kept_running
 from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
@@ -58,6 +59,7 @@ async def metrics_served(
         engines.families,
         lag.families,
         background.families,
+        *(metric.collect for metric in connections.METRICS),
     )
     page = metrics_page(
         families,

@@ -1,47 +1,116 @@
-"""Files that browsers keep: sent packed to those who take it so."""
+"""Static files: cached forever by their paths, and compressed for clients that accept it."""
 
 import gzip
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from console.assets import asset_url
-from console.kept_file import kept_file
+from console.assets import asset_url, static_files
 from console.operators.assets import url_of
+from console.static_files import StaticFiles, static_file
 
 
-@pytest.mark.parametrize("taken", ["gzip", "br, gzip", "GZIP;q=0.5", "gzip, deflate, br, zstd"])
-def test_it_is_packed_for_who_takes_that(taken: str) -> None:
-    plain = Client().get(asset_url("console.css"))
+class Answer:
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.content = b""
+        self.num_parts = 0
 
-    packed = Client().get(asset_url("console.css"), HTTP_ACCEPT_ENCODING=taken)
+    async def __call__(self, event: Any) -> None:
+        if event["type"] == "http.response.start":
+            self.status = event["status"]
+            self.headers = {name.decode(): value.decode() for name, value in event["headers"]}
+        else:
+            self.content += event["body"]
+            self.num_parts += 1
 
-    assert packed["Content-Encoding"] == "gzip"
-    assert gzip.decompress(packed.content) == plain.content
-    assert len(packed.content) < len(plain.content) / 2
+
+async def fetch(path: str, *, accepted: str = "", method: str = "GET") -> Answer:
+    async def not_found(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+
+    answer = Answer()
+    headers = [(b"accept-encoding", accepted.encode())] if accepted else []
+    scope = {"type": "http", "method": method, "path": path, "headers": headers}
+    await StaticFiles(not_found, static_files)(scope, None, answer)  # type: ignore[arg-type]
+    return answer
 
 
-@pytest.mark.parametrize("taken", ["", "identity", "br", "gzip;q=0", "gzip; q=0.0, br", "xgzip"])
-def test_it_is_plain_for_everybody_else(taken: str) -> None:
-    answer = Client().get(asset_url("console.css"), HTTP_ACCEPT_ENCODING=taken)
+@pytest.mark.parametrize("accepted", ["gzip", "br, gzip", "GZIP;q=0.5", "gzip, deflate, br, zstd"])
+async def test_a_file_is_compressed_for_clients_that_accept_gzip(accepted: str) -> None:
+    plain = await fetch(asset_url("console.css"))
 
-    assert "Content-Encoding" not in answer
+    compressed = await fetch(asset_url("console.css"), accepted=accepted)
+
+    assert compressed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(compressed.content) == plain.content
+    assert len(compressed.content) < len(plain.content) / 2
+
+
+@pytest.mark.parametrize("accepted", ["", "identity", "br", "gzip;q=0", "gzip; q=0.0, br", "xgzip"])
+async def test_a_file_is_plain_for_all_other_clients(accepted: str) -> None:
+    answer = await fetch(asset_url("console.css"), accepted=accepted)
+
+    assert "content-encoding" not in answer.headers
     assert b":root" in answer.content
 
 
-def test_a_cache_between_keeps_both(client: Client) -> None:
-    for taken in ("gzip", "identity"):
-        answer = client.get(asset_url("console.css"), HTTP_ACCEPT_ENCODING=taken)
+async def test_a_shared_cache_keeps_both_forms() -> None:
+    for accepted in ("gzip", "identity"):
+        answer = await fetch(asset_url("console.css"), accepted=accepted)
 
-        assert "Accept-Encoding" in answer["Vary"]
-
-
-def test_so_are_the_operators_files() -> None:
-    answer = Client().get(url_of("css/styles.css"), HTTP_ACCEPT_ENCODING="gzip")
-
-    assert answer["Content-Encoding"] == "gzip"
-    assert "immutable" in answer["Cache-Control"]
+        assert answer.headers["vary"] == "Accept-Encoding"
 
 
-def test_what_would_not_be_smaller_is_left_as_it_is() -> None:
-    assert kept_file("dot.woff2", b"wOF2").packed is None
+async def test_a_file_is_cached_forever_under_the_digest_of_its_content() -> None:
+    answer = await fetch(asset_url("console.css"))
+
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_the_operators_files_are_served_likewise() -> None:
+    answer = await fetch(url_of("css/styles.css"), accepted="gzip")
+
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "immutable" in answer.headers["cache-control"]
+
+
+async def test_a_large_file_is_sent_in_parts_that_a_slow_client_can_hold_up() -> None:
+    answer = await fetch(asset_url("playground.js"))
+
+    assert answer.num_parts > 10
+    assert len(answer.content) == int(answer.headers["content-length"])
+
+
+async def test_head_gets_the_headers_alone() -> None:
+    answer = await fetch(asset_url("console.css"), method="HEAD")
+
+    assert int(answer.headers["content-length"]) > 0
+    assert answer.content == b""
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/0000/console.css", "/assets/x/../../apps.py", "/assets/x/nothing"]
+)
+async def test_other_paths_are_passed_on_and_not_found(path: str) -> None:
+    assert (await fetch(path)).status == 404
+    assert Client().get(path).status_code == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+async def test_other_methods_are_passed_on(method: str) -> None:
+    assert (await fetch(asset_url("console.css"), method=method)).status == 404
+
+
+def test_a_file_that_does_not_exist_breaks_the_page_that_links_to_it() -> None:
+    with pytest.raises(KeyError):
+        asset_url("missing.css")
+
+
+def test_a_file_that_would_not_be_smaller_is_not_compressed() -> None:
+    assert static_file("dot.woff2", b"wOF2").compressed is None

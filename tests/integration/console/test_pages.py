@@ -7,7 +7,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from console.assets import asset_url
 from tenants.members.actor import platform_actor
 from tenants.members.operations import add_member, create_tenant
 from tenants.members.permissions import Role
@@ -101,26 +100,6 @@ def test_pages_allow_nothing_inline_and_nothing_from_elsewhere(
     assert re.search(_NOT_ALLOWED, page) is None
     assert response["X-Frame-Options"] == "DENY"
     assert response["Cache-Control"] == "no-store"
-
-
-def test_an_asset_is_kept_for_ever_under_the_name_of_its_content() -> None:
-    response = Client().get(asset_url("console.css"))
-
-    assert response.status_code == 200
-    assert response["Content-Type"].startswith("text/css")
-    assert "immutable" in response["Cache-Control"]
-
-
-@pytest.mark.parametrize(
-    "path", ["/assets/0000/console.css", "/assets/x/../../apps.py", "/assets/x/nothing"]
-)
-def test_what_is_no_asset_is_not_found(path: str) -> None:
-    assert Client().get(path).status_code == 404
-
-
-def test_an_asset_that_does_not_exist_breaks_the_page_that_wants_it() -> None:
-    with pytest.raises(KeyError):
-        asset_url("missing.css")
 
 
 def test_the_probe_needs_nobody() -> None:

@@ -9,8 +9,12 @@ from contextlib import ExitStack
 from http.client import HTTPConnection
 
 import pytest
+from django.conf import settings
 
 from caret.embedded.paths import REPOSITORY
+from console.assets import asset_url
+from tests.cast import Cast
+from tests.integration.console.conftest import SignIn
 from tests.stack.console import console
 from tests.stack.services import Services
 
@@ -76,14 +80,92 @@ def test_a_strangers_host_is_refused(port: int) -> None:
     assert _ask(port, "GET", "/sign-in", host="evil.example")[0] == 400
 
 
-def test_idle_connections_do_not_close_it_for_others(port: int) -> None:
+def test_idle_connections_do_not_keep_others_waiting(port: int) -> None:
     with ExitStack() as idle:
-        for _ in range(200):
+        for _ in range(300):
             idle.enter_context(socket.create_connection(("127.0.0.1", port)))
 
         answers = [_ask(port, "GET", path)[0] for path in ("/healthz", "/sign-in")]
 
     assert answers == [200, 200]
+
+
+def test_clients_that_do_not_read_a_static_file_keep_nobody_waiting(port: int) -> None:
+    request = f"GET {asset_url('playground.js')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    with ExitStack() as unread:
+        for _ in range(70):
+            client = unread.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.connect(("127.0.0.1", port))
+            client.sendall(request)
+            client.recv(1, socket.MSG_PEEK)  # the answer has begun
+
+        status, headers = _ask(port, "GET", "/sign-in")
+
+    assert status == 200
+    assert "retry-after" not in headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"X-Long": "x" * 65_536}, {f"X-{number}": "y" for number in range(101)}],
+    ids=["too large", "too many"],
+)
+def test_headers_over_the_limits_are_refused(port: int, headers: dict[str, str]) -> None:
+    assert _ask(port, "GET", "/sign-in", headers)[0] == 431
+
+
+def test_headers_that_do_not_come_in_time_end_the_connection(services: Services) -> None:
+    with (
+        console(services, CARET_HEADER_TIMEOUT_S="1") as number,
+        socket.create_connection(("127.0.0.1", number)) as client,
+    ):
+        client.sendall(b"GET /sign-in HTTP/1.1\r\n")
+
+        assert client.recv(4_096).startswith(b"HTTP/1.1 408")
+
+
+def test_connections_of_signed_in_people_are_not_closed_for_others(
+    services: Services, cast: Cast, sign_in: SignIn
+) -> None:
+    session = sign_in(cast.acme.administrator).cookies[settings.SESSION_COOKIE_NAME].value
+    cookie = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session}", "Host": "localhost"}
+    with (
+        console(services, CARET_MAX_UNAUTHENTICATED_PER_ADDRESS="2") as number,
+        ExitStack() as idle,
+    ):
+        signed_in = HTTPConnection("127.0.0.1", number, timeout=10)
+        signed_in.auto_open = False  # a connection that was closed stays closed
+        signed_in.connect()
+        for _ in range(2):
+            signed_in.request("GET", "/", headers=cookie)
+            response = signed_in.getresponse()
+            response.read()
+            others = [socket.create_connection(("127.0.0.1", number)) for _ in range(5)]
+            for other in others:
+                idle.enter_context(other)
+            assert others[0].recv(1) == b""  # the server has closed it for a later one
+        signed_in.close()
+
+    assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["CARET_MAX_HEADER_BYTES", "CARET_MAX_HEADERS", "CARET_HEADER_TIMEOUT_S", "CARET_KEEP_ALIVE_S"],
+)
+def test_a_limit_that_makes_no_sense_is_refused_by_its_name(setting: str) -> None:
+    started = subprocess.run(
+        [sys.executable, "manage.py", "console"],
+        cwd=REPOSITORY,
+        env={**os.environ, setting: "-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert started.returncode != 0
+    assert setting in started.stderr
 
 
 def test_the_probe_is_answered_under_any_host(services: Services) -> None:

@@ -185,15 +185,12 @@ async def test_who_leaves_frees_the_engine_whatever_the_protocol(
     assert record.finish == "cancelled"
 
 
-async def test_a_thousand_headers_and_a_long_address_end_nothing(quick_site: Site) -> None:
-    headers = {f"x-{number}": "y" * 50 for number in range(1_000)}
+async def test_headers_over_the_limits_are_refused_and_end_nothing(quick_site: Site) -> None:
+    too_many = {f"x-{number}": "y" for number in range(101)}
     async with quick_site.http() as session:
-        for path, more in (("/v1/models?" + "x" * 60_000, {}), ("/v1/models", headers)):
-            try:
-                async with session.get(path, headers=more) as response:
-                    assert response.status in (200, 400, 413, 414, 431)
-            except aiohttp.ClientError:
-                pass  # the server may hang up on it
+        for path, more in (("/v1/models?" + "x" * 65_536, {}), ("/v1/models", too_many)):
+            async with session.get(path, headers=more) as response:
+                assert response.status == 431
         async with session.get("/v1/models") as response:
             assert response.status == 200
 

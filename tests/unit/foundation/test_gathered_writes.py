@@ -1,11 +1,11 @@
-"""One turn's writes are one."""
+"""The writes of one turn of the event loop go out together."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from caret.foundation.web.gathered_writes import GatheringTransport
+from caret.foundation.web.gathered_writes import MAX_HELD_BYTES, GatheringTransport
 
 
 class Wire(asyncio.Transport):
@@ -14,6 +14,7 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 5)})
         self.done: list[Any] = []
+        self.is_aborted = asyncio.Event()
         self.protocol: asyncio.BaseProtocol = asyncio.Protocol()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -24,6 +25,7 @@ class Wire(asyncio.Transport):
 
     def abort(self) -> None:
         self.done.append("abort")
+        self.is_aborted.set()
 
     def write_eof(self) -> None:
         self.done.append("eof")
@@ -63,7 +65,7 @@ def wire() -> Wire:
 
 @pytest.fixture
 async def transport(wire: Wire) -> GatheringTransport:
-    return GatheringTransport(wire, asyncio.get_running_loop())
+    return GatheringTransport(wire, asyncio.get_running_loop(), close_timeout_s=0.01)
 
 
 async def test_what_is_written_in_one_turn_is_sent_at_once(
@@ -77,6 +79,25 @@ async def test_what_is_written_in_one_turn_is_sent_at_once(
     await asyncio.sleep(0)
 
     assert (before, wire.done) == ([], [b"abc", b"d"])
+
+
+async def test_a_large_write_goes_out_at_once_so_that_its_client_can_hold_it_up(
+    wire: Wire, transport: GatheringTransport
+) -> None:
+    transport.write(b"a")
+    transport.write(b"x" * MAX_HELD_BYTES)
+
+    assert wire.done == [b"a" + b"x" * MAX_HELD_BYTES]
+
+
+async def test_a_client_that_does_not_read_the_rest_is_cut_off(
+    wire: Wire, transport: GatheringTransport
+) -> None:
+    transport.write(b"a")
+    transport.close()
+    await wire.is_aborted.wait()
+
+    assert wire.done == [b"a", "close", "abort"]
 
 
 async def test_it_closes_behind_what_was_written(wire: Wire, transport: GatheringTransport) -> None:

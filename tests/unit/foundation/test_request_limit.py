@@ -1,4 +1,4 @@
-"""Only so many requests at once; who is slow to send or to read holds no place."""
+"""A bounded number of requests runs at once; slow senders and slow readers have no place."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,13 +8,20 @@ import pytest
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 from caret.foundation.web.health import Health
-from caret.foundation.web.request_limit import Limits, RequestLimit
+from caret.foundation.web.request_limit import Limits, RequestLimit, TooManyStalled
 
 SCOPE = {"type": "http", "method": "GET", "path": "/"}
 
 
 def limits(**changes: Any) -> Limits:
-    given = {"max_requests": 1, "max_wait_s": 0.05, "max_transfer_s": 0.05, "max_held_bytes": 100}
+    given = {
+        "max_requests": 1,
+        "max_wait_s": 0.05,
+        "max_transfer_s": 0.05,
+        "stall_s": 0.01,
+        "max_stalled": 1,
+        "max_held_bytes": 100,
+    }
     return Limits(**(given | changes))
 
 
@@ -27,7 +34,9 @@ class Server:
         ]
         if not more_follows:
             self._events.append({"type": "http.request", "body": b"", "more_body": False})
-        self._reads = reads
+        self._may_send = asyncio.Event()
+        if reads:
+            self.read_on()
         self.sent: list[Mapping[str, Any]] = []
 
     async def receive(self) -> Mapping[str, Any]:
@@ -36,9 +45,15 @@ class Server:
         return self._events.pop(0)
 
     async def send(self, event: Mapping[str, Any]) -> None:
-        if not self._reads:
-            await asyncio.Event().wait()
+        await self._may_send.wait()
         self.sent.append(event)
+
+    def read_on(self) -> None:
+        self._may_send.set()
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(event.get("body", b"") for event in self.sent)
 
     @property
     def status(self) -> int:
@@ -66,6 +81,13 @@ class Echo:
         await send({"type": "http.response.body", "body": body})
 
 
+class TwoParts:
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"one ", "more_body": True})
+        await send({"type": "http.response.body", "body": b"two"})
+
+
 async def ask(application: Application, server: Server) -> Server:
     await application(dict(SCOPE), server.receive, server.send)
     return server
@@ -80,7 +102,7 @@ async def test_a_body_arrives_whole() -> None:
     assert server.sent[-1]["body"] == b"one two"
 
 
-async def test_one_too_many_is_told_to_come_again() -> None:
+async def test_one_request_too_many_is_told_when_to_try_again() -> None:
     echo = Echo()
     limited = RequestLimit(echo, limits())
     async with asyncio.TaskGroup() as group:
@@ -93,7 +115,7 @@ async def test_one_too_many_is_told_to_come_again() -> None:
     assert (b"retry-after", b"5") in second.sent[0]["headers"]
 
 
-async def test_a_place_is_given_on_when_the_first_is_done() -> None:
+async def test_a_place_is_free_again_after_the_first_request() -> None:
     echo = Echo()
     limited = RequestLimit(echo, limits(max_wait_s=5))
     async with asyncio.TaskGroup() as group:
@@ -106,7 +128,7 @@ async def test_a_place_is_given_on_when_the_first_is_done() -> None:
     assert [task.result().status for task in both] == [200, 200]
 
 
-async def test_who_sends_slowly_holds_no_place_and_is_cut_off() -> None:
+async def test_a_slow_sender_has_no_place_and_is_cut_off() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = RequestLimit(echo, limits(max_transfer_s=0.2))
@@ -128,7 +150,7 @@ async def test_slow_bodies_together_hold_only_so_many_bytes() -> None:
     assert (first.result().status, second.status) == (408, 503)
 
 
-async def test_what_was_held_is_given_back() -> None:
+async def test_bytes_of_finished_bodies_do_not_count() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = RequestLimit(echo, limits())
@@ -138,18 +160,47 @@ async def test_what_was_held_is_given_back() -> None:
     assert answers == [200, 200, 200]
 
 
-async def test_who_reads_slowly_loses_his_place() -> None:
+async def test_a_client_that_does_not_read_keeps_nobody_else_waiting() -> None:
     echo = Echo()
     echo.may_answer.set()
-    limited = RequestLimit(echo, limits())
+    limited = RequestLimit(echo, limits(max_wait_s=5))
+    slow = Server(reads=False)
+    async with asyncio.TaskGroup() as group:
+        stalled = group.create_task(ask(limited, slow))
+        other = await ask(limited, Server())
+        slow.read_on()
 
-    with pytest.raises(TimeoutError):
-        await ask(limited, Server(reads=False))
-
-    assert (await ask(limited, Server())).status == 200
+    assert (stalled.result().status, other.status) == (200, 200)
 
 
-async def test_who_leaves_while_sending_is_not_answered() -> None:
+async def test_a_stalled_request_goes_on_in_a_place_of_its_own() -> None:
+    limited = RequestLimit(TwoParts(), limits(max_wait_s=5))
+    slow, quick = Server(reads=False), Server()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(limited, slow))
+        await ask(limited, quick)
+        slow.read_on()
+
+    assert slow.body == quick.body == b"one two"
+
+
+async def test_one_stalled_request_too_many_is_ended() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = RequestLimit(echo, limits(max_wait_s=5))
+    slow = Server(reads=False)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(limited, slow))
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyStalled):
+            await ask(limited, Server(reads=False))
+        other = await ask(limited, Server())
+        slow.read_on()
+
+    assert other.status == 200
+
+
+async def test_a_client_that_leaves_while_sending_gets_no_answer() -> None:
     echo = Echo()
     server = Server(b"x", more_follows=True)
     server._events.append({"type": "http.disconnect"})

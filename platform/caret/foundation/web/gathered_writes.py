@@ -1,30 +1,50 @@
-"""Writes to one client gathered: all that is written in one turn of the loop is sent at once.
+"""Gather what is written to one client in one turn of the event loop into one system call.
 
-A completion's last words, its end and the end of the body are three writes, and each would be a
-call of the system that wakes the client (100 us of CPU on a virtual machine). Nothing waits for
-more: the turn's end sends.
+A completion's last words, its end and the end of the body are three writes. Each system call that
+wakes the client costs 100 us of CPU on a virtual machine. Nothing is delayed: the turn's end sends.
 """
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from caret.foundation.web.connections import Slot
+
+MAX_HELD_BYTES: Final = 16 * 1024
 
 
 class GatheringTransport(asyncio.Transport):
-    """In front of another transport, of which it holds one turn's writes."""
+    """Holds one turn's writes in front of another transport.
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    No more than MAX_HELD_BYTES: the other transport tells the protocol when a client does not read,
+    and it can do so only for what it was given.
+    """
+
+    slots: list[Slot]  # of the connection, once it is a WebSocket
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        close_timeout_s: float,
+    ) -> None:
+        """`close_timeout_s`: how long a client may take to read the rest after `close`."""
         super().__init__()
         self._transport = transport
         self._loop = loop
+        self._close_timeout_s = close_timeout_s
         self._held: list[bytes | bytearray | memoryview] = []
+        self._num_held_bytes = 0
+        self.slots = []
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._held:
             self._loop.call_soon(self._send)
         self._held.append(data)
+        self._num_held_bytes += len(data)
+        if self._num_held_bytes >= MAX_HELD_BYTES:
+            self._send()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         for data in list_of_data:
@@ -32,14 +52,17 @@ class GatheringTransport(asyncio.Transport):
 
     def _send(self) -> None:
         if self._held:
-            data, self._held = b"".join(self._held), []
+            data, self._held, self._num_held_bytes = b"".join(self._held), [], 0
             self._transport.write(data)
 
-    # What ends comes after what was written.
+    # An end comes after what was written before it.
 
     def close(self) -> None:
         self._send()
         self._transport.close()
+        # A transport stays open until its client has taken all; one that reads nothing never does.
+        if self._transport.get_write_buffer_size():
+            self._loop.call_later(self._close_timeout_s, self._transport.abort)
 
     def write_eof(self) -> None:
         self._send()
@@ -47,9 +70,10 @@ class GatheringTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self._held.clear()
+        self._num_held_bytes = 0
         self._transport.abort()
 
-    # All else is the other's.
+    # Everything else belongs to the other transport.
 
     def can_write_eof(self) -> bool:
         return self._transport.can_write_eof()
@@ -73,17 +97,10 @@ class GatheringTransport(asyncio.Transport):
         self._transport.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        return self._transport.get_write_buffer_size() + sum(map(len, self._held))
+        return self._transport.get_write_buffer_size() + self._num_held_bytes
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._transport.set_protocol(protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self._transport.get_protocol()
-
-
-class GatheringHttp(HttpToolsProtocol):
-    """uvicorn's own; a WebSocket that it becomes goes on with the same transport."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(GatheringTransport(transport, self.loop))

@@ -1,8 +1,9 @@
-"""Lets so many requests at once into an application in which each holds a thread.
+"""Bound how many requests run at once in an application that holds a thread for each.
 
-Places are for work: a body is read before one is taken, and the answer must be taken off our hands
-in time. What bodies hold together while they come is bounded, too. Connections are not counted:
-an idle one holds nothing but its descriptor.
+A running request has a place. Its body is read before it gets one, and a request that waits for its
+client to read gives its place back after `stall_s`. Such stalled requests still hold a thread, so
+that their number is bounded, too: one more ends at once. The bytes of all bodies that are being
+read, wait or are worked on are bounded together.
 """
 
 import asyncio
@@ -21,7 +22,9 @@ _BUSY: Final = b'{"status":503,"code":"busy","detail":"Too much is going on here
 class Limits:
     max_requests: int  # at once, in the application
     max_wait_s: float  # for a place among them
-    max_transfer_s: float  # for a whole body, and for each piece of an answer
+    max_transfer_s: float  # for a whole body
+    stall_s: float  # after which a client that does not read its answer costs the place
+    max_stalled: int  # requests that wait for their clients without a place
     max_held_bytes: int  # of all the bodies that are being read, wait or are worked on
 
 
@@ -33,16 +36,38 @@ class _TooSlow(Exception):
     pass
 
 
+class TooManyStalled(Exception):
+    """This client does not read, and too many others do not either. Their server has a timeout of
+    its own; the connection of this one is closed at once."""
+
+
+class _Place:
+    """One of the places, while a request has it."""
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places = places
+        self.is_held = True
+
+    def give_back(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            self._places.release()
+
+    async def take_again(self) -> None:
+        await self._places.acquire()
+        self.is_held = True
+
+
 class RequestLimit:
     def __init__(self, application: Application, limits: Limits) -> None:
         self._application = application
         self._limits = limits
         self._places = asyncio.Semaphore(limits.max_requests)
         self._num_held_bytes = 0
+        self._num_stalled = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Raises TimeoutError for a client that does not read its answer: nothing can be said to
-        it any more, and the server closes the connection."""
+        """Raises TooManyStalled."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -50,8 +75,8 @@ class RequestLimit:
         try:
             if not await self._read(body, receive):
                 return  # the client has left
-            async with self._place():
-                await self._application(scope, body.replayed(receive), self._in_time(send))
+            async with self._place() as place:
+                await self._application(scope, body.replayed(receive), self._stallable(send, place))
         except _TooSlow:
             await _refuse(send, 408, _SLOW)
         except _Busy:
@@ -75,23 +100,55 @@ class RequestLimit:
         return True
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
+    async def _place(self) -> AsyncIterator[_Place]:
         try:
             async with asyncio.timeout(self._limits.max_wait_s):
                 await self._places.acquire()
         except TimeoutError as error:
             raise _Busy from error
+        place = _Place(self._places)
         try:
-            yield
+            yield place
         finally:
-            self._places.release()
+            place.give_back()
 
-    def _in_time(self, send: Send) -> Send:
-        async def bounded(event: Mapping[str, Any]) -> None:
-            async with asyncio.timeout(self._limits.max_transfer_s):
-                await send(event)
+    def _stallable(self, send: Send, place: _Place) -> Send:
+        """`send`, which gives the place back after `stall_s`, and takes one again when done."""
+        loop = asyncio.get_running_loop()
 
-        return bounded
+        async def sent(event: Mapping[str, Any]) -> None:
+            async with _ended_by(TooManyStalled) as ending:
+
+                def stall() -> None:
+                    if self._num_stalled >= self._limits.max_stalled:
+                        ending.reschedule(loop.time())
+                        return
+                    self._num_stalled += 1
+                    place.give_back()
+
+                timer = loop.call_later(self._limits.stall_s, stall)
+                try:
+                    await send(event)
+                finally:
+                    timer.cancel()
+                    if not place.is_held:
+                        self._num_stalled -= 1
+            if not place.is_held:
+                await place.take_again()
+
+        return sent
+
+
+@asynccontextmanager
+async def _ended_by(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
+    """A timeout that somebody sets later; raises `error` when it has passed."""
+    try:
+        async with asyncio.timeout(None) as timeout:
+            yield timeout
+    except TimeoutError:
+        if timeout.expired():
+            raise error from None
+        raise
 
 
 class _Body:

@@ -1,18 +1,17 @@
 """`manage.py console`: the web console and the REST API.
 
-CARET_CONSOLE_HOST and CARET_CONSOLE_PORT say where it listens. CARET_TRUSTED_PROXIES names the
-addresses whose X-Forwarded-* headers count; nobody's do by default.
+It listens at CARET_CONSOLE_HOST and CARET_CONSOLE_PORT.
 """
 
 from typing import Any
 
-import uvicorn
 from django.core.management.base import BaseCommand, CommandError
 
-from caret.foundation.environment import env_int, env_list, env_text
+from caret.foundation.environment import env_int, env_text
 from caret.foundation.logs import configure_logging
 from caret.foundation.metrics_port import serve_metrics
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
+from caret.foundation.web.server import run_server
 from console.timing import registry
 from tenants.encryption.start import RootKeysUnfit, require_root_keys
 
@@ -27,23 +26,12 @@ class Command(BaseCommand):
             require_root_keys()
         except (RoleTooStrong, RootKeysUnfit) as error:
             raise CommandError(str(error)) from error
-        proxies = env_list("CARET_TRUSTED_PROXIES")
         serve_metrics(registry)
-        uvicorn.run(
+        run_server(
             "caret.asgi:console",
             host=env_text("CARET_CONSOLE_HOST", "127.0.0.1"),
             port=env_int("CARET_CONSOLE_PORT", 8400, low=1, high=65_535),
-            loop="uvloop",
-            http="httptools",
-            ws="websockets-sansio",
-            ws_max_size=1024,  # nothing is asked over the live numbers' sockets
-            ws_per_message_deflate=False,
+            ws_max_size=1024,  # clients ask nothing over the sockets of live numbers
             lifespan="off",
-            proxy_headers=bool(proxies),
-            forwarded_allow_ips=proxies,
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
             timeout_graceful_shutdown=5,
         )

@@ -1,0 +1,362 @@
+"""HTTP/1.x with the limits of `ServerLimits`, on uvicorn's httptools protocol.
+
+uvicorn bounds neither the size nor the time of headers, and waits without end for a client that
+does not read. This protocol answers 431 or 408 and closes the connection.
+
+    connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
+
+All along, a client that does not read what was written for it has send_timeout_s.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, NoReturn
+
+import uvicorn
+from uvicorn.middleware.proxy_headers import _TrustedHosts
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from websockets.http11 import Request
+
+from caret.foundation.web.connections import REFUSED, Connections, Slot, TooManyConnections
+from caret.foundation.web.gathered_writes import GatheringTransport
+from caret.foundation.web.paced_closing import PacedWebSocket
+from caret.foundation.web.server_limits import ServerLimits
+
+# A refused client may still be sending: it reads the answer only if its data is taken meanwhile.
+_LINGER_S: Final = 1.0
+_MAX_LINGER_BYTES: Final = 1024 * 1024
+_MAX_PIPELINED: Final = 16
+# Chunk headers and trailers of a body, in relation to its content: "1\r\nx\r\n" is five to one.
+_MAX_FRAMING_RATIO: Final = 8
+
+
+class ServerConfig(uvicorn.Config):
+    """uvicorn's, with what the connections of one server share."""
+
+    def __init__(self, *arguments: Any, limits: ServerLimits, **options: Any) -> None:
+        proxies = options.get("forwarded_allow_ips") or []
+        super().__init__(*arguments, **options)
+        self.limits = limits
+        self.client_connections = Connections(limits)
+        self.trusted_proxies = _TrustedHosts(proxies)
+
+
+class _Stopped(Exception):
+    """Raised in a callback of the parser, which ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    status: HTTPStatus
+    reason: str  # label of connections.REFUSED
+
+    def response(self) -> bytes:
+        body = f"{self.status.phrase}.\n".encode()
+        lines = (
+            f"HTTP/1.1 {self.status.value} {self.status.phrase}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(body)}",
+            "connection: close",
+        )
+        return "".join(f"{line}\r\n" for line in (*lines, "")).encode() + body
+
+
+_HEADERS_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+
+
+class LimitedHttp(HttpToolsProtocol):
+    config: ServerConfig
+    transport: GatheringTransport
+
+    def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
+        super().__init__(config, *arguments, **options)
+        self._limits = config.limits
+        self._slot: Slot | None = None  # of the connection
+        self._request_slot: Slot | None = None  # of a request through a trusted proxy
+        self._stopped_by: _Refusal | None = None
+        self._is_refused = self._is_upgraded = False
+        self._num_lingering_bytes = 0
+        self._num_requests = 0
+        # Of the message that the parser is in.
+        self._has_begun = False  # its first byte has come
+        self._is_in_body = False
+        self._num_header_bytes = 0  # of complete headers and the request line
+        self._num_wire_bytes = 0  # since the chunk in which the message before it ended
+        self._num_body_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # --- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) else None
+        if address is not None and address in self.config.trusted_proxies:
+            address = None
+        try:
+            self._slot = self.config.client_connections.admit(address, self._give_way)
+        except TooManyConnections:
+            transport.abort()
+            return
+        gathering = GatheringTransport(
+            transport, self.loop, close_timeout_s=self._limits.send_timeout_s
+        )
+        super().connection_made(gathering)
+        self._send_deadline = SendDeadline(self.transport, self._limits.send_timeout_s)
+        self._start_deadline(self._limits.header_timeout_s, self._on_headers_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._slot is None:
+            return  # it was not admitted
+        self._stop_deadline()
+        self._send_deadline.stop()
+        self._slot.release()
+        if self._request_slot is not None:
+            self._request_slot.release()
+        super().connection_lost(exc)
+
+    def _give_way(self) -> None:
+        """Close this waiting connection in favour of a new one."""
+        self.transport.abort()
+
+    # --- bytes received
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            self._linger(len(data))
+            return
+        self._num_wire_bytes += len(data)
+        super().data_received(data)
+        if self._has_left_http():
+            return
+        if self._has_too_many_wire_bytes():
+            self._refuse(_Refusal(_HEADERS_TOO_LARGE, "headers_too_large"))
+        else:
+            self._check_deadline()
+
+    def _has_left_http(self) -> bool:
+        return self._is_refused or self._is_upgraded
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._has_begun, self._is_in_body = True, False
+        self._num_header_bytes = self._num_body_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count_header_bytes(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count_header_bytes(len(name) + len(value) + 4)
+        if len(self.headers) > self._limits.max_headers:
+            self._stop(_HEADERS_TOO_LARGE, "too_many_headers")
+
+    def on_headers_complete(self) -> None:
+        self._has_begun, self._is_in_body = False, True
+        self._stop_deadline()
+        if len(self.pipeline) >= _MAX_PIPELINED:
+            self._stop(HTTPStatus.TOO_MANY_REQUESTS, "too_many_pipelined")
+        self._admit_request()
+        super().on_headers_complete()
+        self._num_requests += 1
+        if self._num_requests >= self._limits.max_requests_per_connection and not self._is_idle():
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        self._num_body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._is_in_body = False
+        self._num_wire_bytes = 0
+        self._stop_deadline()
+        super().on_message_complete()
+
+    def _count_header_bytes(self, num: int) -> None:
+        self._num_header_bytes += num
+        if self._num_header_bytes > self._limits.max_header_bytes:
+            self._stop(_HEADERS_TOO_LARGE, "headers_too_large")
+
+    def _has_too_many_wire_bytes(self) -> bool:
+        """Bound what the parser keeps to itself: a header without end, the framing of a body."""
+        allowed = self._limits.max_header_bytes
+        if self._is_in_body:
+            allowed += _MAX_FRAMING_RATIO * self._num_body_bytes
+        elif not self._has_begun and not self._is_idle():
+            return False  # the response to a complete request is under way
+        return self._num_wire_bytes > allowed
+
+    # --- requests in the bounds of connections
+
+    def _admit_request(self) -> None:
+        """Stops the parser where a bound is reached."""
+        if self._slot is not None:
+            self._slot.begin_request()
+            slot = self._slot
+            if self._slot.address is None:
+                slot = self._request_slot = self._forwarded_slot()
+            self.scope["state"]["slot"] = slot
+
+    def _forwarded_slot(self) -> Slot:
+        if self._request_slot is not None and not self._request_slot.is_released:
+            return self._request_slot
+        forwarded = [value for name, value in self.headers if name == b"x-forwarded-for"]
+        text = b", ".join(forwarded).decode("latin1")
+        address, _ = self.config.trusted_proxies.get_trusted_client_address(text)
+        proxy = self.client[0] if self.client else ""
+        try:
+            return self.config.client_connections.admit_request(address or proxy)
+        except TooManyConnections as error:
+            self._stop(HTTPStatus.TOO_MANY_REQUESTS, error.reason)
+
+    def on_response_complete(self) -> None:
+        if self._request_slot is not None:
+            self._request_slot.release()
+            self._request_slot = None
+        if self._slot is not None and not self.pipeline:
+            self._slot.end_request()
+        super().on_response_complete()
+
+    def _is_idle(self) -> bool:
+        # uvicorn declares no None, which it has until the first request.
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
+
+    # --- deadlines
+
+    def _check_deadline(self) -> None:
+        if self._deadline is not None:
+            return
+        if self._is_in_body:
+            self._start_deadline(self._limits.body_timeout_s, self._on_body_late)
+        elif self._is_idle():
+            self._start_deadline(self._limits.header_timeout_s, self._on_headers_late)
+
+    def _start_deadline(self, timeout_s: float, on_late: Callable[[], None]) -> None:
+        self._deadline = self.loop.call_later(timeout_s, on_late)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _on_headers_late(self) -> None:
+        self._deadline = None
+        if self._has_begun:
+            self._refuse(_Refusal(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
+        else:
+            self.transport.close()  # a connection that was opened in advance and not used
+
+    def _on_body_late(self) -> None:
+        self._deadline = None
+        self._refuse(_Refusal(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._send_deadline.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._send_deadline.stop()
+
+    # --- refusals
+
+    def _stop(self, status: HTTPStatus, reason: str) -> NoReturn:
+        """End the parsing, from one of the parser's callbacks; `send_400_response` follows."""
+        self._stopped_by = _Refusal(status, reason)
+        raise _Stopped
+
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn calls this when the parser has stopped, whatever the reason."""
+        self._refuse(self._stopped_by or _Refusal(HTTPStatus.BAD_REQUEST, "malformed"))
+
+    def _refuse(self, refusal: _Refusal) -> None:
+        """Answer where no response has begun, and close the connection."""
+        REFUSED.labels(refusal.reason).inc()
+        self._is_refused = True
+        self._stop_deadline()
+        self._unset_keepalive_if_required()
+        if not self._is_idle():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.close()
+                return
+        self.transport.write(refusal.response())
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.abort)
+
+    def _linger(self, num_bytes: int) -> None:
+        self._num_lingering_bytes += num_bytes
+        if self._num_lingering_bytes > _MAX_LINGER_BYTES:
+            self.transport.abort()
+
+    # --- WebSockets
+
+    def handle_websocket_upgrade(self) -> None:
+        self._is_upgraded = True
+        self._stop_deadline()
+        self._send_deadline.stop()
+        self.transport.slots = [
+            slot for slot in (self._slot, self._request_slot) if slot is not None
+        ]
+        super().handle_websocket_upgrade()
+
+
+class LimitedWebSocket(PacedWebSocket):
+    """A WebSocket that began as a request of LimitedHttp, and goes on with its transport."""
+
+    config: ServerConfig
+    transport: GatheringTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._send_deadline = SendDeadline(self.transport, self.config.limits.send_timeout_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._send_deadline.stop()
+        for slot in self.transport.slots:
+            slot.release()
+        super().connection_lost(exc)
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if self.transport.slots and not self.close_sent:
+            # The task that reads this scope has been made and has not run yet.
+            self.scope["state"]["slot"] = self.transport.slots[-1]
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._send_deadline.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._send_deadline.stop()
+
+
+class SendDeadline:
+    """Abort a connection whose client does not take what was written for it."""
+
+    def __init__(self, transport: asyncio.Transport, timeout_s: float) -> None:
+        self._transport = transport
+        self._timeout_s = timeout_s
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._timeout_s, self._on_late)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_late(self) -> None:
+        self._timer = None
+        REFUSED.labels("send_late").inc()
+        self._transport.abort()

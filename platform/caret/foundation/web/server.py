@@ -1,0 +1,60 @@
+"""Starting an HTTP server with the same limits everywhere: the gateway's and the console's."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import structlog
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+
+from caret.foundation.environment import env_list
+from caret.foundation.web.limited_http import LimitedHttp, LimitedWebSocket, ServerConfig
+from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
+
+log = structlog.get_logger(__name__)
+
+
+def run_server(application: str, *, host: str, port: int, **options: Any) -> None:
+    """Serve until SIGTERM or SIGINT. Raises BadSetting before anything is started, SystemExit.
+
+    `application`: module and name, imported here. `options`: of uvicorn, besides the limits.
+    CARET_TRUSTED_PROXIES names the addresses whose X-Forwarded-* headers count, none by default.
+    """
+    proxies = env_list("CARET_TRUSTED_PROXIES")
+    limits = _possible(ServerLimits.from_environment())
+    config = ServerConfig(
+        application,
+        limits=limits,
+        host=host,
+        port=port,
+        loop="uvloop",
+        http=LimitedHttp,
+        ws=LimitedWebSocket,
+        ws_per_message_deflate=False,  # milliseconds of CPU for kilobytes of loopback or LAN
+        timeout_keep_alive=int(limits.keep_alive_s),
+        # Without this, a client could claim to come from a network that a key is bound to.
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
+        log_config=None,
+        log_level="warning",  # at INFO it logs paths with their queries
+        access_log=False,
+        server_header=False,
+        **options,
+    )
+    config.load_app()  # before there is an event loop: Django forbids queries beside one
+    server = uvicorn.Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        raise SystemExit(STARTUP_FAILURE)
+
+
+def _possible(limits: ServerLimits) -> ServerLimits:
+    """What the process's limit of open files allows of the connections."""
+    max_connections = raise_file_limit(limits.max_connections)
+    if max_connections < limits.max_connections:
+        log.warning(
+            "server.few_files", max_connections=max_connections, wanted=limits.max_connections
+        )
+    return replace(limits, max_connections=max_connections)

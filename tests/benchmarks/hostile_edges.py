@@ -1,0 +1,192 @@
+"""Hostile clients without a credential, against gateway and console: memory, and another's delay.
+
+In turn, each for so many seconds: 150 MiB of headers, 20,000 headers a request, 1,000 sockets that
+send a header line every 4 s, 200 sockets that read nothing, 1,000 sockets opened and left
+(`tests.benchmarks.hostile_clients`). Meanwhile another client asks 20 times a second, each time on
+a new connection: a completion of the gateway, the sign-in page of the console.
+
+    memory   the server's largest resident memory during the attack, less what it had before
+    delay    the other client's slowest answer during the attack, less its median before
+
+    python -m tests.benchmarks.hostile_edges [--seconds 12] [--only SERVER.ATTACK]
+
+A smoke test: `--seconds 3`.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from typing import Final
+from urllib.parse import urlsplit
+
+from caret.embedded.programs import manage
+from tests.benchmarks.control_plane import control_plane
+from tests.benchmarks.figures import Report, median, say, spread
+from tests.benchmarks.hostile_clients import ATTACKS
+from tests.benchmarks.installation import own_home
+from tests.benchmarks.loaded_gateway import loaded_gateway, new_company
+from tests.benchmarks.programs import Cores, Program, divided_cores, memory_mb, pinned_to, running
+from tests.benchmarks.synthetic_engine import synthetic_engine
+from tests.stack.ports import free_port
+
+MAX_MEMORY_MB: Final = 20.0
+MAX_DELAY_MS: Final = 100.0
+_EVERY_S: Final = 0.05
+_QUIET_S: Final = 5.0
+_PATIENCE_S: Final = 30.0
+_COMPLETION: Final = b'{"prompt":"def area(self):\\n    return ","suffix":"\\n","stream":true}'
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    name: str
+    url: str
+    pid: int
+    largest_path: str  # of what it answers to anybody
+    request: Callable[[HTTPConnection], None]  # of the other client
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.hostile_edges")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each attack")
+    parser.add_argument("--only", default="", help="figures whose name contains this")
+    options = parser.parse_args(arguments)
+    report = Report("hostile_edges")
+    cores = divided_cores()
+    for serve in (_gateway, _console):
+        with pinned_to(cores[1]), serve(cores) as server:
+            for attack in ATTACKS:
+                if options.only in f"{server.name}.{attack}":
+                    _measure(server, attack, options.seconds, report)
+    return report.exit_status
+
+
+@contextmanager
+def _gateway(cores: tuple[Cores, Cores]) -> Iterator[Server]:
+    with own_home() as home, ExitStack() as stack:
+        company = new_company(home, num_developers=1)
+        key = company.keys[0]
+        engine_url = stack.enter_context(synthetic_engine(home, cores=cores[1]))
+        gateway = stack.enter_context(
+            loaded_gateway(home, engine_url=engine_url, company=company, cores=cores)
+        )
+
+        def request(connection: HTTPConnection) -> None:
+            headers = {"Authorization": f"Bearer {key}"}
+            connection.request("POST", "/v1/completions", _COMPLETION, headers)
+
+        yield Server("gateway", gateway.url, gateway.pid, "/v1/models", request)
+
+
+@contextmanager
+def _console(cores: tuple[Cores, Cores]) -> Iterator[Server]:
+    with control_plane() as plane:
+        from console.assets import asset_url  # Django has been set up
+
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        program = Program(
+            name="console",
+            command=manage("console"),
+            ready_url=f"{url}/readyz",
+            environment={"CARET_CONSOLE_PORT": str(port)},
+        )
+        with running(plane.home, program, cores=cores[0]) as pid:
+            yield Server(
+                "console",
+                url,
+                pid,
+                asset_url("playground.js"),
+                lambda connection: connection.request("GET", "/sign-in"),
+            )
+
+
+def _measure(server: Server, attack: str, seconds: float, report: Report) -> None:
+    say(f"{server.name}: {attack}")
+    quiet_ms = _other_client(server, _QUIET_S)
+    before_mb = memory_mb(server.pid)
+    with _attacked(server, attack, seconds), _watched(server.pid) as memory:
+        during_ms = _other_client(server, seconds)
+    name = f"{server.name}.{attack}"
+    report.target(
+        f"{name}.memory", max(memory) - before_mb, "MB", at_most=MAX_MEMORY_MB, before=before_mb
+    )
+    delay_ms = max(during_ms) - median(quiet_ms)
+    report.target(
+        f"{name}.delay",
+        delay_ms,
+        "ms",
+        at_most=MAX_DELAY_MS,
+        quiet_max=max(quiet_ms),
+        **spread(during_ms),
+    )
+
+
+@contextmanager
+def _attacked(server: Server, attack: str, seconds: float) -> Iterator[None]:
+    """By a process that yields its core to the other client."""
+    parts = urlsplit(server.url)
+    command = [sys.executable, "-m", "tests.benchmarks.hostile_clients", attack]
+    command += [str(parts.hostname), str(parts.port), server.largest_path, str(seconds)]
+    with subprocess.Popen(command, preexec_fn=lambda: os.nice(15)) as process:
+        yield
+        process.wait(timeout=_PATIENCE_S)
+
+
+@contextmanager
+def _watched(pid: int) -> Iterator[list[float]]:
+    """The process's resident memory, every now and then."""
+    seen: list[float] = [memory_mb(pid)]
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(_EVERY_S):
+            seen.append(memory_mb(pid))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _other_client(server: Server, seconds: float) -> list[float]:
+    """Milliseconds from each connection to the first bytes of the answer's body."""
+    ends_s = time.monotonic() + seconds
+    taken_ms = []
+    while time.monotonic() < ends_s:
+        taken_ms.append(_ask(server))
+        time.sleep(_EVERY_S)
+    return taken_ms
+
+
+def _ask(server: Server) -> float:
+    """Raises SystemExit where the answer is not what a user would want."""
+    parts = urlsplit(server.url)
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=_PATIENCE_S)
+    began_s = time.perf_counter()
+    try:
+        server.request(connection)
+        response = connection.getresponse()
+        first = response.read(1)
+        taken_ms = (time.perf_counter() - began_s) * 1000
+    except (OSError, HTTPException) as error:
+        raise SystemExit(f"The other client got no answer: {error!r}") from error
+    finally:
+        connection.close()
+    if response.status != 200 or not first:
+        raise SystemExit(f"The other client got {response.status}.")
+    return taken_ms
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

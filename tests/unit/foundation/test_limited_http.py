@@ -1,0 +1,541 @@
+"""The limits of the HTTP servers, over real sockets: uvicorn, uvloop's protocols, a small app."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.protocols.utils import ClientDisconnected
+
+from caret.foundation.web.connections import REFUSED, authenticate_connection
+from caret.foundation.web.limited_http import LimitedHttp, LimitedWebSocket, ServerConfig
+from caret.foundation.web.server_limits import ServerLimits
+
+# Times are long beside those that nothing waits for, and short where the test waits for them.
+LIMITS = ServerLimits(
+    max_header_bytes=4_096,
+    max_headers=20,
+    header_timeout_s=30.0,
+    body_timeout_s=30.0,
+    send_timeout_s=30.0,
+    keep_alive_s=30.0,
+    max_requests_per_connection=100,
+    max_connections=100,
+    max_unauthenticated=100,
+    max_unauthenticated_per_address=100,
+)
+SOON_S = 0.2
+PATIENCE_S = 20.0
+GET = b"GET /small HTTP/1.1\r\nHost: caret\r\n\r\n"
+OK = b"HTTP/1.1 200 OK"
+ENDLESS = 64 * 1024 * 1024
+
+
+class App:
+    """Echo bodies. By path: /early does not read them, /large answers more than sockets buffer,
+    /key authenticates, /wait waits."""
+
+    def __init__(self) -> None:
+        self.num_requests = 0
+        self.arrivals: asyncio.Queue[None] = asyncio.Queue()
+        self.may_answer = asyncio.Event()
+        self.has_ended = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await self._echo_messages(scope, receive, send)
+            return
+        self.num_requests += 1
+        self.arrivals.put_nowait(None)
+        if scope["path"] == "/key":
+            authenticate_connection(scope)
+        if scope["path"] == "/wait":
+            await self.may_answer.wait()
+        body = b"x" * ENDLESS if scope["path"] == "/large" else b""
+        if scope["path"] not in ("/large", "/early"):
+            body = await _body(receive)
+        length = str(len(body)).encode()
+        headers = [(b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for start in range(0, len(body) or 1, 65_536):
+            part = body[start : start + 65_536]
+            more = start + 65_536 < len(body)
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+        self.has_ended.set()
+
+    async def _echo_messages(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        if scope["path"] == "/key":
+            authenticate_connection(scope)
+        await send({"type": "websocket.accept"})
+        try:
+            while (message := await receive())["type"] == "websocket.receive":
+                for _ in range(1 if message["text"] == "small" else 1_024):
+                    await send({"type": "websocket.send", "text": "x" * 65_536})
+        except ClientDisconnected:
+            pass
+        finally:
+            self.has_ended.set()
+
+
+async def _body(receive: Any) -> bytes:
+    body = b""
+    while True:
+        event = await receive()
+        body += event.get("body", b"")
+        if not event.get("more_body"):
+            return bytes(body)
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+        await asyncio.sleep(0)  # the server's turn: it runs on the same loop
+
+    async def send_until_closed(self, data: bytes) -> int:
+        """The number of bytes sent: ENDLESS where the server takes everything."""
+        num_bytes = 0
+        with suppress(OSError):
+            while num_bytes < ENDLESS:
+                await self.send(data)
+                num_bytes += len(data)
+        return num_bytes
+
+    async def response(self) -> bytes:
+        """The headers of one response, and what came with them; the body is read if it has one."""
+        head: bytes = await self.reader.readuntil(b"\r\n\r\n")
+        for line in head.lower().split(b"\r\n"):
+            if line.startswith(b"content-length: "):
+                await self.reader.readexactly(int(line.split()[1]))
+        return head
+
+    async def status(self) -> bytes:
+        return bytes((await self.response()).split()[1])
+
+    async def rest(self) -> bytes:
+        """Everything up to the end of the connection."""
+        try:
+            return await self.reader.read()
+        except OSError:
+            return b""
+
+
+class Server:
+    def __init__(self, app: App, port: int) -> None:
+        self.app, self.port = app, port
+        self._clients: list[Client] = []
+
+    async def connect(self, source: str = "127.0.0.1", receive_buffer: int = 0) -> Client:
+        sock = socket.socket()
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.bind((source, 0))
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
+        client = Client(*await asyncio.open_connection(sock=sock, limit=1024))
+        self._clients.append(client)
+        return client
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.writer.close()
+
+
+@asynccontextmanager
+async def serving(
+    limits: ServerLimits = LIMITS, proxies: tuple[str, ...] = ()
+) -> AsyncIterator[Server]:
+    app = App()
+    config = ServerConfig(
+        app,
+        limits=limits,
+        port=0,
+        http=LimitedHttp,
+        ws=LimitedWebSocket,
+        lifespan="off",
+        log_config=None,
+        timeout_keep_alive=int(limits.keep_alive_s),
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    config.load()
+    server.lifespan = config.lifespan_class(config)
+    await server.startup()
+    port: int = server.servers[0].sockets[0].getsockname()[1]
+    serving = Server(app, port)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield serving
+    finally:
+        serving.close_clients()
+        app.may_answer.set()
+        await server.shutdown()
+
+
+def refused(reason: str) -> float:
+    return float(REFUSED.labels(reason)._value.get())
+
+
+# --- headers
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nX: " + b"x" * 5_000 + b"\r\n\r\n", id="one long value"),
+        pytest.param(b"GET / HTTP/1.0\r\nX: " + b"x" * 5_000 + b"\r\n\r\n", id="HTTP/1.0"),
+        pytest.param(b"GET / HTTP/1.1\r\n" + b"x" * 5_000 + b": x\r\n\r\n", id="one long name"),
+        pytest.param(b"GET /" + b"x" * 5_000 + b" HTTP/1.1\r\n\r\n", id="a long address"),
+        pytest.param(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 21 + b"\r\n", id="too many"),
+        pytest.param(
+            b"GET /key HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            + b"X: 1\r\n" * 19
+            + b"\r\n",
+            id="of a WebSocket",
+        ),
+    ],
+)
+async def test_headers_over_a_limit_are_refused_and_the_connection_ends(head: bytes) -> None:
+    async with serving() as server:
+        client = await server.connect()
+
+        await client.send(head)
+
+        assert await client.status() == b"431"
+        assert await client.rest() == b""
+        assert server.app.num_requests == 0
+
+
+async def test_headers_at_the_limits_are_read() -> None:
+    async with serving() as server:
+        client = await server.connect()
+
+        await client.send(b"GET /small HTTP/1.1\r\n" + b"X: 1\r\n" * 20 + b"\r\n")
+        many = await client.status()
+        await client.send(b"GET /small HTTP/1.1\r\nX: " + b"x" * 4_000 + b"\r\n\r\n")
+        long = await client.status()
+
+        assert (many, long) == (b"200", b"200")
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n", b"GET /", b""],
+    ids=["in a value", "in a name", "in the address", "nothing"],
+)
+async def test_a_header_without_end_is_refused_long_before_it_is_stored(begun: bytes) -> None:
+    async with serving() as server:
+        client = await server.connect()
+        await client.send(begun or GET)
+        if not begun:
+            await client.response()
+        filler = b"x" if begun else b"\r\n"
+
+        num_sent = await client.send_until_closed(filler * 4_096)
+
+        assert num_sent < ENDLESS
+        assert (await client.rest())[:12] in (b"HTTP/1.1 431", b"")
+
+
+async def test_a_large_body_before_a_request_does_not_count_as_its_headers() -> None:
+    body = b"x" * 300_000
+    head = b"POST /small HTTP/1.1\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
+    async with serving() as server:
+        client = await server.connect()
+
+        await client.send(head + body + GET[:10])
+        first = await client.status()
+        await client.send(GET[10:])
+
+        assert (first, await client.status()) == (b"200", b"200")
+
+
+async def test_a_body_that_nobody_reads_does_not_count_as_headers() -> None:
+    body = b"x" * 300_000
+    head = b"POST /early HTTP/1.1\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
+    async with serving() as server:
+        client = await server.connect()
+
+        await client.send(head)
+        first = await client.status()
+        await client.send(body)
+        await client.send(GET)
+
+        assert (first, await client.status()) == (b"200", b"200")
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [b"1;" + b"x" * 4_096, b"0\r\n" + b"X: 1\r\n" * 100],
+    ids=["chunk extensions", "trailers"],
+)
+async def test_the_framing_of_a_body_is_bounded(endless: bytes) -> None:
+    async with serving() as server:
+        client = await server.connect()
+        await client.send(b"POST /small HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+        num_sent = await client.send_until_closed(endless)
+
+        assert num_sent < ENDLESS
+
+
+async def test_small_chunks_are_no_attack() -> None:
+    chunks = b"".join(b"1\r\nx\r\n" for _ in range(20_000)) + b"0\r\n\r\n"
+    async with serving() as server:
+        client = await server.connect()
+
+        await client.send(b"POST /small HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+
+        assert await client.status() == b"200"
+
+
+async def test_only_a_few_requests_are_pipelined() -> None:
+    async with serving() as server:
+        client = await server.connect()
+
+        await client.send(b"GET /wait HTTP/1.1\r\n\r\n" + GET * 30)
+        server.app.may_answer.set()
+
+        assert (await client.rest()).count(OK) < 20
+
+
+# --- time
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nX: 1\r\n", b"\r\n"])
+async def test_headers_that_come_too_late_end_the_connection(begun: bytes) -> None:
+    async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
+        client = await server.connect()
+
+        await client.send(begun)
+
+        said = await client.rest()
+        assert said[:12] == (b"HTTP/1.1 408" if begun[:3] == b"GET" else b"")
+
+
+async def test_the_headers_of_a_second_request_have_a_time_of_their_own() -> None:
+    async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
+        client = await server.connect()
+        await client.send(GET)
+        await client.response()
+
+        await client.send(GET[:10])
+
+        assert await client.status() == b"408"
+
+
+async def test_a_header_line_now_and_then_does_not_extend_the_time() -> None:
+    async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
+        client = await server.connect()
+
+        async def drip() -> None:
+            await client.send(b"GET / HTTP/1.1\r\n")
+            while True:
+                await client.send(b"X: 1\r\n")
+                await asyncio.sleep(SOON_S / 5)
+
+        dripping = asyncio.create_task(drip())
+        status = await client.status()
+        dripping.cancel()
+
+        assert status == b"408"
+
+
+async def test_an_idle_connection_ends_after_the_keep_alive_time() -> None:
+    async with serving(replace(LIMITS, keep_alive_s=1)) as server:
+        client = await server.connect()
+        await client.send(GET)
+        await client.response()
+
+        assert await client.rest() == b""
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [(b"/small", b"408"), (b"/early", b"200")], ids=["read", "not read"]
+)
+async def test_a_body_that_comes_too_late_ends_the_connection(path: bytes, status: bytes) -> None:
+    async with serving(replace(LIMITS, body_timeout_s=SOON_S)) as server:
+        client = await server.connect()
+
+        await client.send(b"POST " + path + b" HTTP/1.1\r\nContent-Length: 100\r\n\r\nx")
+
+        assert await client.status() == status
+        assert (await client.rest())[:12] in (b"", b"HTTP/1.1 408")
+
+
+async def test_a_client_that_does_not_read_is_cut_off() -> None:
+    async with serving(replace(LIMITS, send_timeout_s=SOON_S)) as server:
+        client = await server.connect(receive_buffer=4_096)
+
+        await client.send(b"GET /large HTTP/1.1\r\n\r\n")
+        await server.app.has_ended.wait()
+
+        assert len(await client.rest()) < ENDLESS
+
+
+async def test_a_websocket_that_does_not_read_is_cut_off() -> None:
+    async with serving(replace(LIMITS, send_timeout_s=SOON_S)) as server:
+        client = await server.connect(receive_buffer=4_096)
+        await client.send(HANDSHAKE)
+        await client.response()
+
+        await client.send(text_frame("large"))
+        await server.app.has_ended.wait()
+
+        assert len(await client.rest()) < ENDLESS
+
+
+# --- connections
+
+HANDSHAKE = (
+    b"GET /key HTTP/1.1\r\nHost: caret\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+def text_frame(text: str) -> bytes:
+    """Masked by zeros, which change nothing."""
+    return bytes((0x81, 0x80 | len(text), 0, 0, 0, 0)) + text.encode()
+
+
+def per_address(num: int) -> ServerLimits:
+    return replace(LIMITS, max_unauthenticated_per_address=num)
+
+
+async def test_a_new_connection_takes_the_room_of_the_one_that_has_waited_longest() -> None:
+    async with serving(per_address(2)) as server:
+        idle = await server.connect()
+        slow = await server.connect()
+        await idle.send(GET)
+        await idle.response()
+
+        first = await server.connect()
+        assert await slow.rest() == b""
+        await server.connect()
+        assert await idle.rest() == b""
+        await server.connect()
+        assert await first.rest() == b""
+
+
+async def test_other_addresses_have_room_of_their_own() -> None:
+    async with serving(per_address(2)) as server:
+        neighbour = await server.connect("127.0.0.2")
+        for _ in range(5):
+            await server.connect("127.0.0.3")
+
+        await neighbour.send(GET)
+
+        assert await neighbour.status() == b"200"
+
+
+async def test_a_connection_is_refused_where_all_others_are_being_answered() -> None:
+    async with serving(per_address(2)) as server:
+        busy = [await server.connect() for _ in range(2)]
+        for client in busy:
+            await client.send(b"GET /wait HTTP/1.1\r\n\r\n")
+            await server.app.arrivals.get()
+
+        new = await server.connect()
+        ended = await new.rest()
+        server.app.may_answer.set()
+
+        assert ended == b""
+        assert [await client.status() for client in busy] == [b"200", b"200"]
+
+
+@pytest.mark.parametrize(
+    "request_", [b"GET /key HTTP/1.1\r\n\r\n", HANDSHAKE], ids=["HTTP", "WebSocket"]
+)
+async def test_a_connection_with_a_credential_is_not_closed_for_others(request_: bytes) -> None:
+    async with serving(per_address(2)) as server:
+        known = await server.connect()
+        await known.send(request_)
+        await known.response()
+
+        for _ in range(5):
+            await server.connect()
+        await known.send(text_frame("small") if request_ is HANDSHAKE else GET)
+
+        assert await known.reader.readexactly(1)
+
+
+async def test_a_connection_that_has_ended_makes_room() -> None:
+    async with serving(per_address(1)) as server:
+        for _ in range(5):
+            client = await server.connect()
+            await client.send(HANDSHAKE.replace(b"/key", b"/"))
+            assert await client.status() == b"101"
+            client.writer.close()
+            await server.app.has_ended.wait()
+            server.app.has_ended.clear()
+
+
+async def test_all_connections_together_are_bounded() -> None:
+    async with serving(replace(LIMITS, max_connections=2)) as server:
+        for _ in range(2):
+            known = await server.connect()
+            await known.send(b"GET /key HTTP/1.1\r\n\r\n")
+            await known.response()
+
+        assert await (await server.connect()).rest() == b""
+
+
+async def test_behind_a_proxy_requests_count_for_the_forwarded_address() -> None:
+    def asking(path: str, address: str) -> bytes:
+        return f"GET {path} HTTP/1.1\r\nX-Forwarded-For: {address}\r\n\r\n".encode()
+
+    async with serving(per_address(1), proxies=("127.0.0.1",)) as server:
+        first, second, third = [await server.connect() for _ in range(3)]
+        await first.send(asking("/wait", "192.0.2.1"))
+        await server.app.arrivals.get()
+
+        await second.send(asking("/small", "192.0.2.1"))
+        same = await second.status()
+        await third.send(asking("/small", "192.0.2.2"))
+        other = await third.status()
+        server.app.may_answer.set()
+        await first.response()
+        await first.send(asking("/small", "192.0.2.1"))
+
+        assert (same, other, await first.status()) == (b"429", b"200", b"200")
+
+
+async def test_an_address_that_a_stranger_forwards_does_not_count() -> None:
+    async with serving(per_address(1)) as server:
+        busy = await server.connect()
+        await busy.send(b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
+        await server.app.arrivals.get()
+
+        assert await (await server.connect()).rest() == b""
+
+
+async def test_a_connection_ends_after_its_last_request() -> None:
+    async with serving(replace(LIMITS, max_requests_per_connection=3)) as server:
+        client = await server.connect()
+        heads = []
+        for _ in range(3):
+            await client.send(GET)
+            heads.append(await client.response())
+
+        assert [b"connection: close" in head for head in heads] == [False, False, True]
+        assert await client.rest() == b""
+
+
+async def test_a_refusal_is_counted_by_its_reason() -> None:
+    before = refused("too_many_headers")
+    async with serving() as server:
+        client = await server.connect()
+        await client.send(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 30)
+        await client.rest()
+
+    assert refused("too_many_headers") == before + 1
