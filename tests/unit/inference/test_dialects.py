@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.usage import Finish
-from inference.errors import Dropped
 from inference.pools.engine import EngineStop
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
@@ -288,28 +286,3 @@ def _is_within(part: Any, whole: Any) -> bool:
     if isinstance(part, dict):
         return all(name in whole and _is_within(each, whole[name]) for name, each in part.items())
     return bool(part == whole)
-
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/completions", {"prompt": "a"}),
-        ("/v1/completions", {"segments": {"prefix": "a"}}),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
-        ("/v1/fim/completions", {"prompt": "a"}),
-        ("/infill", {"input_prefix": "a"}),
-        ("/api/generate", {"prompt": "a", "stream": False}),
-    ],
-)
-async def test_what_is_shed_is_an_ordinary_empty_completion(
-    path: str, body: dict[str, Any]
-) -> None:
-    gateway = FakeGateway(engine=FakeEngine(error_at_start=Dropped(Finish.SHED)))
-
-    server = await ask(gateway, path, body)
-
-    text = server.body.decode()
-    assert server.status == 200
-    assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
-    assert "shed" not in text
-    assert [each.finish for each in gateway.journal.completions] == [Finish.SHED]
