@@ -18,8 +18,8 @@ _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 def assemble(
     writer: PromptWriter, admitted: Admitted, snippets: tuple[Snippet, ...] = ()
 ) -> Prompt:
-    """Raises BadRequest: `prompt_too_long` for a raw prompt beyond the budget, and what chat_prompt
-    raises."""
+    """Raises BadRequest: for a raw prompt without tokens `bad_field`, for one beyond the budget
+    `prompt_too_long`; and what chat_prompt raises."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
     if request.messages:
@@ -32,7 +32,10 @@ def assemble(
 def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
     # So long that it need not be counted: counting 512 KB would hold the loop for 170 ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
-        token_ids = [*writer.markers.begin, *writer.tokens.encode_raw(request.prefix)]
+        text_ids = writer.tokens.encode_raw(request.prefix)
+        if not text_ids:  # engines refuse an empty prompt
+            raise BadRequest("bad_field", "prompt must not be empty.")
+        token_ids = [*writer.markers.begin, *text_ids]
         if len(token_ids) <= total:
             return Prompt(
                 token_ids,

@@ -236,7 +236,38 @@ async def test_an_error_has_the_protocols_own_shape(path: str, shape: dict[str, 
 async def test_ollamas_error_is_a_sentence() -> None:
     server = await ask(FakeGateway(), "/api/generate", {"prompt": 7})
 
-    assert json.loads(server.body) == {"error": "A field is missing or malformed; see the API."}
+    assert json.loads(server.body) == {"error": "prompt is missing or malformed."}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/completions", {"prompt": ""}, "prompt"),
+        ("/v1/completions", {}, "prompt"),
+        ("/v1/completions", {"prompt": []}, "prompt"),
+        ("/v1/completions", {"prompt": ["a", "b"]}, "prompt"),
+        ("/v1/completions", {"prompt": [1, 2]}, "prompt[0]"),
+        ("/v1/completions", {"prompt": [""]}, "prompt"),
+        ("/v1/completions", {"prompt": "a", "max_tokens": -1}, "max_tokens"),
+        ("/v1/completions", {"prompt": "a", "max_tokens": 1.5}, "max_tokens"),
+        ("/v1/completions", {"prompt": "a", "n": "two"}, "n"),
+        ("/v1/completions", {"prompt": "a", "stop": [1]}, "stop[0]"),
+        ("/v1/completions", {"prompt": "a", "stop": "x" * 65}, "stop"),
+        ("/v1/completions", {"segments": {"suffix": "a"}}, "segments.prefix"),
+        ("/v1/chat/completions", {"messages": []}, "messages"),
+        ("/v1/chat/completions", {"messages": [{"role": "user"}]}, "messages[0].content"),
+        ("/v1/fim/completions", {"suffix": "a"}, "prompt"),
+        ("/infill", {"input_prefix": "a", "input_extra": [{}]}, "input_extra[0].text"),
+        ("/api/generate", {"prompt": "a", "options": {"stop": 1}}, "options.stop"),
+    ],
+)
+async def test_a_bad_field_is_named(path: str, body: dict[str, Any], field: str) -> None:
+    gateway = FakeGateway()
+
+    server = await ask(gateway, path, body)
+
+    assert (server.status, gateway.engine.requests) == (400, [])
+    assert f"{field} " in server.body.decode()
 
 
 async def test_a_chats_whole_answer_is_a_message_of_the_assistants() -> None:
