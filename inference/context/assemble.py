@@ -9,6 +9,7 @@ from inference.context.budget import PROMPT_TOKENS
 from inference.context.chat import chat_prompt
 from inference.context.fill_in import fill_in_prompt
 from inference.context.prompt import Prompt
+from inference.context.redact import file_type, redact_text, without_private_keys
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
 
@@ -23,7 +24,7 @@ def assemble(
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
     if request.messages:
-        return chat_prompt(writer, request.messages, max_tokens=total)
+        return chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
     if request.is_raw:
         return _raw(writer, request, total)
     return fill_in_prompt(writer, admitted, snippets, max_tokens=total)
@@ -32,10 +33,10 @@ def assemble(
 def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
     # So long that it need not be counted: counting 512 KB would hold the loop for 170 ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
-        text_ids = writer.tokens.encode_raw(request.prefix)
-        if not text_ids:  # engines refuse an empty prompt
+        token_ids = _raw_token_ids(writer, request, total)
+        if not token_ids:  # engines refuse an empty prompt
             raise BadRequest("bad_field", "prompt must not be empty.")
-        token_ids = [*writer.markers.begin, *text_ids]
+        token_ids = [*writer.markers.begin, *token_ids]
         if len(token_ids) <= total:
             return Prompt(
                 token_ids,
@@ -44,3 +45,13 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
                 segments=(Segment(SegmentKind.RAW, len(token_ids)),),
             )
     raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
+
+
+def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
+    """Return the tokens of the prompt without its secrets. They are removed from the last line,
+    too: unlike a prefix, a raw prompt does not tell whether its cursor stands there."""
+    token_ids = writer.tokens.encode_raw(request.prefix)
+    if len(token_ids) > total:  # it is refused: do not spend time on redaction
+        return token_ids
+    redacted = redact_text(without_private_keys(request.prefix), file_type(request.path))
+    return token_ids if redacted == request.prefix else writer.tokens.encode_raw(redacted)
