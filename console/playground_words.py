@@ -59,6 +59,7 @@ _ERRORS: Final = {
     "feature_disabled": _("The policy has switched this mode off."),
     "scope_missing": _("The playground's key is not good for this mode."),
     "path_excluded": _("The policy keeps files at this path from the model."),
+    "path_required": _("The policy requires that a request names its file."),
     "model_not_allowed": _("The policy does not allow the model that serves this mode."),
     "region_not_allowed": _("The policy does not allow completions in this region."),
     "not_found": _("The gateway has nothing at this address."),
