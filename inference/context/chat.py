@@ -23,6 +23,7 @@ from inference.context.redact import (
     without_private_keys,
 )
 from inference.context.tokens import Tokens
+from inference.context.window import head, last_lines
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
 
@@ -47,16 +48,21 @@ class _SafeEncoder:
         return self._encode(without_private_keys(text))
 
     def head(self, text: str, max_tokens: int) -> list[int]:
-        seen = without_private_keys(text[: max_tokens * _MAX_CHARS_PER_TOKEN])
-        return self._encode(seen[: self._num_chars(seen, max_tokens)])[:max_tokens]
+        seen = head(text, max_chars=max_tokens * _MAX_CHARS_PER_TOKEN)
+        seen = without_private_keys(seen)
+        seen = head(seen, max_chars=self._num_chars(seen, max_tokens))
+        return self._encode(seen)[:max_tokens]
 
     def tail(self, text: str, max_tokens: int) -> list[int]:
         if max_tokens <= 0:
             return []
         max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
         # A private key may begin before the window.
-        seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])[-max_chars:]
-        return self._encode(seen[-self._num_chars(seen, max_tokens) :])[-max_tokens:]
+        seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        # Whole lines: of half a secret nothing tells that it is one.
+        seen = last_lines(seen, max_chars=max_chars)
+        seen = last_lines(seen, max_chars=self._num_chars(seen, max_tokens))
+        return self._encode(seen)[-max_tokens:]
 
     def _encode(self, text: str) -> list[int]:
         return self.tokens.encode(redact_text(text, self.kind))

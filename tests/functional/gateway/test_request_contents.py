@@ -26,7 +26,7 @@ _TEXTS: Final = {
     "many lines": "\n" * 20_000,
     "many tokens": "a b c d " * 20_000,
 }
-_SAMPLING: Final = {
+_SAMPLING: Final[dict[str, Any]] = {
     "temperature": -7,
     "top_p": 99,
     "top_k": -5,
@@ -47,7 +47,7 @@ _SAMPLING: Final = {
     "model": "no-such-model",
     "unknown": [[[]]],
 }
-_PARAMETERS: Final = {
+_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     **{f"odd {name}": {name: value} for name, value in _SAMPLING.items()},
     **{f"max_tokens {n}": {"max_tokens": n} for n in (-_HUGE, -1, 0, 1, _HUGE, 1.5, "8", None)},
     **{f"n {n}": {"n": n} for n in (-1, 0, 64, "two", None)},

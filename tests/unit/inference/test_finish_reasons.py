@@ -26,7 +26,7 @@ _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md
 _ENDED: Final = sorted(set(Finish) - {Finish.ERROR})  # an error has an answer of its own
 _OTHERWISE: Final = sorted({*_ENDED} - {Finish.STOP, Finish.LENGTH})
 _MESSAGES: Final = [{"role": "user", "content": "a"}]
-_BODIES: Final = {
+_BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "openai": ("/v1/completions", {"prompt": "a"}),
     "tabby": ("/v1/completions", {"segments": {"prefix": "a"}}),
     "chat": ("/v1/chat/completions", {"messages": _MESSAGES}),

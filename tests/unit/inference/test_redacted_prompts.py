@@ -92,6 +92,17 @@ def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
     assert "lineofakey" not in text_of(prompt)
 
 
+@pytest.mark.parametrize("num_after", range(31_930, 32_010, 2))
+def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(num_after: int) -> None:
+    after = (" " * 199 + "\n") * 160  # few tokens: so the window ends by characters
+    text = "x" * 40_000 + f"\n{_LINE}" + after[-num_after + len(_LINE) :]
+
+    prompt = text_of(assembled(mode=Mode.CHAT, messages=(Message("user", text),), prefix=""))
+
+    rests = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
+    assert [rest for rest in rests if rest in prompt] == []
+
+
 def test_a_private_key_leaves_a_raw_prompt() -> None:
     text = text_of(assembled(prefix=f"{_KEY}x = ", is_raw=True))
 
