@@ -7,6 +7,7 @@ CompletionError                 has a stable wire `code` and an HTTP status
 |   |-- Forbidden               403
 |   `-- Busy                    429; may say when to try again
 `-- EngineFailed                our side: 502 (503 when no engine is there)
+    `-- PromptRefused           the client's side again: 400, and no fault of the engine's
 
 Dropped                         no error to the client: an empty completion that says why
 
@@ -60,6 +61,16 @@ class Busy(Refused):
 
 class EngineFailed(CompletionError):
     http_status = 502
+
+
+class PromptRefused(EngineFailed):
+    """An engine refuses what the prompt or its parameters say. Operators are not alerted:
+    their rules count the codes `engine_...`, `deadline` and `internal`."""
+
+    http_status = 400
+
+    def __init__(self) -> None:
+        super().__init__("prompt_refused", "The engine does not accept this prompt.")
 
 
 class Dropped(Exception):

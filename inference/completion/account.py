@@ -62,6 +62,7 @@ class Account:
     engine_first_s: float | None = None
     sent_first_s: float | None = None
     closed_s: float | None = None
+    client_wait_s: float = 0.0  # seconds in which text waited for the client to read
     cancelled_s: float | None = None  # its client's wish, on a WebSocket; None: it had none
     engine_closed_s: float | None = None  # the engine's stream, the last one's
     num_sent_chars: int = field(default=0)
@@ -115,9 +116,10 @@ class Account:
         if cached_tokens is not None:
             self.cached_tokens = cached_tokens
 
-    def sent(self, text: str) -> None:
+    def sent(self, text: str, *, at_s: float) -> None:
+        """`at_s`: when sending it began; how long the client takes to read it is not ours."""
         if self.sent_first_s is None:
-            self.sent_first_s = self.clock.monotonic_s()
+            self.sent_first_s = at_s
         self.num_sent_chars += len(text)
         if self.texts is not None:
             self.texts.append(text)

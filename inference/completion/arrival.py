@@ -51,4 +51,5 @@ class Arrival:
     occurred_at_ms: int  # Unix milliseconds
     trace_parent: str | None = None  # of the client's own trace, a W3C header as it came
     editor: str = ""  # one of inference.gateway.editors
+    body_read_s: float | None = None  # when a body was whole; None: at `received_s`
     request_id: RequestId = field(default_factory=new_request_id)

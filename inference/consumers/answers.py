@@ -14,7 +14,8 @@ from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client
-from inference.consumers.base import Headers
+from inference.consumers.base import Header, Headers
+from inference.consumers.finish_reasons import finish_headers
 from inference.errors import CompletionError
 
 encode: Final = msgspec.json.Encoder().encode
@@ -38,7 +39,7 @@ class Http(Protocol):
 
     async def start(self, status: int, headers: Headers) -> None: ...
     async def send_part(self, body: bytes, *, is_last: bool = False) -> None: ...
-    async def send_json(self, body: bytes) -> None: ...
+    async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None: ...
     async def refuse(self, error: CompletionError) -> None: ...
     def error_body(self, error: CompletionError) -> bytes: ...
     def suggested(self, account: Account, text: str) -> None: ...
@@ -73,7 +74,7 @@ class StreamedAnswer:
         await self._http.send_part(self._event(encode(self._shape.part(text))))
 
     async def done(self, account: Account) -> None:
-        await self._begin()
+        await self._begin(finish_headers(account))
         events = [self._event(encode(event)) for event in self._shape.end(account)]
         await self._http.send_part(b"".join(events) + self._framing.end, is_last=True)
 
@@ -83,7 +84,7 @@ class StreamedAnswer:
             return
         await self._http.send_part(self._event(self._http.error_body(error)), is_last=True)
 
-    async def _begin(self) -> None:
+    async def _begin(self, more_headers: Sequence[Header] = ()) -> None:
         if self._has_begun:
             return
         self._has_begun = True
@@ -91,6 +92,7 @@ class StreamedAnswer:
             (b"content-type", self._framing.content_type),
             (b"cache-control", b"no-store"),
             (b"x-accel-buffering", b"no"),  # nginx would hold the stream back
+            *more_headers,
         ]
         await self._http.start(200, headers)
 
@@ -116,7 +118,8 @@ class WholeAnswer:
         text = "" if account.ending is Finish.FILTERED else "".join(self._texts)
         if self._is_judged:
             self._http.suggested(account, text)
-        await self._http.send_json(encode(self._shape.whole(text, account)))
+        body = encode(self._shape.whole(text, account))
+        await self._http.send_json(body, finish_headers(account))
 
     async def error(self, error: CompletionError, _account: Account) -> None:
         await self._http.refuse(error)

@@ -14,6 +14,7 @@ from inference.completion.arrival import Draft, DraftFile
 from inference.context.fim import ALL_MARKERS
 from inference.context.raw_prompts import parse_prompt
 from inference.errors import BadRequest
+from inference.gateway.bad_fields import name_bad_field
 from inference.gateway.languages import LANGUAGES
 from inference.gateway.receive import MAX_STOPS, check_prompt
 
@@ -32,8 +33,9 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
     """Raises BadRequest: `bad_field`, `bad_json`."""
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError:
-        raise BadRequest("bad_field", "A field is missing or malformed; see the API.") from None
+    except msgspec.ValidationError as error:
+        message = f"{name_bad_field(error)} is missing or malformed."
+        raise BadRequest("bad_field", message) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise BadRequest("bad_json", "The body is not a JSON object.") from None
 

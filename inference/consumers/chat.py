@@ -11,9 +11,10 @@ from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, Message
 from inference.consumers.answers import SSE, answering
 from inference.consumers.bodies import Stops, decode, stops_of
+from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
 from inference.consumers.generation import Dialect, Question
 from inference.consumers.openai import StreamOptions, check_choices
-from inference.consumers.openai_shapes import Usage, error_body, finish_reason, usage_of
+from inference.consumers.openai_shapes import Usage, error_body, usage_of
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_MESSAGES
 
@@ -71,6 +72,7 @@ class ChatCompletion(msgspec.Struct, frozen=True):
     choices: list[AnswerChoice]
     usage: Usage
     object: str = "chat.completion"
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
 
 
 class ChatChunk(msgspec.Struct, frozen=True):
@@ -80,6 +82,7 @@ class ChatChunk(msgspec.Struct, frozen=True):
     choices: list[DeltaChoice]
     object: str = "chat.completion.chunk"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET  # alone, at the end, when asked for
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
 
 
 class ChatShape:
@@ -95,17 +98,24 @@ class ChatShape:
         return self._chunk(DeltaChoice(Delta(text, role), None))
 
     def end(self, account: Account) -> list[ChatChunk]:
-        last = self._chunk(DeltaChoice(Delta(role=self._role), finish_reason(account)))
+        last = self._chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
+        last = msgspec.structs.replace(last, caret_finish=caret_finish(account))
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(last, choices=[], usage=usage_of(account))]
+        return [last, msgspec.structs.replace(self._chunk(), usage=usage_of(account))]
 
     def whole(self, text: str, account: Account) -> ChatCompletion:
-        choice = AnswerChoice(Answer(text), finish_reason(account))
-        return ChatCompletion(self._id, self._created, self._model, [choice], usage_of(account))
+        return ChatCompletion(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            choices=[AnswerChoice(Answer(text), openai_finish_reason(account))],
+            usage=usage_of(account),
+            caret_finish=caret_finish(account),
+        )
 
-    def _chunk(self, choice: DeltaChoice) -> ChatChunk:
-        return ChatChunk(self._id, self._created, self._model, [choice])
+    def _chunk(self, *choices: DeltaChoice) -> ChatChunk:
+        return ChatChunk(self._id, self._created, self._model, list(choices))
 
 
 _decoder: Final = msgspec.json.Decoder(ChatBody)

@@ -79,6 +79,7 @@ class GenerationConsumer(HttpConsumer):
             address=client_address(self.scope),
             draft=_located(question.draft, self.scope),
             received_s=self._received_s,
+            body_read_s=self._plane.clock.monotonic_s(),
             occurred_at_ms=self._plane.clock.now_ms(),
             trace_parent=header(self.scope, b"traceparent"),
             editor=editor_named(self.scope),

@@ -117,8 +117,8 @@ class HttpConsumer(DataPlaneConsumer):
             {"type": "http.response.body", "body": body, "more_body": not is_last}
         )
 
-    async def send_json(self, body: bytes) -> None:
-        await self.send_whole(200, _JSON, body)
+    async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None:
+        await self.send_whole(200, _JSON, body, headers)
 
     async def send_whole(
         self, status: int, content_type: bytes, body: bytes, headers: Sequence[Header] = ()

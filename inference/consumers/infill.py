@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft, DraftFile
 from inference.consumers.answers import SSE_WITHOUT_DONE, answering, encode
 from inference.consumers.bodies import Stops, decode, stops_of
+from inference.consumers.finish_reasons import caret_finish, llama_stop_type
 from inference.consumers.generation import Dialect, Question
 from inference.errors import CompletionError
 from inference.gateway.receive import MAX_FILES
@@ -59,12 +59,13 @@ class Infill(msgspec.Struct, frozen=True):
     stop: bool = True
     index: int = 0
     model: str = ""
-    stop_type: str = "eos"  # eos | limit
+    stop_type: str = "eos"  # eos | limit | none
     tokens_predicted: int = 0
     tokens_evaluated: int = 0
     tokens_cached: int = 0
     truncated: bool = False
     timings: Timings | None = None
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type tells it
 
 
 class InfillPart(msgspec.Struct, frozen=True):
@@ -107,11 +108,12 @@ class InfillShape:
         answer = Infill(
             content=text,
             model=self._model,
-            stop_type="limit" if account.ending is Finish.LENGTH else "eos",
+            stop_type=llama_stop_type(account),
             tokens_predicted=account.generated_tokens,
             tokens_evaluated=account.prompt_tokens,
             tokens_cached=account.cached_tokens or 0,
             timings=_timings(account),
+            caret_finish=caret_finish(account),
         )
         return _only(answer, self._fields) if self._fields else answer
 

@@ -9,8 +9,9 @@ from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.consumers.answers import SSE, answering, encode
 from inference.consumers.bodies import Stops, decode, draft_of_prompt, stops_of
+from inference.consumers.finish_reasons import caret_finish, mistral_finish_reason
 from inference.consumers.generation import Dialect, Question
-from inference.consumers.openai_shapes import Usage, finish_reason, usage_of
+from inference.consumers.openai_shapes import Usage, usage_of
 from inference.errors import CompletionError
 
 
@@ -47,6 +48,7 @@ class FimCompletion(msgspec.Struct, frozen=True):
     choices: list[WholeChoice]
     usage: Usage
     object: str = "chat.completion"
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
 
 
 class FimChunk(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class FimChunk(msgspec.Struct, frozen=True):
     choices: list[ChunkChoice]
     object: str = "chat.completion.chunk"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
 
 
 class FimError(msgspec.Struct, frozen=True):
@@ -76,12 +79,19 @@ class FimShape:
         return self._chunk(ChunkChoice(Message(text), None))
 
     def end(self, account: Account) -> list[FimChunk]:
-        last = self._chunk(ChunkChoice(Message(""), finish_reason(account)))
-        return [msgspec.structs.replace(last, usage=usage_of(account))]
+        last = self._chunk(ChunkChoice(Message(""), mistral_finish_reason(account)))
+        finish = caret_finish(account)
+        return [msgspec.structs.replace(last, usage=usage_of(account), caret_finish=finish)]
 
     def whole(self, text: str, account: Account) -> FimCompletion:
-        choice = WholeChoice(Message(text), finish_reason(account))
-        return FimCompletion(self._id, self._created, self._model, [choice], usage_of(account))
+        return FimCompletion(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            choices=[WholeChoice(Message(text), mistral_finish_reason(account))],
+            usage=usage_of(account),
+            caret_finish=caret_finish(account),
+        )
 
     def _chunk(self, choice: ChunkChoice) -> FimChunk:
         return FimChunk(self._id, self._created, self._model, [choice])

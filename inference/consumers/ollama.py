@@ -17,8 +17,8 @@ from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.consumers.answers import LINES, answering, encode
 from inference.consumers.bodies import Stops, decode, draft_of_prompt, stops_of
+from inference.consumers.finish_reasons import ollama_done_reason
 from inference.consumers.generation import Dialect, Question
-from inference.consumers.openai_shapes import finish_reason
 from inference.errors import CompletionError
 
 
@@ -48,7 +48,7 @@ class Last(msgspec.Struct, frozen=True):
     model: str
     created_at: str
     response: str
-    done_reason: str  # stop | length | load
+    done_reason: str  # load, or the finish reason
     total_duration: int
     prompt_eval_count: int
     prompt_eval_duration: int
@@ -83,7 +83,7 @@ class OllamaShape:
             model=self._model,
             created_at=self._created_at,
             response=text,
-            done_reason="load" if self._is_loading else finish_reason(account),
+            done_reason="load" if self._is_loading else ollama_done_reason(account),
             total_duration=_nanoseconds(account.total_ms),
             prompt_eval_count=account.prompt_tokens,
             prompt_eval_duration=_nanoseconds(engine_ms),

@@ -16,8 +16,9 @@ from inference.completion.arrival import Arrival
 from inference.consumers import tabby
 from inference.consumers.answers import SSE, answering
 from inference.consumers.bodies import Stops, decode, draft_of_prompt, one_text, stops_of
+from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
 from inference.consumers.generation import Dialect, Question
-from inference.consumers.openai_shapes import Usage, error_body, finish_reason, usage_of
+from inference.consumers.openai_shapes import Usage, error_body, usage_of
 from inference.errors import BadRequest
 
 
@@ -54,6 +55,7 @@ class Completion(msgspec.Struct, frozen=True):
     choices: list[Choice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
 
 
 class CompletionShape:
@@ -67,17 +69,20 @@ class CompletionShape:
         return self._completion(Choice(text, None))
 
     def end(self, account: Account) -> list[Completion]:
-        last = self._completion(Choice("", finish_reason(account)))
+        last = self._last("", account)
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(last, choices=[], usage=usage_of(account))]
+        return [last, msgspec.structs.replace(self._completion(), usage=usage_of(account))]
 
     def whole(self, text: str, account: Account) -> Completion:
-        answer = self._completion(Choice(text, finish_reason(account)))
-        return msgspec.structs.replace(answer, usage=usage_of(account))
+        return msgspec.structs.replace(self._last(text, account), usage=usage_of(account))
 
-    def _completion(self, choice: Choice) -> Completion:
-        return Completion(self._id, self._created, self._model, [choice])
+    def _last(self, text: str, account: Account) -> Completion:
+        last = self._completion(Choice(text, openai_finish_reason(account)))
+        return msgspec.structs.replace(last, caret_finish=caret_finish(account))
+
+    def _completion(self, *choices: Choice) -> Completion:
+        return Completion(self._id, self._created, self._model, list(choices))
 
 
 _decoder: Final = msgspec.json.Decoder(CompletionBody)

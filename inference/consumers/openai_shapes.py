@@ -1,8 +1,7 @@
-"""What OpenAI's protocols have in common: usage, the reasons of an end, errors."""
+"""What OpenAI's protocols have in common: usage and errors."""
 
 import msgspec
 
-from caret.contracts.usage import Finish
 from inference.completion.account import Account
 from inference.consumers.answers import encode
 from inference.errors import CompletionError
@@ -37,10 +36,6 @@ def usage_of(account: Account) -> Usage:
         total_tokens=account.prompt_tokens + account.generated_tokens,
         prompt_tokens_details=PromptDetails(account.cached_tokens or 0),
     )
-
-
-def finish_reason(account: Account) -> str:
-    return "length" if account.ending is Finish.LENGTH else "stop"
 
 
 def error_body(error: CompletionError) -> bytes:

@@ -29,7 +29,7 @@ _REFUSALS: Final = {
     "401": "No key, or none that is in force.",
     "403": "The tenant's policy does not allow it.",
     "405": "Another method; Allow names the right one.",
-    "408": "The body came too slowly.",
+    "408": "The body arrived, or the answer was read, too slowly.",
     "413": "The body, or a part of it, is too large.",
     "429": "Too much at one time; Retry-After says when to come back, where that helps.",
     "502": "The engine failed.",

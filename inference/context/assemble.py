@@ -9,6 +9,7 @@ from inference.context.budget import PROMPT_TOKENS
 from inference.context.chat import chat_prompt
 from inference.context.fill_in import fill_in_prompt
 from inference.context.prompt import Prompt
+from inference.context.redact import file_type, redact_text, without_private_keys
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
 
@@ -18,12 +19,12 @@ _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near
 def assemble(
     writer: PromptWriter, admitted: Admitted, snippets: tuple[Snippet, ...] = ()
 ) -> Prompt:
-    """Raises BadRequest: `prompt_too_long` for a raw prompt beyond the budget, and what chat_prompt
-    raises."""
+    """Raises BadRequest: for a raw prompt without tokens `bad_field`, for one beyond the budget
+    `prompt_too_long`; and what chat_prompt raises."""
     request = admitted.request
     total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
     if request.messages:
-        return chat_prompt(writer, request.messages, max_tokens=total)
+        return chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
     if request.is_raw:
         return _raw(writer, request, total)
     return fill_in_prompt(writer, admitted, snippets, max_tokens=total)
@@ -32,7 +33,10 @@ def assemble(
 def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
     # So long that it need not be counted: counting 512 KB would hold the loop for 170 ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
-        token_ids = [*writer.markers.begin, *writer.tokens.encode_raw(request.prefix)]
+        token_ids = _raw_token_ids(writer, request, total)
+        if not token_ids:  # engines refuse an empty prompt
+            raise BadRequest("bad_field", "prompt must not be empty.")
+        token_ids = [*writer.markers.begin, *token_ids]
         if len(token_ids) <= total:
             return Prompt(
                 token_ids,
@@ -41,3 +45,13 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
                 segments=(Segment(SegmentKind.RAW, len(token_ids)),),
             )
     raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
+
+
+def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
+    """Return the tokens of the prompt without its secrets. They are removed from the last line,
+    too: unlike a prefix, a raw prompt does not tell whether its cursor stands there."""
+    token_ids = writer.tokens.encode_raw(request.prefix)
+    if len(token_ids) > total:  # it is refused: do not spend time on redaction
+        return token_ids
+    redacted = redact_text(without_private_keys(request.prefix), file_type(request.path))
+    return token_ids if redacted == request.prefix else writer.tokens.encode_raw(redacted)

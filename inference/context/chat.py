@@ -10,11 +10,20 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
+from detect_secrets.util.filetype import FileType
+
 from inference.completion.arrival import Message
 from inference.completion.segment import Segment, SegmentKind
 from inference.context.chat_template import TemplateRefused
 from inference.context.prompt import Prompt
+from inference.context.redact import (
+    MAX_KEY_CHARS,
+    file_type,
+    redact_text,
+    without_private_keys,
+)
 from inference.context.tokens import Tokens
+from inference.context.window import head, last_lines
 from inference.context.writer import PromptWriter
 from inference.errors import BadRequest
 
@@ -28,10 +37,50 @@ class _Turn:
     token_ids: list[int]  # of its text, as far as it is wanted
 
 
-def chat_prompt(writer: PromptWriter, messages: Sequence[Message], *, max_tokens: int) -> Prompt:
-    """At least one message. Raises BadRequest: `bad_messages` when the model's template does not
+@dataclass(frozen=True, slots=True)
+class _SafeEncoder:
+    """Encodes texts without their secrets."""
+
+    tokens: Tokens
+    kind: FileType  # of the file that the chat is about
+
+    def whole(self, text: str) -> list[int]:
+        return self._encode(without_private_keys(text))
+
+    def head(self, text: str, max_tokens: int) -> list[int]:
+        seen = head(text, max_chars=max_tokens * _MAX_CHARS_PER_TOKEN)
+        seen = without_private_keys(seen)
+        seen = head(seen, max_chars=self._num_chars(seen, max_tokens))
+        return self._encode(seen)[:max_tokens]
+
+    def tail(self, text: str, max_tokens: int) -> list[int]:
+        if max_tokens <= 0:
+            return []
+        max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
+        # A private key may begin before the window.
+        seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        # Whole lines: of half a secret nothing tells that it is one.
+        seen = last_lines(seen, max_chars=max_chars)
+        seen = last_lines(seen, max_chars=self._num_chars(seen, max_tokens))
+        return self._encode(seen)[-max_tokens:]
+
+    def _encode(self, text: str) -> list[int]:
+        return self.tokens.encode(redact_text(text, self.kind))
+
+    def _num_chars(self, seen: str, max_tokens: int) -> int:
+        """Return how many characters hold that many tokens, and a quarter more: searching for
+        secrets takes longer than encoding."""
+        num_tokens = max(len(self.tokens.encode(seen)), 1)
+        return max(len(seen) * max_tokens * 5 // (num_tokens * 4), 1)
+
+
+def chat_prompt(
+    writer: PromptWriter, messages: Sequence[Message], *, max_tokens: int, path: str = ""
+) -> Prompt:
+    """At least one message; they lose their secrets. `path`: of the file that the chat is about,
+    "" if it is not known. Raises BadRequest: `bad_messages` when the model's template does not
     take these turns, `prompt_too_long` when it leaves them no room."""
-    token_ids = _encode(writer, messages, max_tokens)
+    token_ids = _encode(writer, messages, max_tokens, file_type(path))
     return Prompt(
         token_ids=token_ids,
         stop_token_ids=_stop_token_ids(writer),
@@ -40,10 +89,13 @@ def chat_prompt(writer: PromptWriter, messages: Sequence[Message], *, max_tokens
     )
 
 
-def _encode(writer: PromptWriter, messages: Sequence[Message], max_tokens: int) -> list[int]:
+def _encode(
+    writer: PromptWriter, messages: Sequence[Message], max_tokens: int, kind: FileType
+) -> list[int]:
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
     around = -(-len(empty) // len(messages))  # what the template adds to a turn, on average
-    turns = _fitting(writer.tokens, messages, around=around, max_tokens=max_tokens)
+    encoder = _SafeEncoder(writer.tokens, kind)
+    turns = _fitting(encoder, messages, around=around, max_tokens=max_tokens)
     while True:
         token_ids = _lay_out(writer, turns)
         excess = len(token_ids) - max_tokens
@@ -53,21 +105,21 @@ def _encode(writer: PromptWriter, messages: Sequence[Message], max_tokens: int) 
 
 
 def _fitting(
-    tokens: Tokens, messages: Sequence[Message], *, around: int, max_tokens: int
+    encoder: _SafeEncoder, messages: Sequence[Message], *, around: int, max_tokens: int
 ) -> list[_Turn]:
     """The system's messages at the beginning, and of the others the newest."""
     num_system = _num_system([message.role for message in messages])
     room = max(max_tokens - around * (num_system + 1), 0)
     system: list[_Turn] = []
     for message in messages[:num_system]:
-        system.append(_Turn(message, _head(tokens, message.text, room // 2)))
+        system.append(_Turn(message, encoder.head(message.text, room // 2)))
         room -= len(system[-1].token_ids)
-    turns = [_Turn(messages[-1], _tail(tokens, messages[-1].text, room))]
+    turns = [_Turn(messages[-1], encoder.tail(messages[-1].text, room))]
     room -= len(turns[0].token_ids)
     for message in reversed(messages[num_system:-1]):
         if len(message.text) > room * _MAX_CHARS_PER_TOKEN:
             break
-        turn = _Turn(message, tokens.encode(message.text))
+        turn = _Turn(message, encoder.whole(message.text))
         room -= len(turn.token_ids) + around
         if room < 0:
             break
@@ -123,13 +175,3 @@ def _stop_token_ids(writer: PromptWriter) -> list[int]:
         return writer.stop_token_ids
     end = writer.tokens.token_id(template.end_token)
     return sorted({*writer.stop_token_ids, *([] if end is None else [end])})
-
-
-def _head(tokens: Tokens, text: str, max_tokens: int) -> list[int]:
-    return tokens.encode(text[: max_tokens * _MAX_CHARS_PER_TOKEN])[:max_tokens]
-
-
-def _tail(tokens: Tokens, text: str, max_tokens: int) -> list[int]:
-    if max_tokens <= 0:
-        return []
-    return tokens.encode(text[-max_tokens * _MAX_CHARS_PER_TOKEN :])[-max_tokens:]

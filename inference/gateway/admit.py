@@ -41,8 +41,9 @@ class Admission:
 async def admit(
     admission: Admission, principal: Principal, request: CompletionRequest, account: Account
 ) -> AsyncIterator[Admitted]:
-    """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_excluded`, `model_not_allowed`,
-    `region_not_allowed`), and what Newest.claimed, Quotas.charged, Seats.one and Load.one raise.
+    """Raises Forbidden (`scope_missing`, `feature_disabled`, `path_required`, `path_excluded`,
+    `model_not_allowed`, `region_not_allowed`), and what Newest.claimed, Quotas.charged, Seats.one
+    and Load.one raise.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
     """
@@ -82,14 +83,20 @@ def _check_place(admission: Admission, snapshot: TenantSnapshot, tier: Tier) -> 
 
 
 def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
-    """The request without the files that the policy excludes. Raises Forbidden."""
+    """The request without the files that the policy excludes, or that have no path although it
+    requires one. Raises Forbidden."""
     if request.mode not in policy.features:
         raise Forbidden("feature_disabled", f"The mode {request.mode} is disabled by policy.")
+    if policy.requires_path and not request.path:
+        raise Forbidden(
+            "path_required", "By policy a request must name its file; see the header X-Caret-Path."
+        )
     if is_excluded(policy, repository=request.repository, path=request.path):
         raise Forbidden("path_excluded", "This path is excluded by policy.")
     files = tuple(
         file
         for file in request.files
-        if not is_excluded(policy, repository=request.repository, path=file.path)
+        if (file.path or not policy.requires_path)
+        and not is_excluded(policy, repository=request.repository, path=file.path)
     )
     return request if len(files) == len(request.files) else replace(request, files=files)

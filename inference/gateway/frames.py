@@ -3,7 +3,6 @@
 Unknown fields of a client's frame are ignored, so that newer clients work with older gateways.
 """
 
-import re
 from typing import Final
 
 import msgspec
@@ -11,12 +10,12 @@ import msgspec
 from caret.contracts.usage import Finish, OutcomeEvent
 from inference.completion.segment import SegmentKind
 from inference.errors import BadRequest
+from inference.gateway.bad_fields import name_bad_field
 
 SUBPROTOCOL: Final = "caret.v1"
 MAX_FRAME_CHARS: Final = (
     6 * 1024 * 1024
 )  # the limits of `receive` fit in it, JSON's escapes included
-_PLACE = re.compile(r"at `\$\.?([\w.\[\]]*)`$")
 
 
 class FileFrame(msgspec.Struct, frozen=True):
@@ -206,6 +205,5 @@ def _explain(text: str, error: msgspec.ValidationError) -> BadFrame:
     if seen.type not in _TYPES:
         message = f"type must be one of {', '.join(_TYPES)}."
         return BadFrame("unknown_type", message, id=identifier)
-    place = _PLACE.search(str(error))
-    field = place[1] if place and place[1] else "a required field"
-    return BadFrame("bad_field", f"{field} is missing or malformed.", id=identifier)
+    message = f"{name_bad_field(error)} is missing or malformed."
+    return BadFrame("bad_field", message, id=identifier)

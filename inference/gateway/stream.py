@@ -43,8 +43,12 @@ async def stream(client: Client, account: Account) -> AsyncIterator[Send]:
 
 def _sender(client: Client, account: Account) -> Send:
     async def send(text: str) -> None:
-        await client.delta(text)
-        account.sent(text)
+        began_s = account.clock.monotonic_s()
+        try:
+            await client.delta(text)
+        finally:
+            account.client_wait_s += account.clock.monotonic_s() - began_s
+        account.sent(text, at_s=began_s)
 
     return send
 

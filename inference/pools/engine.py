@@ -67,5 +67,5 @@ class Engine(Protocol):
         """Streams a completion; leaving the context stops the engine at once.
 
         Raises EngineFailed: `engine_unavailable` (nothing was begun), `engine_lost` (it ended
-        without an end), `engine_refused`, `engine_garbled`.
+        without an end), `engine_refused`, `engine_garbled`, `engine_busy`; PromptRefused.
         """

@@ -13,7 +13,8 @@ from typing import Final, Protocol
 import structlog
 
 from inference.completion.account import Account
-from inference.errors import EngineFailed
+from inference.completion.client import MAX_SEND_S
+from inference.errors import BadRequest, CompletionError, EngineFailed
 from inference.pools.engine import Chunk, Engine, EngineRequest, EngineStop
 from inference.pools.replicas import Attempt, Replicas
 
@@ -42,7 +43,7 @@ async def generate(
 ) -> AsyncIterator[AsyncIterator[Chunk]]:
     """What it yields raises EngineFailed, unless there was text before and nobody is left to go on:
     then it ends with LOST. Leaving the context stops the engine at once, whatever the reason. One
-    deadline holds for all attempts."""
+    deadline holds for all attempts; a client that reads too slowly gets BadRequest for it."""
     account.asks()
     try:
         async with (
@@ -51,7 +52,13 @@ async def generate(
         ):
             yield chunks
     except TimeoutError:
-        raise EngineFailed("deadline", "The completion took too long.", http_status=504) from None
+        raise _overdue(account) from None
+
+
+def _overdue(account: Account) -> CompletionError:
+    if account.client_wait_s > MAX_SEND_S:
+        return BadRequest("too_slow", "The answer was read too slowly.", http_status=408)
+    return EngineFailed("deadline", "The completion took too long.", http_status=504)
 
 
 async def _chunks(

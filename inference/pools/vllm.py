@@ -12,12 +12,20 @@ from typing import Final, Self
 
 import msgspec
 
-from inference.errors import EngineFailed
+from inference.errors import EngineFailed, PromptRefused
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
 from inference.pools.http_client import Answer, HttpClient
 from inference.pools.http_connection import ConnectionFailed, Garbled
 
 _DONE: Final = b"[DONE]"
+# Of what a client sent. All other refusals (401, 404 and so on) are of the pool's configuration.
+_CONTENT_STATUSES: Final = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+# Its queue is full, or it is starting; 429 is a router's.
+_BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class _Choice(msgspec.Struct):
@@ -193,7 +201,9 @@ def _status_in(error: object) -> int | None:
 
 
 def _refused(status: int | None) -> EngineFailed:
-    if status == 503:  # its queue is full, or it is starting
+    if status in _CONTENT_STATUSES:
+        return PromptRefused()
+    if status in _BUSY_STATUSES:
         return EngineFailed("engine_busy", "The engine takes no requests now.", http_status=503)
     if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return EngineFailed("engine_lost", "The engine failed.")

@@ -19,6 +19,7 @@ REFUSALS: Final = (
     "feature_disabled",
     "model_not_allowed",
     "path_excluded",
+    "path_required",
     "region_not_allowed",
     "scope_missing",
 )

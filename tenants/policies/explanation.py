@@ -65,7 +65,10 @@ def explain_question(
 
 def _rules_of_policy(policy: TenantPolicy, question: Question) -> list[Rule]:
     off = _feature_rules(TENANT, features_of(policy), question)
-    return off + _exclusion_rules(TENANT, policy.content_exclusion, question)
+    unnamed = []
+    if policy.requires_path and not question.path:
+        unnamed = [Rule(TENANT, "requires_path", "path_required", "No file is named.")]
+    return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, question)
 
 
 def _rules_of_layer(named: NamedLayer, question: Question) -> list[Rule]:

@@ -14,6 +14,7 @@ class FakeServer:
         """`breaks_at`: the type of the answer at which the client is found to have left."""
         self.scope = scope
         self.messages: list[Message] = []
+        self.num_received = 0  # messages that the application has taken
         self._incoming: asyncio.Queue[Message] = asyncio.Queue()
         self._breaks_at = breaks_at
 
@@ -21,7 +22,9 @@ class FakeServer:
         self._incoming.put_nowait({"type": kind, **fields})
 
     async def receive(self) -> Message:
-        return await self._incoming.get()
+        message = await self._incoming.get()
+        self.num_received += 1
+        return message
 
     async def send(self, message: Message) -> None:
         if message["type"] == self._breaks_at:

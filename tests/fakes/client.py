@@ -1,5 +1,7 @@
 """A client that remembers what it was told, and may leave."""
 
+from collections.abc import Callable
+
 from inference.completion.account import Account
 from inference.completion.client import ClientGone
 from inference.errors import CompletionError
@@ -8,8 +10,11 @@ from inference.errors import CompletionError
 class FakeClient:
     """Leaves after `leaves_after` texts: all that comes then raises ClientGone. None: it stays."""
 
-    def __init__(self, *, leaves_after: int | None = None) -> None:
+    def __init__(
+        self, *, leaves_after: int | None = None, on_delta: Callable[[], None] = lambda: None
+    ) -> None:
         self.leaves_after = leaves_after
+        self.on_delta = on_delta
         self.texts: list[str] = []
         self.ends: list[str] = []  # "done", or an error's code
         self.messages: list[str] = []
@@ -17,6 +22,7 @@ class FakeClient:
 
     async def delta(self, text: str) -> None:
         self._check_presence()
+        self.on_delta()
         self.texts.append(text)
 
     async def done(self, account: Account) -> None:

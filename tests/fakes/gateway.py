@@ -66,8 +66,8 @@ class FakeGateway:
     def key_text(self) -> str:
         return KEY.text
 
-    def exclude(self, globs: dict[str, tuple[str, ...]]) -> None:
+    def exclude(self, globs: dict[str, tuple[str, ...]], *, requires_path: bool = False) -> None:
         """From now on, for the tenant whose key it is."""
-        policy = make_policy(content_exclusion=globs)
+        policy = make_policy(content_exclusion=globs, requires_path=requires_path)
         version = max(self.authority.versions.values()) + 1
         self.authority.replace(make_snapshot(make_credential(KEY), policy=policy, version=version))

@@ -30,6 +30,7 @@ REASONS: Final = {
     "feature_disabled": _("The feature is off"),
     "model_not_allowed": _("The model is not allowed"),
     "path_excluded": _("The path is excluded"),
+    "path_required": _("No file was named"),
     "region_not_allowed": _("The region is not allowed"),
     "scope_missing": _("The key lacks the scope"),
     "public_code": _("Withheld: public code"),

@@ -65,6 +65,13 @@ class PolicyForm(forms.Form):
             " may draw on them. What you take out of here is erased."
         ),
     )
+    requires_path = yes_field(
+        _("Refuse requests that do not name their file"),
+        _(
+            "Excluded content cannot be recognised in them. Editors that cannot send the header"
+            " X-Caret-Path no longer get completions."
+        ),
+    )
     withholds_secrets = yes_field(
         _("Withhold secrets"), _("Completions that look like credentials never reach an editor.")
     )
@@ -204,6 +211,7 @@ def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
 
 _AS_THEY_ARE: Final = (
     "takes_part_in_experiments",
+    "requires_path",
     "withholds_secrets",
     "withholds_public_code",
     "max_concurrent_completions",
@@ -225,6 +233,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
             ("takes_part_in_experiments",),
         ),
     ),
+    (_("What may be sent"), "", (("requires_path",),)),
     (_("What may be indexed"), "", (("retrieval",),)),
     (_("What is withheld"), "", (("withholds_secrets",), ("withholds_public_code",))),
     (

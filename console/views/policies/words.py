@@ -153,8 +153,14 @@ SECTIONS: Final = (
             Field(
                 "content_exclusion",
                 _("Excluded content"),
-                _("Paths that are never sent, on any route."),
+                _("Paths that are never sent, where a request names its file."),
                 lambda policy: exclusion_lines(policy.content_exclusion) or [gettext("Nothing")],
+            ),
+            Field(
+                "requires_path",
+                _("File must be named"),
+                _("Requests that do not name their file are refused."),
+                lambda policy: yes_or_no(policy.requires_path),
             ),
             Field(
                 "retrieval",

@@ -95,6 +95,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     # Data class -> days for which it is kept; one that is not here is kept as the platform has it.
     retention_days: dict[str, int] = {}
     requires_second_factor: bool = False  # of everybody who signs in
+    requires_path: bool = False  # requests that do not name their file are refused
 
 
 class PolicyLayer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -28,7 +28,7 @@ _MAX_HOLD_S: Final = 60.0
 # Long after anybody waits for it; the gateway itself gives up after 30 s.
 MAX_ANSWER_S: Final = 20.0
 _TOO_SLOW: Final = "deadline"  # as the gateway calls it
-_POLICY: Final = ("path_excluded", "feature_disabled")
+_POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
 
 
 class Gateway(Protocol):

@@ -32,6 +32,7 @@ _REASONS: Final = {
     "budget": Reason.OVER_BUDGET,
     "budget_spent": Reason.OVER_BUDGET,
     "path_excluded": Reason.EXCLUDED,
+    "path_required": Reason.EXCLUDED,
     "feature_disabled": Reason.MODE_OFF,
     "offline": Reason.OFFLINE,
     "superseded": Reason.NEWER_KEYSTROKE,

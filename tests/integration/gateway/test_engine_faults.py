@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from inference.pools.replicas import MAX_FAILURES
 from tests.functional.gateway.site import Site
 from tests.integration.gateway.asks import ASKS, Ask
 from tests.integration.gateway.conftest import STALL_S
@@ -17,6 +18,7 @@ DEADLINE_S = STALL_S + 4
 
 # Last, since after it the pool sheds what comes in a crowd: its engine had said that it is full.
 BUSY = "a 503"
+CONTENT = "a 400"  # the engine refuses what the client sent
 ORDER = [*(name for name in (*FAULTS, *STALLS) if name != BUSY), BUSY]
 
 
@@ -58,8 +60,31 @@ async def _ends_cleanly(site: Site, name: str, ask: Ask) -> None:
         assert ask.is_streamed, f"{name}: {text}"
         assert "error" in text.strip().splitlines()[-1], f"{name}: {text}"
     else:
-        assert response.status in (502, 503, 504), f"{name}: {text}"
+        assert response.status in (400, 502, 503, 504), f"{name}: {text}"
         assert "error" in text, name
+
+
+async def test_a_prompt_that_the_engine_refuses_is_no_failure_of_the_engines(
+    quick_site: Site,
+) -> None:
+    before = await _failed(quick_site)
+    await _break(quick_site, CONTENT)
+    for _ in range(MAX_FAILURES + 1):
+        await _end(quick_site, 400)
+    await _break(quick_site, "none")
+
+    await _end(quick_site, 200)
+    page = await quick_site.metrics()
+    assert 'error="prompt_refused"' in page
+    assert await _failed(quick_site) == before
+    circuits = [line for line in page.splitlines() if line.startswith("caret_replica_circuit")]
+    assert circuits
+    assert not any('"open"' in line and line.endswith(" 1.0") for line in circuits)
+
+
+async def _failed(site: Site) -> list[str]:
+    lines = (await site.metrics()).splitlines()
+    return [line for line in lines if 'error="engine_' in line]
 
 
 async def test_afterwards_all_is_well_again(quick_site: Site) -> None:

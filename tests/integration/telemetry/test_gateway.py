@@ -38,7 +38,7 @@ def end(telemetry: Telemetry, by: Principal, text: str) -> None:
     account = Account(arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock())
     account.principal = by
     account.admits(make_admitted(principal=by, prefix=f"{text} = "))
-    account.sent("1")
+    account.sent("1", at_s=0.0)
     account.finish(Finish.STOP)
     telemetry.ended(account)
 

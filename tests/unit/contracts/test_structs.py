@@ -97,5 +97,5 @@ def test_what_came_later_is_left_out_where_it_says_nothing() -> None:
 
     assert not {"layers", "layers_of", "spending"} & set(document)
     assert not {"networks", "modes"} & set(document["credentials"][0])
-    assert not {"models", "regions", "retention_days"} & set(document["policy"])
+    assert not {"models", "regions", "retention_days", "requires_path"} & set(document["policy"])
     assert {"features", "content_exclusion"} <= set(document["policy"])

@@ -200,6 +200,14 @@ def test_a_raw_prompt_beyond_the_budget_is_refused() -> None:
     assert (refused.value.code, refused.value.http_status) == ("prompt_too_long", 400)
 
 
+def test_a_raw_prompt_without_tokens_is_refused() -> None:
+    with pytest.raises(BadRequest) as refused:
+        assembled(prefix="", is_raw=True)
+
+    assert (refused.value.code, refused.value.http_status) == ("bad_field", 400)
+    assert "prompt" in refused.value.message
+
+
 @pytest.mark.parametrize(
     ("prefix", "suffix", "is_single_line"),
     [

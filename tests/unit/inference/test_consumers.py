@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from inference.consumers.health import HealthConsumer
 from inference.consumers.stream import StreamConsumer
 from inference.errors import Busy
 from inference.gateway.uploads import MAX_OF_KEY_BYTES
+from inference.recording.metrics import Metrics
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
@@ -51,6 +53,28 @@ async def test_another_method_is_refused_before_the_body_has_come() -> None:
     await run_openai(FakeGateway(), server)
 
     assert (server.status, server.code) == (405, "method_not_allowed")
+
+
+async def test_a_slow_upload_does_not_make_the_first_token_late() -> None:
+    gateway, metrics = FakeGateway(engine=FakeEngine(chunks_of("b"))), Metrics()
+    recorder = replace(gateway.plane.recorder, observers=(metrics,))
+    gateway.plane = replace(gateway.plane, recorder=recorder)
+    server = FakeServer(http_scope(PATH, key=KEY.text))
+    server.sends("http.request", body=BODY[:5], more_body=True)
+    exchange = asyncio.create_task(run_openai(gateway, server))
+    await until(lambda: server.num_received == 1)
+
+    gateway.clock.pass_s(9.0)
+    server.sends("http.request", body=BODY[5:])
+    await exchange
+
+    (seconds,) = [
+        sample.value
+        for family in metrics.families()
+        for sample in family.samples
+        if sample.name == "caret_first_token_seconds_sum"
+    ]
+    assert seconds == 0.0
 
 
 async def test_a_body_that_grows_too_large_is_refused_while_it_comes() -> None:

@@ -139,7 +139,7 @@ COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
         ({**COMPLETE, "files": SECRET}, "files"),
         ({**COMPLETE, "files": [{"path": "b", "text": 3}]}, "files[0].text"),
         ({**COMPLETE, "repository": {"name": []}}, "repository.name"),
-        ({"type": "complete", "id": "7"}, "a required field"),
+        ({"type": "complete", "id": "7"}, "prefix"),
         ({"type": "outcome", "id": "7", "event": SECRET}, "event"),
         ({"type": "outcome", "id": "7", "event": "shown", "chars": "many"}, "chars"),
     ],

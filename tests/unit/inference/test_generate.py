@@ -7,7 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from inference.completion.account import Account
-from inference.errors import EngineFailed
+from inference.completion.client import MAX_SEND_S
+from inference.errors import BadRequest, EngineFailed
 from inference.pools import generate as stage
 from inference.pools.catalog import Replica
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
@@ -76,7 +77,7 @@ async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> 
     assert not replicas.may_ask(REQUEST.replica)
 
 
-@pytest.mark.parametrize("code", ["engine_refused", "engine_busy"])
+@pytest.mark.parametrize("code", ["engine_refused", "engine_busy", "prompt_refused"])
 async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
     replicas = Replicas(FakeClock())
     engine = FakeEngine(error=EngineFailed(code, ""))
@@ -128,8 +129,9 @@ async def test_a_second_failure_is_the_last() -> None:
     assert len(engine.requests) == 2
 
 
-async def test_what_would_fail_again_is_not_asked_again() -> None:
-    engine = FakeEngine(error_at_start=EngineFailed("engine_refused", ""))
+@pytest.mark.parametrize("code", ["engine_refused", "prompt_refused"])
+async def test_what_would_fail_again_is_not_asked_again(code: str) -> None:
+    engine = FakeEngine(error_at_start=EngineFailed(code, ""))
 
     with pytest.raises(EngineFailed):
         await _drain(engine, make_account(), asked=ASKED)
@@ -290,4 +292,19 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
         await _drain(engine, make_account())
 
     assert (failed.value.code, failed.value.http_status) == ("deadline", 504)
+    assert engine.num_open == 0
+
+
+async def test_a_client_that_reads_too_slowly_is_to_blame_for_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the deadline itself, not our code
+    engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
+    account = make_account()
+    account.client_wait_s = MAX_SEND_S + 1
+
+    with pytest.raises(BadRequest) as failed:
+        await _drain(engine, account)
+
+    assert (failed.value.code, failed.value.http_status) == ("too_slow", 408)
     assert engine.num_open == 0

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from detect_secrets.filters import heuristic
 from detect_secrets.plugins import keyword
 from detect_secrets.plugins.keyword import (
     DENYLIST,
@@ -13,7 +14,7 @@ from detect_secrets.util.filetype import FileType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.named_secrets import NAME_HINTS, linear, named_spans
+from inference.context.named_secrets import NAME_HINTS, is_indirect_reference, linear, named_spans
 from tests.fakes.cpu import cpu_guard
 
 RULES = {
@@ -64,6 +65,27 @@ def test_a_line_made_to_be_slow_is_looked_at_in_time(text: str, kind: FileType) 
 
     with cpu_guard():
         list(named_spans(line, kind))
+
+
+@pytest.mark.parametrize("text", [" ", "=", "a", "a(", "= a(", ":=x", " = ", "\t!"])
+def test_a_line_that_almost_calls_something_is_looked_at_in_time(text: str) -> None:
+    line = "secret" + text * (990 // len(text))
+
+    with cpu_guard():
+        for _ in range(10):
+            list(named_spans(line, FileType.PYTHON))
+
+
+@given(st.lists(PIECES, max_size=16).map("".join))
+def test_what_the_library_takes_for_a_reference_is_one(line: str) -> None:
+    assert is_indirect_reference(line) == heuristic.is_indirect_reference(line)
+
+
+@pytest.mark.parametrize("num_spaces", [0, 1_000])
+def test_a_line_that_is_too_long_for_the_library_is_no_reference(num_spaces: int) -> None:
+    line = "x = f(y)" + " " * num_spaces
+
+    assert is_indirect_reference(line) == heuristic.is_indirect_reference(line)
 
 
 def test_a_secret_among_many_backticks_is_found() -> None:

@@ -1,5 +1,7 @@
 """Where a text stands, as each protocol can tell it: what the policy excludes depends on it."""
 
+from typing import Any
+
 import pytest
 
 from tests.fakes.gateway import FakeGateway
@@ -66,3 +68,56 @@ async def test_tabbys_excluded_file_is_refused_and_its_excluded_snippets_leave()
 
     assert refused.status == 403
     assert "hidden" not in drafted(gateway)
+
+
+_BODIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "OpenAI, raw": ("/v1/completions", {"prompt": "a"}),
+    "OpenAI": ("/v1/completions", {"prompt": "a", "suffix": "z"}),
+    "markers without a path": (
+        "/v1/completions",
+        {"prompt": "<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"},
+    ),
+    "Tabby": ("/v1/completions", {"segments": {"prefix": "a"}}),
+    "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
+    "Mistral": ("/v1/fim/completions", {"prompt": "a"}),
+    "llama.cpp": ("/infill", {"input_prefix": "a"}),
+    "Ollama, raw": ("/api/generate", {"prompt": "a", "raw": True}),
+}
+
+
+@pytest.mark.parametrize("name", _BODIES)
+async def test_a_policy_may_refuse_what_names_no_file(name: str) -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/**",)}, requires_path=True)
+    path, body = _BODIES[name]
+    elsewhere, excluded = ([(b"x-caret-path", file)] for file in (b"open/a.py", b"secret/a.py"))
+
+    unnamed = await ask(gateway, path, body)
+    refused = await ask(gateway, path, body, headers=excluded)
+    served = await ask(gateway, path, body, headers=elsewhere)
+
+    assert (unnamed.status, refused.status, served.status) == (403, 403, 200)
+    codes = [each.error_code for each in gateway.journal.completions]
+    assert codes == ["path_required", "path_excluded", ""]
+    assert len(gateway.engine.requests) == 1
+
+
+@pytest.mark.parametrize("name", _BODIES)
+async def test_other_policies_serve_what_names_no_file(name: str) -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/**",)})
+    path, body = _BODIES[name]
+
+    assert (await ask(gateway, path, body)).status == 200
+
+
+async def test_other_files_without_a_path_leave_where_the_policy_requires_one() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/**",)}, requires_path=True)
+    extra = [{"text": "hidden = 1"}, {"text": "seen = 1", "filename": "b.py"}]
+    body = {"input_prefix": "a", "input_extra": extra}
+
+    await ask(gateway, "/infill", body, headers=[(b"x-caret-path", b"a.py")])
+
+    assert "hidden" not in drafted(gateway)
+    assert "seen" in drafted(gateway)

@@ -224,7 +224,7 @@ async def test_what_showed_nothing_costs_a_tenth(ends: BaseException) -> None:
 
 async def test_what_showed_something_is_an_action_however_it_ended() -> None:
     client, account = Client(make_quotas(), _limited(user=FIVE)), make_account()
-    account.sent("text")
+    account.sent("text", at_s=0.0)
     superseded = asyncio.CancelledError(Finish.SUPERSEDED.value)
 
     answers = [await client.asks(account=account, ends=superseded) for _ in range(6)]

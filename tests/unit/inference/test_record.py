@@ -140,7 +140,7 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
         clock.pass_s(0.010)
         account.heard(generated_tokens=1, cached_tokens=None)
         clock.pass_s(0.001)
-        account.sent("a\nb")
+        account.sent("a\nb", at_s=clock.monotonic_s())
         account.is_parsed = True
         clock.pass_s(0.020)
         account.heard(generated_tokens=5, cached_tokens=16)
@@ -187,7 +187,7 @@ def test_a_record_never_contains_code() -> None:
     with record(Recorder(journal, FakeClock()), make_arrival(prefix=secret)) as account:
         account.principal = make_principal()
         account.request = make_request(prefix=secret, suffix=secret, path=secret)
-        account.sent(secret)
+        account.sent(secret, at_s=0.0)
 
     assert secret not in repr(journal.records)
 

@@ -10,6 +10,7 @@ from inference.completion.account import Account
 from inference.errors import Busy, CompletionError, Dropped, EngineFailed
 from inference.gateway.stream import stream
 from tests.fakes.client import FakeClient
+from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account
 
 Body = Callable[[], Awaitable[None]]
@@ -54,6 +55,16 @@ async def test_text_goes_to_the_client_and_then_done() -> None:
     await _stream(client, make_account(), "a", "b")
 
     assert (client.texts, client.ends) == (["a", "b"], ["done"])
+
+
+async def test_a_slow_reader_does_not_make_the_first_token_late() -> None:
+    clock = FakeClock()
+    account, client = make_account(clock), FakeClient(on_delta=lambda: clock.pass_s(2.0))
+
+    await _stream(client, account, "a", "b")
+
+    assert account.first_token_ms == 0.0
+    assert account.client_wait_s == 4.0
 
 
 async def test_the_account_counts_what_was_sent() -> None:

@@ -234,7 +234,11 @@ async def test_comments_and_blank_lines_are_passed_over() -> None:
     ("status", "code", "http_status"),
     [
         (503, "engine_busy", 503),
-        (400, "engine_refused", 502),
+        (429, "engine_busy", 503),
+        (400, "prompt_refused", 400),
+        (413, "prompt_refused", 400),
+        (422, "prompt_refused", 400),
+        (401, "engine_refused", 502),
         (404, "engine_refused", 502),
         (500, "engine_lost", 502),
         (502, "engine_lost", 502),  # a router whose engine has gone
@@ -258,7 +262,7 @@ async def _drop_after_text(server: Server, write: Write) -> None:
 FAILURES: dict[str, tuple[Behaviour, str]] = {
     "an error event": (
         _saying(b'data: {"error":{"message":"x","code":400}}\n\n'),
-        "engine_refused",
+        "prompt_refused",
     ),
     "a full queue, noticed late": (
         _saying(b'data: {"error":{"message":"x","code":503}}\n\n'),

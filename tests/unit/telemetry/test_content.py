@@ -48,7 +48,7 @@ def ended(
     account = Account(arrival=make_arrival(), clock=FakeClock())
     account.admits(make_admitted(principal=by, **request))
     for text in texts:
-        account.sent(text)
+        account.sent(text, at_s=0.0)
     account.finish(finish)
     return account
 

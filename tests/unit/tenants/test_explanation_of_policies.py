@@ -41,6 +41,15 @@ def test_an_excluded_path_is_the_tenants_glob() -> None:
     assert rule.detail == '"*": "**/.env"'
 
 
+def test_a_policy_that_requires_a_path_refuses_a_request_without() -> None:
+    strict = msgspec.structs.replace(POLICY, requires_path=True)
+
+    (rule,) = explain_question(strict, [], ask(path="")).rules
+
+    assert (rule.layer, rule.field, rule.code) == (TENANT, "requires_path", "path_required")
+    assert explain_question(strict, [], ask(path="a.py")).rules == []
+
+
 def test_each_layer_is_named_with_its_own_rule() -> None:
     question = ask(Mode.CHAT, path="src/keys/.env")
 

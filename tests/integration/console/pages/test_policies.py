@@ -166,6 +166,19 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
     assert (entry.action, entry.reason) == ("policy.changed", "Licences")
 
 
+def test_the_policy_may_require_that_requests_name_their_file(
+    company: Company, alice: Client
+) -> None:
+    draft = fields_of(reviewed(alice, requires_path="on").content.decode())
+
+    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
+
+    assert find_policy(tenant_id=company.tenant_id).policy.requires_path
+    assert "Refuse requests that do not name their file" in (
+        alice.get("/policies/edit").content.decode()
+    )
+
+
 def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
     company: Company, alice: Client
 ) -> None:

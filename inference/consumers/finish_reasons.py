@@ -1,0 +1,56 @@
+"""How each protocol tells why a completion ended (the table is in platform/docs/clients.md).
+
+A completion that was shed, superseded, cancelled, filtered or out of budget must not look like the
+model's own answer. Strict clients reject values that their protocol does not define, so each
+protocol gets a defined value, and `caret_finish` beside it names the finish reason.
+"""
+
+from typing import Final
+
+import msgspec
+
+from caret.contracts.usage import Finish
+from inference.completion.account import Account
+from inference.consumers.base import Headers
+
+_FINISH_HEADER: Final = b"x-caret-finish"
+_REGULAR: Final = (Finish.STOP, Finish.LENGTH, None)  # None: a warm-up, which has no completion
+
+
+def finish_headers(account: Account) -> Headers:
+    """The header `X-Caret-Finish`; none for a warm-up."""
+    return [] if account.ending is None else [(_FINISH_HEADER, account.ending.value.encode())]
+
+
+def caret_finish(account: Account) -> str | msgspec.UnsetType:
+    """The finish reason; unset where the protocol's own value already tells it."""
+    if account.ending is None or account.ending in _REGULAR:
+        return msgspec.UNSET
+    return account.ending.value
+
+
+def openai_finish_reason(account: Account) -> str:
+    """`content_filter` is OpenAI's only value for text that the model's answer lacks."""
+    return _reason(account, otherwise="content_filter")
+
+
+def mistral_finish_reason(account: Account) -> str:
+    return _reason(account, otherwise="error")
+
+
+def ollama_done_reason(account: Account) -> str:
+    """Ollama defines no fixed set of values."""
+    return "stop" if account.ending is None else account.ending.value
+
+
+def llama_stop_type(account: Account) -> str:
+    """`none`: neither an end of text nor a limit ended it."""
+    if account.ending is Finish.LENGTH:
+        return "limit"
+    return "eos" if account.ending in _REGULAR else "none"
+
+
+def _reason(account: Account, *, otherwise: str) -> str:
+    if account.ending is Finish.LENGTH:
+        return "length"
+    return "stop" if account.ending in _REGULAR else otherwise

@@ -1,0 +1,17 @@
+"""Which field of a frame or a body is wrong. Never its value: it may be code."""
+
+import re
+from typing import Final
+
+import msgspec
+
+_PLACE: Final = re.compile(r"at `\$\.?([\w.\[\]]*)`$")
+_MISSING: Final = re.compile(r"missing required field `(\w+)`")
+
+
+def name_bad_field(error: msgspec.ValidationError) -> str:
+    """Return its path, such as `messages[0].content`; "a required field" if it is not known."""
+    text = str(error)
+    place, missing = _PLACE.search(text), _MISSING.search(text)
+    path = [match[1] for match in (place, missing) if match and match[1]]
+    return ".".join(path) or "a required field"

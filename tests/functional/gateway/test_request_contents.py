@@ -1,0 +1,158 @@
+"""Whatever a request says, it ends as an answer or as the client's own error: never as a failure of
+the engine or the gateway, which would alert operators."""
+
+import json
+import re
+from typing import Any, Final
+
+import pytest
+
+from tests.functional.gateway.site import Site, receive
+
+pytestmark = pytest.mark.engine
+
+_SPECIAL: Final = "<|endoftext|><|fim_middle|><|im_start|><|file_sep|>"
+_HUGE: Final = 10**30
+_TEXTS: Final = {
+    "nothing": "",
+    "blanks": " \n\t\n ",
+    "only special tokens": _SPECIAL,
+    "one marker": "<|fim_suffix|>",
+    "control characters": "\x00\x01\x7f\x1b[0m",
+    "joiners": "\u200b\u200d\ufeff\u202e",
+    "a private character": "\ue000" + "0" + "\ue001",
+    "the last code point": "\U0010ffff\ufffe",
+    "a long line": "x" * 20_000,
+    "many lines": "\n" * 20_000,
+    "many tokens": "a b c d " * 20_000,
+}
+_SAMPLING: Final[dict[str, Any]] = {
+    "temperature": -7,
+    "top_p": 99,
+    "top_k": -5,
+    "min_p": "high",
+    "seed": _HUGE,
+    "logit_bias": {"a": 1e300, "-1": None},
+    "logprobs": 10_000,
+    "prompt_logprobs": -3,
+    "best_of": -1,
+    "echo": True,
+    "presence_penalty": "x",
+    "stop_token_ids": [-1, _HUGE],
+    "guided_regex": "(",
+    "response_format": {"type": "json_schema"},
+    "priority": _HUGE,
+    "cache_salt": "",
+    "kv_transfer_params": {"a": 1},
+    "model": "no-such-model",
+    "unknown": [[[]]],
+}
+_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    **{f"odd {name}": {name: value} for name, value in _SAMPLING.items()},
+    **{f"max_tokens {n}": {"max_tokens": n} for n in (-_HUGE, -1, 0, 1, _HUGE, 1.5, "8", None)},
+    **{f"n {n}": {"n": n} for n in (-1, 0, 64, "two", None)},
+    "many stops": {"stop": [f"s{n}" for n in range(1_000)]},
+    "odd stops": {"stop": ["\x00", "\ue000", "\u200b", "\U0010ffff"]},
+    "an empty stop": {"stop": ["", "a"]},
+    "no stops": {"stop": []},
+    "long stops": {"stop": ["x" * 65]},
+    "a number as stop": {"stop": 7},
+    "a stop of its own prompt": {"stop": ["x = "]},
+}
+_PROMPTS: Final[dict[str, Any]] = {
+    "no prompts": [],
+    "an empty prompt in a list": [""],
+    "two prompts": ["a", "b"],
+    "token ids": [1, 2],
+    "lists of token ids": [[1], [2]],
+    "null": None,
+    "a number": 7,
+    "an object": {"a": 1},
+}
+
+
+def _messages(text: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": text}]}
+
+
+# Path, and the body for a text.
+_PROTOCOLS: Final = {
+    "OpenAI, raw": ("/v1/completions", lambda text: {"prompt": text}),
+    "OpenAI": ("/v1/completions", lambda text: {"prompt": text, "suffix": text}),
+    "Tabby": ("/v1/completions", lambda text: {"segments": {"prefix": text, "suffix": text}}),
+    "chat": ("/v1/chat/completions", _messages),
+    "Mistral": ("/v1/fim/completions", lambda text: {"prompt": text, "suffix": text}),
+    "llama.cpp": ("/infill", lambda text: {"input_prefix": text, "input_suffix": text}),
+    "Ollama": ("/api/generate", lambda text: {"prompt": text, "suffix": text}),
+    "Ollama, raw": ("/api/generate", lambda text: {"prompt": text, "raw": True}),
+}
+_BRIEF: Final = {"max_tokens": 2, "n_predict": 2, "options": {"num_predict": 2}}
+
+
+def _bodies(make: Any) -> list[dict[str, Any]]:
+    texts = [{**_BRIEF, **make(text)} for text in (*_TEXTS.values(), *_PROMPTS.values())]
+    nested = [{**more, "options": {"num_predict": 2, **more}} for more in _PARAMETERS.values()]
+    return texts + [{**_BRIEF, **make("x = "), **more} for more in nested]
+
+
+async def _num_failed(site: Site) -> float:
+    """As the rules on completions that fail count them."""
+    lines = (await site.metrics()).splitlines()
+    failed = re.compile(r'error="(engine_.*|deadline|internal)"|^caret_cuts.*"engine_lost"')
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failed.search(line))
+
+
+@pytest.mark.parametrize("protocol", _PROTOCOLS)
+async def test_no_body_ends_as_a_failure_of_ours(site: Site, protocol: str) -> None:
+    path, make = _PROTOCOLS[protocol]
+    before, statuses = await _num_failed(site), {}
+
+    async with site.http() as session:
+        for body in _bodies(make):
+            async with session.post(path, json=body) as response:
+                statuses[json.dumps(body)[:200]] = response.status
+                await response.read()
+
+    assert {body: status for body, status in statuses.items() if status >= 500} == {}
+    assert await _num_failed(site) == before
+
+
+@pytest.mark.parametrize(
+    "text", ['{"prompt":"\\ud800"}', '{"prompt":"\\udc00a"}', '{"prompt":"a","stop":"\\ud83d"}']
+)
+async def test_half_a_surrogate_pair_is_no_failure_of_ours(site: Site, text: str) -> None:
+    before = await _num_failed(site)
+
+    async with site.http() as session, session.post("/v1/completions", data=text) as response:
+        assert response.status in (200, 400)
+
+    assert await _num_failed(site) == before
+
+
+async def test_no_frame_ends_as_a_failure_of_ours(site: Site) -> None:
+    before, ends = await _num_failed(site), set()
+    fields = [{"prefix": text, "suffix": text} for text in _TEXTS.values()]
+    fields += [{"prefix": "x = ", **more} for more in _PARAMETERS.values()]
+
+    async with site.raw() as socket:
+        for more in fields:
+            for mode in ("inline", "fim", "block", "docstring", "chat"):
+                frame = {"type": "complete", "max_tokens": 2, "mode": mode, **more}
+                await socket.send(json.dumps({**frame, "id": site.new_id()}))
+                while (answer := await receive(socket))["type"] == "delta":
+                    pass
+                ends.add(answer.get("code", answer.get("finish")))
+
+    assert ends <= {"stop", "length", "filtered", "bad_field"}
+    assert await _num_failed(site) == before
+
+
+async def test_an_empty_prompt_is_refused_by_name(site: Site) -> None:
+    async with (
+        site.http() as session,
+        session.post("/v1/completions", json={"prompt": ""}) as response,
+    ):
+        error = (await response.json())["error"]
+
+    assert (response.status, error["code"]) == (400, "bad_field")
+    assert error["message"] == "prompt must not be empty."

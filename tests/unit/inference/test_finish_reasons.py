@@ -1,0 +1,163 @@
+"""A client can tell on every protocol how a completion ended, above all an empty one."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from openai.types import Completion
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from caret.contracts.usage import Finish
+from inference.consumers.finish_reasons import (
+    llama_stop_type,
+    mistral_finish_reason,
+    ollama_done_reason,
+    openai_finish_reason,
+)
+from inference.errors import Dropped
+from tests.fakes.asgi import FakeServer
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.gateway import FakeGateway
+from tests.fakes.requests import make_account
+from tests.fakes.web import ask
+
+_DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
+_ENDED: Final = sorted(set(Finish) - {Finish.ERROR})  # an error has an answer of its own
+_OTHERWISE: Final = sorted({*_ENDED} - {Finish.STOP, Finish.LENGTH})
+_MESSAGES: Final = [{"role": "user", "content": "a"}]
+_BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "openai": ("/v1/completions", {"prompt": "a"}),
+    "tabby": ("/v1/completions", {"segments": {"prefix": "a"}}),
+    "chat": ("/v1/chat/completions", {"messages": _MESSAGES}),
+    "mistral": ("/v1/fim/completions", {"prompt": "a"}),
+    "infill": ("/infill", {"input_prefix": "a"}),
+    "ollama": ("/api/generate", {"prompt": "a"}),
+}
+_STREAMED: Final = [name for name in _BODIES if name != "tabby"]
+_VALUES: Final = {
+    "openai": "content_filter",
+    "chat": "content_filter",
+    "mistral": "error",
+    "infill": "none",
+}
+
+
+async def _dropped(protocol: str, finish: Finish, *, is_streamed: bool) -> FakeServer:
+    gateway = FakeGateway(engine=FakeEngine(error_at_start=Dropped(finish)))
+    return await _ask(gateway, protocol, is_streamed=is_streamed)
+
+
+async def _ask(gateway: FakeGateway, protocol: str, *, is_streamed: bool) -> FakeServer:
+    path, body = _BODIES[protocol]
+    return await ask(gateway, path, {**body, "stream": is_streamed})
+
+
+def _last_event(server: FakeServer) -> Any:
+    lines = [line for line in server.body.decode().split("\n") if "{" in line]
+    return json.loads(lines[-1].removeprefix("data: "))
+
+
+def _value(event: Any) -> str:
+    if "choices" in event:
+        return str(event["choices"][0]["finish_reason"])
+    return str(event.get("stop_type", event.get("done_reason")))
+
+
+@pytest.mark.parametrize("finish", _OTHERWISE)
+@pytest.mark.parametrize("protocol", _BODIES)
+async def test_an_empty_answer_tells_its_finish_reason_in_a_header(
+    protocol: str, finish: Finish
+) -> None:
+    server = await _dropped(protocol, finish, is_streamed=False)
+
+    assert (server.status, server.headers["x-caret-finish"]) == (200, finish.value)
+
+
+@pytest.mark.parametrize("finish", _OTHERWISE)
+@pytest.mark.parametrize("protocol", _STREAMED)
+async def test_an_empty_stream_tells_its_finish_reason_in_a_header(
+    protocol: str, finish: Finish
+) -> None:
+    server = await _dropped(protocol, finish, is_streamed=True)
+
+    assert (server.status, server.headers["x-caret-finish"]) == (200, finish.value)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("finish", _OTHERWISE)
+@pytest.mark.parametrize("protocol", _STREAMED)
+async def test_an_empty_answer_does_not_look_like_the_models(
+    protocol: str, finish: Finish, is_streamed: bool
+) -> None:
+    event = _last_event(await _dropped(protocol, finish, is_streamed=is_streamed))
+
+    assert _value(event) == _VALUES.get(protocol, finish.value)
+    assert event.get("caret_finish", event.get("done_reason")) == finish.value
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("protocol", _STREAMED)
+async def test_the_models_own_answer_says_nothing_more_than_before(
+    protocol: str, is_streamed: bool
+) -> None:
+    server = await _ask(FakeGateway(), protocol, is_streamed=is_streamed)
+
+    event = _last_event(server)
+    assert _value(event) in ("stop", "eos")
+    assert "caret_finish" not in event
+    assert server.headers.get("x-caret-finish") == (None if is_streamed else "stop")
+
+
+async def test_a_stream_that_is_withheld_at_its_end_tells_it_in_the_last_event() -> None:
+    written = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
+
+    server = await _ask(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=True)
+
+    event = _last_event(server)
+    assert "x-caret-finish" not in server.headers
+    assert (_value(event), event["caret_finish"]) == ("error", "filtered")
+
+
+@pytest.mark.parametrize("finish", _ENDED)
+async def test_openais_own_types_take_each_answer(finish: Finish) -> None:
+    whole = await _dropped("openai", finish, is_streamed=False)
+    streamed = await _dropped("openai", finish, is_streamed=True)
+    chat = await _dropped("chat", finish, is_streamed=False)
+    streamed_chat = await _dropped("chat", finish, is_streamed=True)
+
+    Completion.model_validate_json(whole.body)
+    Completion.model_validate(_last_event(streamed))
+    ChatCompletion.model_validate_json(chat.body)
+    ChatCompletionChunk.model_validate(_last_event(streamed_chat))
+
+
+@pytest.mark.parametrize("body", [{"n_predict": 0}, {"n_predict": 0, "stream": True}])
+async def test_a_warm_up_has_no_finish_reason(body: dict[str, Any]) -> None:
+    server = await ask(FakeGateway(), "/infill", {"input_prefix": "a", **body})
+
+    assert "x-caret-finish" not in server.headers
+    assert _value(_last_event(server)) == "eos"
+
+
+def test_the_documented_table_is_the_table() -> None:
+    lines = _DOCUMENT.read_text(encoding="utf-8").split("\n")
+    start = next(place for place, line in enumerate(lines) if line.startswith("| ended by |"))
+    rows = [
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")][1:]
+        for line in lines[start + 2 : start + 2 + len(_ENDED)]
+    ]
+
+    assert sorted(rows) == [_row(finish) for finish in _ENDED]
+
+
+def _row(finish: Finish) -> list[str]:
+    account = make_account()
+    account.finish(finish)
+    return [
+        finish.value,
+        openai_finish_reason(account),
+        mistral_finish_reason(account),
+        llama_stop_type(account),
+        ollama_done_reason(account),
+    ]

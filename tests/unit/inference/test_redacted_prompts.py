@@ -1,0 +1,124 @@
+"""Secrets leave prompts on every protocol, raw prompts and chats included."""
+
+import time
+from typing import Any, Final
+
+import pytest
+
+from caret.contracts.policy import Mode
+from inference.completion.arrival import Message
+from inference.errors import BadRequest
+from tests.fakes.gateway import FakeGateway
+from tests.fakes.prompts import assembled, text_of
+from tests.fakes.web import ask, drafted
+
+_SECRET: Final = "AKIA" + "ABCD1234" * 2
+_LINE: Final = f"key_id = '{_SECRET}'\n"
+_KEY_BODY: Final = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"
+_KEY: Final = f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY_BODY}-----END RSA PRIVATE KEY-----\n"
+_PROMPTS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "OpenAI, raw": ("/v1/completions", {"prompt": f"{_LINE}x = "}),
+    "OpenAI, raw, the last line": ("/v1/completions", {"prompt": _LINE.rstrip()}),
+    "OpenAI, a list": ("/v1/completions", {"prompt": [f"{_LINE}x = "]}),
+    "OpenAI, markers of no form": (
+        "/v1/completions",
+        {"prompt": f"<|fim_prefix|>{_LINE}<|fim_suffix|>"},
+    ),
+    "OpenAI": ("/v1/completions", {"prompt": f"{_LINE}x = ", "suffix": f"\n{_LINE}"}),
+    "Ollama, raw": ("/api/generate", {"prompt": f"{_LINE}x = ", "raw": True}),
+    "Mistral": ("/v1/fim/completions", {"prompt": f"{_LINE}x = ", "suffix": f"\n{_LINE}"}),
+    "llama.cpp": ("/infill", {"input_prefix": _LINE, "input_suffix": f"\n{_LINE}"}),
+    "Tabby": ("/v1/completions", {"segments": {"prefix": f"{_LINE}x = "}}),
+    "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": f"? {_LINE}"}]}),
+    "chat, in parts": (
+        "/v1/chat/completions",
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": f"key_id = '{_SECRET[:9]}"},
+                        {"type": "text", "text": f"{_SECRET[9:]}'"},
+                    ],
+                }
+            ]
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _PROMPTS)
+async def test_a_secret_leaves_the_prompt(name: str) -> None:
+    gateway = FakeGateway()
+    path, body = _PROMPTS[name]
+
+    await ask(gateway, path, body)
+
+    prompt = drafted(gateway)
+    assert _SECRET not in prompt
+    assert "REDACTED" in prompt
+
+
+async def test_the_header_names_the_kind_of_file_for_raw_prompts() -> None:
+    gateway = FakeGateway()
+    body = {"prompt": "DB_PASSWORD=hunter2\nX="}
+
+    await ask(gateway, "/v1/completions", body, headers=[(b"x-caret-path", b"app.env.ini")])
+
+    assert "hunter2" not in drafted(gateway)
+
+
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+@pytest.mark.parametrize("secret", [_LINE, _KEY])
+def test_a_secret_leaves_each_message_of_a_chat(role: str, secret: str) -> None:
+    question = Message("user", "?")
+    before = [question] if role == "assistant" else []
+    messages = (*before, Message(role, f"a\n{secret}b"), Message("user", f"c\n{secret}"))
+
+    text = text_of(assembled(mode=Mode.CHAT, messages=messages, prefix=""))
+
+    assert _SECRET not in text
+    assert _KEY_BODY not in text
+    assert text.count("REDACTED") == 2
+
+
+def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
+    body = "".join(f"{n:04}lineofakeywithoutanymark{n:030}\n" for n in range(200))
+    filler = "x = 1\n" * 5_150  # so that the key's beginning is cut off
+    text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n{filler}"
+
+    prompt = assembled(mode=Mode.CHAT, messages=(Message("user", text),), prefix="")
+
+    assert "lineofakey" not in text_of(prompt)
+
+
+@pytest.mark.parametrize("num_after", range(31_930, 32_010, 2))
+def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(num_after: int) -> None:
+    after = (" " * 199 + "\n") * 160  # few tokens: so the window ends by characters
+    text = "x" * 40_000 + f"\n{_LINE}" + after[-num_after + len(_LINE) :]
+
+    prompt = text_of(assembled(mode=Mode.CHAT, messages=(Message("user", text),), prefix=""))
+
+    rests = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
+    assert [rest for rest in rests if rest in prompt] == []
+
+
+def test_a_private_key_leaves_a_raw_prompt() -> None:
+    text = text_of(assembled(prefix=f"{_KEY}x = ", is_raw=True))
+
+    assert _KEY_BODY not in text
+    assert text.endswith("x = ")
+
+
+def test_a_raw_prompt_without_secrets_stays_as_it_is() -> None:
+    text = "<|fim_prefix|>def f():\n\treturn 1\r\n<|fim_suffix|>"
+
+    assert text_of(assembled(prefix=text, is_raw=True)) == text
+
+
+def test_a_raw_prompt_that_is_refused_is_not_searched_for_secrets() -> None:
+    began_s = time.thread_time()
+    with pytest.raises(BadRequest):
+        assembled(prefix=_LINE * 2_500, is_raw=True)
+
+    assert time.thread_time() - began_s < 0.1
