@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "console.middleware.Utf8Only",
     "console.middleware.RedisAnswers",
     "console.operators.door.OperatorDoor",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "console.sign_in.session_store.HashedSessions",
     "django.middleware.locale.LocaleMiddleware",
     "console.shell.preferences.PreferencesInForce",
     "django.middleware.common.CommonMiddleware",
@@ -152,7 +152,7 @@ SOCIALACCOUNT_STORE_TOKENS = False
 LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:overview"
 CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
-SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_ENGINE = "console.sign_in.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 
 # Where gateways serve their metrics, which the operators' pages read.

@@ -89,7 +89,12 @@ def test_no_path_is_spared_that_a_glob_excludes(glob: str, path: str) -> None:
 
 @pytest.mark.parametrize("repository", ["Payments", "PAYMENTS", "payments"])
 def test_a_repositorys_rules_hold_however_its_name_is_written(repository: str) -> None:
-    exclusion = {"payments": ("a",), "*": ("b",), "PayMents": ("c",), "shop": ("d",)}
+    exclusion: dict[str, tuple[str, ...]] = {
+        "payments": ("a",),
+        "*": ("b",),
+        "PayMents": ("c",),
+        "shop": ("d",),
+    }
 
     assert exclusion_names(exclusion, repository) == ("*", "payments", "PayMents")
     assert is_excluded(make_policy(content_exclusion=exclusion), repository=repository, path="c")
