@@ -57,6 +57,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.timing.RequestTimes",
+    "console.middleware.NoStore",  # before all that may answer, redirections to HTTPS included
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
     "console.middleware.Utf8Only",
