@@ -21,4 +21,6 @@ class Handler(ASGIHandler):
         try:
             return super().create_request(scope, body_file)
         except ValueError:
-            return None, problem_response(_UNREADABLE)
+            refusal = problem_response(_UNREADABLE)
+            refusal["Cache-Control"] = "no-store"
+            return None, refusal

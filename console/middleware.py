@@ -50,8 +50,23 @@ class ContentSecurityPolicy:
         policy = OPERATORS_POLICY if is_operators(request) else POLICY
         response.headers.setdefault("Content-Security-Policy", policy)
         response["Permissions-Policy"] = "interest-cohort=(), camera=(), microphone=()"
-        # Pages show tenants' data: a shared computer's back button must not.
-        if "Cache-Control" not in response:
+        return response
+
+
+class NoStore:
+    """No browser and no proxy stores an answer: after a user has signed out, a shared computer's
+    back button and disk show nothing. Only answers that are marked public may be stored: files
+    that are the same for everybody, with a digest in their address, and public keys.
+
+    Whatever else a view or a library says of caching is replaced.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
+        if not response.headers.get("Cache-Control", "").startswith("public,"):
             response["Cache-Control"] = "no-store"
         return response
 

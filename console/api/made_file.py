@@ -29,7 +29,6 @@ def made_file(
     response["Content-Type"] = content_type
     response["Content-Length"] = str(num_bytes)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
     return response
 
 

@@ -108,8 +108,8 @@ def _replayed(found: Answer) -> HttpResponse:
 
 
 def _conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """With an ETag; 304 for who has it already. Nothing of it may be kept by anybody between."""
-    response["Cache-Control"] = "private, no-cache"
+    """Add an ETag; answer 304 to callers that have it already. `console.middleware.NoStore` keeps
+    caches from storing it: clients remember ETags by themselves."""
     if response.streaming or response.status_code >= _FIRST_REFUSAL:
         return response
     answered = ConditionalGetMiddleware(lambda _: response)(request)

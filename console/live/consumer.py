@@ -1,14 +1,13 @@
 """`/live`: one socket, which is told the last minute's numbers as the page would show them.
 
-open > whose? > told, every two seconds > asked again whose, every minute > closed
+open > whose? > told, every two seconds > asked again whose, with each change of access > closed
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -20,6 +19,7 @@ from django.utils import timezone, translation
 
 from caret.foundation.web.connections import authenticate_connection
 from console.insight.minute import said
+from console.live.access_feed import AccessFeed
 from console.live.board import Board, Full
 from console.live.door import Viewer, viewer_of
 from tenants.members.actor import Actor
@@ -27,7 +27,8 @@ from tenants.usage.live import Minute, last_minute
 
 ENDED: Final = 4401  # live.js knows it: asking again would not help
 BUSY: Final = 1013  # try again later
-CHECK_EVERY_S: Final = 60.0
+CHECK_EVERY_S: Final = 60.0  # where no change is told: Redis may be away
+_REST_S: Final = 0.3  # between two checks, of a tenant that changes all the time
 _MAX_SEND_S: Final = 5.0
 # Each holds a connection to Postgres while it asks.
 _THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
@@ -52,48 +53,57 @@ def _in_a_thread(ask: Callable[_P, _Found]) -> Callable[_P, Awaitable[_Found]]:
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
     board: Board[Minute] = Board(_read)  # of the process
+    feed = AccessFeed()  # of the process
 
     def __init__(self) -> None:
-        self._telling: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
 
     async def websocket_connect(self, _message: Message) -> None:
-        viewer = await self._viewer()
+        viewer = await self._find_viewer()
         if viewer is None:
             await self.send({"type": "websocket.close"})  # refused, with 403
             raise StopConsumer
         authenticate_connection(self.scope)
         await self.send({"type": "websocket.accept"})
-        self._telling = asyncio.create_task(self._tell(viewer))
+        self._serving = asyncio.create_task(self._serve(viewer))
 
     async def websocket_receive(self, _message: Message) -> None:
         """Nothing is asked of us here."""
 
     async def websocket_disconnect(self, _message: Message) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._serving is not None:
+            self._serving.cancel()
         raise StopConsumer
 
-    async def _tell(self, viewer: Viewer) -> None:
+    async def _serve(self, viewer: Viewer) -> None:
+        ids = viewer.session_key, str(viewer.actor.user_id), viewer.actor.tenant_id
         try:
-            with self.board.looking(viewer.actor) as readings:
-                checked_at = monotonic()
-                async for minute in readings:
-                    if monotonic() - checked_at >= CHECK_EVERY_S:
-                        found = await self._viewer()
-                        # Another tenant or role has other figures: the page comes back for them.
-                        if found is None or _sees(found) != _sees(viewer):
-                            await self._close(ENDED)
-                            return
-                        viewer, checked_at = found, monotonic()
-                    await self._send(_text(minute, viewer))
-        except Full:
-            await self._close(BUSY)
-        except DatabaseFailed:
+            with self.board.looking(viewer.actor) as readings, self.feed.watching(*ids) as changed:
+                await _first_of(self._tell(readings, viewer), self._until_ended(changed, viewer))
+            await self._close(ENDED)
+        except (Full, DatabaseFailed):
             await self._close(BUSY)
         except (OSError, RuntimeError, TimeoutError):
             return  # the socket is gone, or its client does not read
 
-    async def _viewer(self) -> Viewer | None:
+    async def _tell(self, readings: AsyncIterator[Minute], viewer: Viewer) -> None:
+        async for minute in readings:
+            await self._send(_text(minute, viewer))
+
+    async def _until_ended(self, changed: asyncio.Event, viewer: Viewer) -> None:
+        """Return once the session no longer opens what it opened; the page comes back for what it
+        opens now."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_EVERY_S):
+                    await changed.wait()
+            changed.clear()
+            found = await self._find_viewer()
+            if found is None or _sees(found) != _sees(viewer):
+                return
+            await asyncio.sleep(_REST_S)
+
+    async def _find_viewer(self) -> Viewer | None:
         return await _in_a_thread(viewer_of)(self.scope)
 
     async def _send(self, text: str) -> None:
@@ -102,11 +112,25 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
 
     async def _close(self, code: int) -> None:
         with suppress(OSError, RuntimeError):
-            await self.send({"type": "websocket.close", "code": code})
+            async with asyncio.timeout(_MAX_SEND_S):
+                await self.send({"type": "websocket.close", "code": code})
 
 
-def _sees(viewer: Viewer) -> tuple[str, str]:
-    return viewer.actor.tenant_id, viewer.actor.authority
+async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
+    """Wait until one of them returns or raises, and end the others. Raises what it raised."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _sees(viewer: Viewer) -> tuple[str, str, str]:
+    return viewer.actor.tenant_id, viewer.actor.authority, viewer.status
 
 
 def _text(minute: Minute, viewer: Viewer) -> str:

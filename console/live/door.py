@@ -1,7 +1,6 @@
 """Who opens a socket: by the session's cookie, from the console's own pages, as pages judge it."""
 
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Final
 
@@ -11,8 +10,10 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.utils import translation
 
+from caret.contracts.snapshot import TenantStatus
 from console.member import find_member
 from console.shell.preferences import preferences_of
+from console.sign_in.session_store import SessionStore
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 
@@ -24,16 +25,18 @@ class Viewer:
     actor: Actor
     language: str
     zone: str  # an IANA name
+    status: TenantStatus
+    session_key: str = field(repr=False)
 
 
 def viewer_of(scope: dict[str, Any]) -> Viewer | None:
-    """None for whoever may not look, or not from there. Three queries, made anew each time: a
-    session or membership that ended has ended."""
+    """Return None for users who may not look, or not from there. Three queries, made anew each
+    time: a session or membership that ended has ended."""
     request = _request_of(scope)
     if not _is_own_page(request):
         return None
-    engine = import_module(settings.SESSION_ENGINE)
-    request.session = engine.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    token = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    request.session = SessionStore.from_token(token)
     request.user = get_user(request)
     member = find_member(request)
     if member is None or member.lacks_second_factor:
@@ -42,7 +45,8 @@ def viewer_of(scope: dict[str, Any]) -> Viewer | None:
     if not (actor.may(Permission.READ_USAGE) or actor.may(Permission.READ_OWN_USAGE)):
         return None
     language = translation.get_language_from_request(request)
-    return Viewer(actor, language, preferences_of(request).zone)
+    session_key = request.session.session_key or ""
+    return Viewer(actor, language, preferences_of(request).zone, member.tenant.status, session_key)
 
 
 def _request_of(scope: dict[str, Any]) -> ASGIRequest:

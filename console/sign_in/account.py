@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 
 from console.member import client_address
 from console.password_checks import checking_place
+from console.sign_in.next_page import is_own_path
 from console.sign_in.session import note_provider
 from tenants.identity.queries import provider_for
 
@@ -28,6 +29,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
+
+    def is_safe_url(self, url: str) -> bool:
+        return is_own_path(url)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
         """Raises Busy."""

@@ -63,7 +63,7 @@ running: Final = _Running()
 @require_GET
 def export_file(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
-        return _private(_begin(request, token))
+        return _begin(request, token)
     except NotFound as error:
         return _refusal(problem_of(error))
     except ProblemRaised as error:
@@ -100,11 +100,6 @@ def _refusal(problem: Problem) -> HttpResponseBase:
     response = problem_response(problem)
     # Django logs the address of what is refused, and a link that is good would stand in the log.
     vars(response)["_has_been_logged"] = True
-    return _private(response)
-
-
-def _private(response: HttpResponseBase) -> HttpResponseBase:
-    response["Cache-Control"] = "no-store"
     return response
 
 

@@ -17,9 +17,10 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from console.member import client_address
+from console.sign_in.next_page import next_page
 from console.sign_in.passkey_forms import SignInByPasskey
 from console.throttle import take_try_of_network
-from console.views.sign_in import TOO_MANY, UNAVAILABLE, safe_target, sign_in_page
+from console.views.sign_in import TOO_MANY, UNAVAILABLE, sign_in_page
 from tenants.identity.queries import provider_for
 
 logger = structlog.get_logger(__name__)
@@ -32,7 +33,7 @@ BY_PROVIDER_ONLY: Final = gettext_noop(
 @require_http_methods(["GET", "POST"])
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     """The sign-in page's button leads here, and then what the browser has answered."""
-    target = safe_target(request)
+    target = next_page(request)
     if request.user.is_authenticated:
         return redirect(target)
     if request.method == "GET":

@@ -10,7 +10,6 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -20,6 +19,7 @@ from console.member import Member, choose_tenant, client_address, for_members
 from console.outward import OUTWARD
 from console.password_checks import BUSY, Busy, check_password
 from console.sign_in.identity_provider import authorization_url
+from console.sign_in.next_page import next_page
 from console.sign_in.saml import question_url
 from console.throttle import WINDOW_S, forget_tries, take_try
 from tenants.identity.queries import Provider, SamlProvider, provider_for
@@ -40,7 +40,7 @@ _RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
 
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    target = safe_target(request)
+    target = next_page(request)
     if request.method == "GET":
         return redirect(target) if request.user.is_authenticated else sign_in_page(request, target)
     try:
@@ -117,11 +117,3 @@ def sign_in_page(
     if status in _RETRY_AFTER_S:
         response["Retry-After"] = str(_RETRY_AFTER_S[status])
     return response
-
-
-def safe_target(request: HttpRequest) -> str:
-    target = request.POST.get("next") or request.GET.get("next") or "/"
-    allowed = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if allowed else "/"

@@ -1,5 +1,6 @@
 """What a client is told of the policy that holds for its user. Pure."""
 
+from caret.contracts.exclusion import exclusion_names
 from caret.contracts.policy import Mode
 from inference.completion.request import Principal
 from inference.gateway.frames import BadFrame, PolicyAnswer
@@ -11,8 +12,9 @@ def policy_answer(principal: Principal, repository: str) -> PolicyAnswer:
     if len(repository) > MAX_NAME_CHARS:
         raise BadFrame("too_large", f"repository may have {MAX_NAME_CHARS} characters.")
     policy = principal.snapshot.policy
-    excluded = policy.content_exclusion
-    globs = (glob for name in ("*", repository) for glob in excluded.get(name, ()))
+    exclusion = policy.content_exclusion
+    names = exclusion_names(exclusion, repository)
+    globs = (glob for name in names for glob in exclusion[name])
     of_key = principal.credential.modes
     modes = policy.features if of_key is None else policy.features & of_key
     return PolicyAnswer(

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import acting_user
 from tenants.data_subjects.sources import Subject
+from tenants.members.access_changes import announce
 from tenants.models import (
     AlertDelivery,
     ApiKey,
@@ -98,6 +99,7 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
         email=_nobody(), name="", password=make_password(None), is_active=False, last_login=None
     )
     UserSession.objects.filter(user_id=user_id).delete()
+    announce(str(user_id))
     Authenticator.objects.filter(user_id=user_id).delete()
 
 

@@ -16,6 +16,7 @@ from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.rating.seats import settle_seats
 from tenants.errors import Conflict, Invalid
+from tenants.members.access_changes import announce
 from tenants.members.actor import Actor, platform_actor
 from tenants.members.permissions import Permission, Role
 from tenants.members.provisioned import tell_provider
@@ -89,6 +90,7 @@ def set_password(*, user_id: UserId, password: str) -> None:
     user = User.objects.get(id=user_id)
     _set_password(user, password)
     user.save(update_fields=["password"])
+    announce(user_id)
 
 
 def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:

@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenancy import acting_user
+from tenants.members.access_changes import announce
 from tenants.models import Membership
 
 
@@ -34,6 +35,7 @@ def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     keys = list(found.values_list("session_key", flat=True))
     Session.objects.filter(session_key__in=keys).delete()
     UserSession.objects.filter(session_key__in=keys).delete()
+    announce(*keys)
 
 
 def forget_expired_sessions(*, now: datetime) -> int:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.egress import Network, may_connect
+from caret.foundation.egress import may_connect
+from caret.foundation.special_addresses import Network
 from tenants.errors import Invalid
 
 MAX_CHARS: Final = 1_000

@@ -6,7 +6,8 @@ from typing import Final
 
 from django.utils.translation import gettext_noop
 
-from caret.foundation.egress import Egress, Network
+from caret.foundation.egress import Egress
+from caret.foundation.special_addresses import Network
 from tenants.siem.address import SinkAddress
 
 TIMEOUT_S: Final = 5.0  # of one message's answer, and of a connection

@@ -9,11 +9,11 @@ from typing import Final
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
-from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
 from caret.foundation.postgres.tenancy import tenant
 from console.operators.session import note_look
+from console.sign_in.session_store import SessionStore
 from tenants.members.permissions import Role
 from tenants.models import AuditSink, User
 from tests.browser.sessions import Session, operators_session, session_of
@@ -85,7 +85,7 @@ class Scene:
     def operator_with_reason(self) -> Session:
         name, key = operators_session()
         request = HttpRequest()
-        request.session = SessionStore(key)
+        request.session = SessionStore.from_token(key)
         note_look(request, self.company.tenant_id, "Ticket 4711")
         request.session.save()
         return name, key

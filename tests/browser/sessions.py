@@ -2,12 +2,12 @@
 
 from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
-from django.test import Client
 
+from console.sign_in.session_store import SessionStore
 from tenants.models import User
 from tests.cast import Person
+from tests.fakes.console_client import Client
 from tests.integration.operators.browsers import SESSION, signed_in
 
 # A cookie's name and value.
@@ -29,7 +29,7 @@ def session_of(person: Person, *, confirmed: bool = True) -> Session:
 
 def let_time_pass(session: Session) -> None:
     """As if he had given his password long ago."""
-    store = SessionStore(session[1])
+    store = SessionStore.from_token(session[1])
     store["account_authentication_methods"] = []
     store.save()
 

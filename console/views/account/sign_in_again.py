@@ -10,15 +10,16 @@ from django.views.decorators.http import require_http_methods
 
 from console.member import Member, for_members
 from console.shell.parts import show
+from console.sign_in.next_page import next_page
 from console.sign_in.session import provider_of
-from console.views.sign_in import safe_target, to_provider
+from console.views.sign_in import to_provider
 from tenants.identity.queries import provider_for
 
 
 @require_http_methods(["GET", "POST"])
 @for_members
 def sign_in_again(request: HttpRequest, member: Member) -> HttpResponse:
-    target = safe_target(request)
+    target = next_page(request)
     if request.method == "GET":
         return show(request, member, "console/account/sign_in_again.html", {"next": target})
     provider = provider_for(member.email)

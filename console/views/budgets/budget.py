@@ -72,9 +72,7 @@ def undo(request: HttpRequest, member: Member, budget_id: UUID, version: int) ->
 def secret(request: HttpRequest, member: Member, budget_id: UUID) -> HttpResponse:
     """Asked for by POST: that somebody looked is an entry of the audit log."""
     found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
-    response = _shown(request, member, budget_id, secret=found)
-    response["Cache-Control"] = "no-store"
-    return response
+    return _shown(request, member, budget_id, secret=found)
 
 
 @require_http_methods(["GET", "POST"])

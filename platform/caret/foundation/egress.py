@@ -1,4 +1,4 @@
-"""Connections to addresses that tenants name: never into the networks that we stand in.
+"""Connections to addresses that tenants name: never into the networks that this process stands in.
 
 The check is made when a socket is opened, with the very address that it is then connected to: a
 name that is resolved to something else a moment later (DNS rebinding) gains nothing.
@@ -6,24 +6,18 @@ name that is resolved to something else a moment later (DNS rebinding) gains not
     what is connected to               encrypted   plain
     a public address                   yes         no
     one of the operator's networks     yes         yes
-    anything else: private, loopback, link-local, the cloud's metadata, multicast   no   no
+    anything else (caret.foundation.special_addresses)   no   no
 """
 
 import ipaddress
 import socket
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+from caret.foundation.special_addresses import Address, Network, is_public
+
 # As getaddrinfo gives it: family, type, protocol, canonical name, address.
 AddressInfo: TypeAlias = tuple[Any, Any, int, str, Any]
-
-# IPv6 addresses in which an IPv4 address stands that a gateway on the way may connect to.
-_NAT64: Final = (
-    ipaddress.ip_network("64:ff9b::/96"),
-    ipaddress.ip_network("64:ff9b:1::/48"),
-)
 
 
 class AddressRefused(OSError):
@@ -53,20 +47,11 @@ def may_connect(text: str, networks: Sequence[Network], *, is_encrypted: bool) -
     address = _plain(text)
     if any(address in network for network in networks):
         return True
-    return is_encrypted and _is_public(address)
+    return is_encrypted and is_public(address)
 
 
 def _plain(text: str) -> Address:
+    """An IPv4-mapped address is connected to over IPv4, so it is judged as the one inside."""
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
-
-
-def _is_public(address: Address) -> bool:
-    if not address.is_global or address.is_multicast or address.is_reserved:
-        return False
-    if isinstance(address, ipaddress.IPv4Address):
-        return True
-    if address.is_site_local or address.sixtofour or address.teredo:
-        return False
-    return not any(address in network for network in _NAT64)

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.egress import AddressInfo, Egress, Network
+from caret.foundation.egress import AddressInfo, Egress
+from caret.foundation.special_addresses import Network
 from caret.foundation.within import within
 
 _PORTS: Final = {"http": 80, "https": 443}

@@ -57,12 +57,13 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.timing.RequestTimes",
+    "console.middleware.NoStore",  # before all that may answer, redirections to HTTPS included
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
     "console.middleware.Utf8Only",
     "console.middleware.RedisAnswers",
     "console.operators.door.OperatorDoor",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "console.sign_in.session_store.HashedSessions",
     "console.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",
     "console.shell.preferences.PreferencesInForce",
@@ -153,7 +154,7 @@ SOCIALACCOUNT_STORE_TOKENS = False
 LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:overview"
 CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
-SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_ENGINE = "console.sign_in.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 
 # Where gateways serve their metrics, which the operators' pages read.

@@ -61,6 +61,6 @@ def _is_secret(name: str, folders: list[str], head: str) -> bool:
         return False
     return (
         bool(_SECRET_NAME.search(name))
-        or not _SECRET_FOLDERS.isdisjoint(folders)
+        or not _SECRET_FOLDERS.isdisjoint(folder.lower() for folder in folders)
         or bool(_SECRET_HEAD.search(head, 0, _HEAD_CHARS))
     )

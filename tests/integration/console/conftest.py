@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
-from django.test import Client
+
+from tests.fakes.console_client import Client
 
 if TYPE_CHECKING:
     from tests.cast import Person

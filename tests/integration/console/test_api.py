@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind, parse_key
@@ -16,6 +15,7 @@ from tenants.members.permissions import Role
 from tenants.models import User
 from tenants.policies.document import DEFAULT_POLICY, write_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
+from tests.fakes.console_client import Client
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.confirming import confirmed
 from tests.people import make_colleague

@@ -14,13 +14,13 @@ import schemathesis
 from django.conf import settings as django_settings
 from django.contrib.auth import get_user_model
 from django.core.wsgi import get_wsgi_application
-from django.test import Client
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
 from console.api import rate_limit
 from tenants.members.permissions import Role
 from tests.cast import ACME, make_company
+from tests.fakes.console_client import Client
 
 NUM_EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "3"))
 CSRF_TOKEN = "c" * 32

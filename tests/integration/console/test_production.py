@@ -38,5 +38,5 @@ def test_what_is_no_production_is_said() -> None:
     done = check(CARET_HTTPS="False", CARET_DEBUG="True")
 
     assert done.returncode != 0
-    for code in ("security.W012", "security.W016", "security.W018", "security.W008"):
+    for code in ("security.W010", "security.W016", "security.W018", "security.W008"):
         assert code in done.stderr

@@ -10,7 +10,6 @@ from zipfile import ZipFile
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
@@ -27,6 +26,7 @@ from tenants.members.permissions import Role
 from tenants.models import KeptAnswer, Membership, User
 from tenants.signing_keys import signing_keys
 from tests.cast import make_key
+from tests.fakes.console_client import Client
 from tests.integration.data_subjects.traces import REPOSITORY, Traced
 from tests.integration.telemetry.willing import YES
 

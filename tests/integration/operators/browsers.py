@@ -8,12 +8,11 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
-from django.test import Client
 from django.utils import timezone
 
 from console.operators import session
+from console.sign_in.session_store import SessionStore
 from tenants.operators import factor
 from tenants.operators.accounts import (
     Credentials,
@@ -23,6 +22,7 @@ from tenants.operators.accounts import (
 )
 from tenants.operators.roles import OperatorRole
 from tests.cast import Company
+from tests.fakes.console_client import Client
 
 SESSION: Final = "caret-operator"
 
@@ -57,7 +57,7 @@ class Browser:
 
     def session(self) -> SessionStore:
         """As it is kept."""
-        return SessionStore(self.client.cookies[SESSION].value)
+        return SessionStore.from_token(self.client.cookies[SESSION].value)
 
     def is_in(self) -> bool:
         return self.client.get("/operators/").status_code == 200
@@ -88,10 +88,11 @@ def new_browser() -> Browser:
 def signed_in(role: OperatorRole = OperatorRole.MANAGER) -> Browser:
     """Past the sign-in page, which has tests of its own and costs a second."""
     browser, request = new_browser(), HttpRequest()
-    request.session = SessionStore()
+    store = SessionStore()
+    request.session = store
     session.begin(request, _known(role))
-    request.session.save()
-    browser.client.cookies[SESSION] = str(request.session.session_key)
+    store.save()
+    browser.client.cookies[SESSION] = store.token
     return browser
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 
 from console.operators.door import cookie_names
@@ -17,6 +16,7 @@ from tenants.members.permissions import Role
 from tenants.models import Operator, User
 from tenants.operators.accounts import disable_operator, renew_operator
 from tests.cast import PASSWORD, Cast
+from tests.fakes.console_client import Client
 from tests.integration.operators.browsers import SESSION, make_account, new_browser, signed_in
 
 ROOT = Path(__file__).resolve().parents[3]

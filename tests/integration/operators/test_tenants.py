@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.policy import Limits, RateLimit
@@ -21,6 +20,7 @@ from tenants.members.status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.operators.roles import OperatorRole
 from tests.cast import ACME, GLOBEX, Company, make_company, make_key
+from tests.fakes.console_client import Client
 from tests.integration.operators.browsers import Browser, signed_in
 
 NOT_SHOWN = "Laptop of Ada, secret project"

@@ -4,7 +4,6 @@ import secrets
 from uuid import UUID, uuid4
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
@@ -15,6 +14,7 @@ from tenants.members.permissions import Role
 from tenants.members.queries import find_memberships, find_user
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert, Invitation, ScimUser, User
 from tests.cast import Cast, Company, make_key
+from tests.fakes.console_client import Client
 from tests.integration.scim.people import members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of
 from tests.people import make_colleague, make_domain, send_invitation

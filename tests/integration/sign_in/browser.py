@@ -5,9 +5,9 @@ import time
 from dataclasses import dataclass
 
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
-from django.test import Client
 
 from tests.cast import PASSWORD, Person
+from tests.fakes.console_client import Client
 
 
 @dataclass

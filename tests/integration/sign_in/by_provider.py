@@ -5,11 +5,11 @@ import re
 import secrets
 from typing import Any
 
-from django.test import Client
 from django.utils import timezone
 
 from tenants.identity.operations import NewProvider, set_provider
 from tests.cast import Company
+from tests.fakes.console_client import Client
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
 
 

@@ -5,13 +5,13 @@ import json
 
 import pytest
 from allauth.mfa.models import Authenticator
-from django.test import Client
 from django.utils import timezone
 
 from console.throttle import MAX_TRIES_OF_NETWORK
 from tenants.identity.operations import NewProvider, require_second_factor, set_provider
 from tenants.members.permissions import Role
 from tests.cast import Company, Person, make_company
+from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.integration.sign_in.with_passkey import Browser, question_of
 from tests.people import make_domain

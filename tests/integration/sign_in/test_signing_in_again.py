@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from tenants.identity.metadata_http import fetch_metadata
@@ -16,6 +15,7 @@ from tenants.identity.operations import Described, remove_provider, set_saml_pro
 from tenants.identity.queries import get_rules
 from tenants.members.permissions import Role
 from tests.cast import Company, Person
+from tests.fakes.console_client import Client
 from tests.fakes.saml_provider import SamlProvider
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.openid_provider import OpenIdProvider

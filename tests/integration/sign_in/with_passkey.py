@@ -6,9 +6,8 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.test import Client
-
 from tests.cast import PASSWORD, Person
+from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 
 _QUESTION = re.compile(r'<script id="passkey-question" type="application/json">(.+?)</script>')

@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.core.files.storage import storages
 from django.core.management import CommandError
@@ -16,6 +15,7 @@ from caret.embedded.credentials import DATABASE
 from caret.foundation.postgres.roles import find_powers
 from caret.foundation.postgres.tenancy import tenant
 from caret.foundation.sealing import SealBroken
+from console.sign_in.session_store import SessionStore
 from tenants import noted as store_of_notes
 from tenants.encryption import destroyed
 from tenants.encryption.errors import KeyDestroyed

@@ -6,11 +6,16 @@ from hypothesis import strategies as st
 
 from caret.contracts import exclusion as contract
 from caret_ls.exclusion import is_excluded
+from tests.exclusion_cases import EXCLUSION_CASES
 from tests.fakes.tenants import make_policy
 
-parts = st.sampled_from(["a", "b.py", ".env", "*", "**", "*.py", "?", "[ab]", "a b", ""])
+parts = st.sampled_from(
+    ["a", "b.py", ".env", "*", "**", "*.py", "?", "[ab]", "A b", "", "\u00df", "\u0130"]
+)
 globs = st.lists(parts, min_size=1, max_size=5).map("/".join)
-paths = st.lists(st.sampled_from(["a", "b.py", ".env", "c"]), min_size=1, max_size=5).map("/".join)
+paths = st.lists(
+    st.sampled_from(["A", "b.py", ".ENV", "c", "ss", "i\u0307", ".."]), min_size=1, max_size=5
+).map("/".join)
 
 
 @given(st.lists(globs, max_size=3), paths)
@@ -22,9 +27,8 @@ def test_it_is_what_the_gateway_decides(every: list[str], path: str) -> None:
     assert is_excluded(path, every) is decided
 
 
-@pytest.mark.parametrize("path", ["src\\.env", "./.env", "/.env"])
-def test_paths_of_other_systems(path: str) -> None:
-    policy = make_policy(content_exclusion={"*": ("**/.env",)})
-
-    assert is_excluded(path, ["**/.env"])
-    assert contract.is_excluded(policy, repository="", path=path)
+@pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
+def test_a_glob_excludes_what_it_excludes_at_the_gateway(
+    glob: str, path: str, excluded: bool
+) -> None:
+    assert is_excluded(path, [glob]) is excluded

@@ -9,6 +9,7 @@ from caret_ls.nature import Nature, nature_of
         *(".env", ".env.local", "prod.env", "a/b/.env", ".npmrc", "id_rsa", "id_ed25519.pub"),
         *("tls/server.key", "server.PEM", "credentials.json", "secrets.yaml", ".aws/config"),
         *("terraform.tfstate", ".ssh/config", "service-account-prod.json", "a\\.env"),
+        *(".SSH/config", "Server.PEM", ".ENV"),
     ],
 )
 def test_secret_files_by_their_names(path: str) -> None:

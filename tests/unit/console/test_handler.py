@@ -23,12 +23,14 @@ content_types = st.builds(
 
 
 def answer_to(*headers: tuple[bytes, bytes]) -> tuple[int, str] | None:
-    """Status and body of what is answered at once; None: a request was made of it."""
+    """Status and body of what is answered at once, which nobody may store; None: a request was
+    made of it."""
     scope = {"type": "http", "path": "/", "method": "GET", "headers": headers}
     request, refusal = Handler().create_request(scope, io.BytesIO())
     if refusal is None:
         assert request is not None
         return None
+    assert refusal["Cache-Control"] == "no-store"
     return refusal.status_code, b"".join(refusal).decode()
 
 

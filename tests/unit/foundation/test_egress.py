@@ -2,10 +2,14 @@
 
 import ipaddress
 import socket
+from ipaddress import IPv4Address, IPv6Address
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import ip_addresses
 
 from caret.foundation.egress import AddressRefused, Egress, may_connect
+from caret.foundation.special_addresses import SPECIAL_NETWORKS, Network, is_public
 
 OURS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32")]
 
@@ -54,10 +58,47 @@ def test_the_operators_networks_are_connected_to_either_way(address: str) -> Non
         "2002:7f00:1::",
         "2001:0:7f00:1::",
         "2001:db8::1",
+        "168.63.129.16",  # Azure's host
+        "192.0.0.192",  # Oracle Cloud's metadata
+        "100.100.100.200",  # Alibaba Cloud's metadata
+        "fd00:ec2::254",  # AWS's metadata
+        "::ffff:168.63.129.16",
+        "::ffff:0:168.63.129.16",
+        "64:ff9b::168.63.129.16",
+        "2002:a83f:8110::1",  # 6to4 of 168.63.129.16
+        "2001:0:a83f:8110::1",  # Teredo, by way of a server there
+        "2001:0:808:808:0:0:57c0:7eef",  # Teredo, of a client there
+        "2002:c000:c0::",  # 6to4 of 192.0.0.192
+        "4000::1",  # assigned to nobody
     ],
 )
 def test_nothing_else_is_connected_to(address: str) -> None:
     assert not may_connect(address, OURS, is_encrypted=True)
+
+
+@pytest.mark.parametrize("network", SPECIAL_NETWORKS, ids=str)
+def test_no_special_network_is_connected_to(network: Network) -> None:
+    for address in (network[0], network[-1]):
+        assert not may_connect(str(address), OURS, is_encrypted=True)
+
+
+@given(ip_addresses())
+def test_no_address_is_public_that_python_knows_as_special(
+    address: IPv4Address | IPv6Address,
+) -> None:
+    """Whose table comes from the same registries, of another day."""
+    if is_public(address):
+        assert address.is_global
+        assert not address.is_multicast
+        assert not address.is_reserved
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["168.63.129.15", "168.63.129.17", "192.0.1.0", "100.128.0.0", "2001:200::1", "2003::1"],
+)
+def test_neighbours_of_special_networks_are_public(address: str) -> None:
+    assert may_connect(address, [], is_encrypted=True)
 
 
 def test_a_refused_address_gets_no_socket() -> None:

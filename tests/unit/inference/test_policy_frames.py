@@ -30,6 +30,16 @@ async def test_globs_of_the_repository_and_of_all_are_told_once_each() -> None:
     assert answered == [PolicyAnswer("shop", excluded, ["inline", "fim"])]
 
 
+async def test_globs_of_a_repository_are_told_however_its_name_is_written() -> None:
+    async with open_editor() as editor:
+        editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
+        (answer,) = await ask(editor, "Shop")
+
+    assert isinstance(answer, PolicyAnswer)
+    assert answer.repository == "Shop"
+    assert "prices/*" in answer.excluded
+
+
 async def test_of_another_repository_nothing_is_told() -> None:
     async with open_editor() as editor:
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))

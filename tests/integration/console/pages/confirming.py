@@ -2,10 +2,10 @@
 
 from allauth.account.internal.flows.login import record_authentication
 from django.http import HttpRequest
-from django.test import Client
 
 from tenants.models import User
 from tests.cast import Person
+from tests.fakes.console_client import Client
 
 
 def confirmed(client: Client, person: Person) -> Client:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from django.test import Client
-
     from tests.cast import Person
+    from tests.fakes.console_client import Client
     from tests.integration.console.conftest import SignIn
 
 

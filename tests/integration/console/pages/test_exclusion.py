@@ -81,6 +81,12 @@ def test_a_path_that_no_rule_names_is_not_excluded(alice: Client) -> None:
     assert "Not excluded by the tenant" in page
 
 
+def test_the_tester_ignores_case_as_gateways_do(alice: Client) -> None:
+    page = send(alice, "test", repository="Payments", path="KEYS\\Prod.txt").content.decode()
+
+    assert '"payments": "keys/**"' in unescape(page)
+
+
 def test_what_is_in_force_is_tried_by_who_only_reads(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 

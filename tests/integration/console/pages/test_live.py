@@ -1,9 +1,7 @@
 """The last minute over a WebSocket: whose socket it is, and what it is told."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain, repeat
 from threading import Event
@@ -11,80 +9,21 @@ from typing import Any
 
 import pytest
 import structlog
-from asgiref.sync import sync_to_async
-from asgiref.testing import ApplicationCommunicator
-from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import DatabaseError
-from django.test import Client
 
-from caret.asgi import console
 from console.live import consumer as live
 from console.live.board import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
 from tenants.members.actor import Actor
-from tenants.models import User
 from tenants.usage.live import last_minute
-from tests.cast import ACME, GLOBEX, Company, Person, make_company
+from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.live_socket import OWN, Socket, first, session_of, socket
 from tests.integration.console.pages.usage_rows import colleagues, use
-
-OWN = b"http://testserver"
 
 
 @pytest.fixture
 def company() -> Company:
     return make_company("initech", ACME)
-
-
-def session_of(client: Client) -> str:
-    return client.cookies[settings.SESSION_COOKIE_NAME].value
-
-
-class Socket:
-    """A browser's end."""
-
-    def __init__(self, session: str, origin: bytes | None, path: str) -> None:
-        cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
-        headers = [(b"host", b"testserver"), (b"cookie", cookie)]
-        headers += [] if origin is None else [(b"origin", origin)]
-        scope = {
-            "type": "websocket",
-            "scheme": "ws",
-            "path": path,
-            "query_string": b"",
-            "headers": headers,
-            "client": ["192.0.2.7", 1],
-            "subprotocols": [],
-        }
-        # asgiref has no types for it.
-        self._end: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
-
-    async def next(self) -> dict[str, Any]:
-        event: dict[str, Any] = await self._end.receive_output(timeout=30)
-        return event
-
-    async def is_let_in(self) -> bool:
-        await self._end.send_input({"type": "websocket.connect"})
-        return bool((await self.next())["type"] == "websocket.accept")
-
-    async def leave(self) -> None:
-        await self._end.send_input({"type": "websocket.disconnect", "code": 1001})
-        await self._end.wait(timeout=30)
-
-
-@asynccontextmanager
-async def socket(
-    session: str, *, origin: bytes | None = OWN, path: str = "/live"
-) -> AsyncIterator[Socket]:
-    opened = Socket(session, origin, path)
-    yield opened
-    await opened.leave()
-
-
-async def first(opened: Socket) -> dict[str, str]:
-    assert await opened.is_let_in()
-    said: dict[str, str] = json.loads((await opened.next())["text"])
-    return said
 
 
 async def is_refused(opened: Socket) -> bool:
@@ -184,36 +123,6 @@ def test_nobody_opens_a_socket_without_a_session(session: str) -> None:
             return await is_refused(opened)
 
     assert asyncio.run(refused())
-
-
-def _sign_out(session: str, _person: Person) -> None:
-    SessionStore(session).delete()
-
-
-def _switch_off(_session: str, person: Person) -> None:
-    User.objects.filter(id=person.user_id).update(is_active=False)
-
-
-@pytest.mark.parametrize("ends", [_sign_out, _switch_off])
-def test_a_socket_ends_with_its_session(
-    company: Company,
-    sign_in: SignIn,
-    monkeypatch: pytest.MonkeyPatch,
-    ends: Callable[[str, Person], None],
-) -> None:
-    monkeypatch.setattr(live, "CHECK_EVERY_S", 0.0)
-    person = company.administrator
-    session = session_of(sign_in(person))
-
-    async def told() -> dict[str, Any]:
-        async with socket(session) as opened:
-            await first(opened)
-            await sync_to_async(ends)(session, person)
-            while (said := await opened.next())["type"] == "websocket.send":
-                pass
-            return said
-
-    assert asyncio.run(told()) == {"type": "websocket.close", "code": live.ENDED}
 
 
 def counting() -> tuple[Board[int], list[Actor]]:

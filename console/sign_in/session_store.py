@@ -1,0 +1,102 @@
+"""Sessions in the database, found by a hash and sealed: a copy of the tables signs nobody in.
+
+The browser's cookie holds a random token. `session_key`, which Django and django-allauth store and
+compare, is the token's hash. Only `SessionStore.from_token` takes tokens: a `session_key` that is
+presented as a cookie is hashed once more and finds nothing.
+
+What a session remembers may be a secret (an invitation's token, a second factor that is being set
+up), so it is sealed, for its session alone.
+"""
+
+import hashlib
+import secrets
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from typing import Any, Final, Self
+
+from django.conf import settings
+from django.contrib.sessions.backends import db
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponse
+
+from caret.foundation.crypto import derive_key
+from caret.foundation.sealing import SealBroken, seal, unseal
+from tenants.members.access_changes import announce
+
+# The tables have room for 40 characters: these are 240 of SHA-256's 256 bits.
+_KEY_BYTES: Final = 30
+_TOKEN_BYTES: Final = 32
+
+
+class SessionKey(str):
+    """What is stored. It remembers its token where it was made of one, also in another
+    `SessionStore` that is made of this key, as django-allauth makes one in the middle of a request.
+    """
+
+    __slots__ = ("token",)
+
+    token: str
+
+    @classmethod
+    def of_token(cls, token: str) -> Self:
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        key = cls(urlsafe_b64encode(digest[:_KEY_BYTES]).decode())
+        key.token = token
+        return key
+
+
+class SessionStore(db.SessionStore):
+    @classmethod
+    def from_token(cls, token: str | None) -> Self:
+        """Return the session of a cookie; an empty one for a cookie that opens none."""
+        return cls(SessionKey.of_token(token) if token else None)
+
+    @property
+    def token(self) -> str:
+        """What the cookie holds. For sessions that are new or came by a token."""
+        assert isinstance(self.session_key, SessionKey)
+        return self.session_key.token
+
+    def _get_new_session_key(self) -> SessionKey:
+        return SessionKey.of_token(secrets.token_urlsafe(_TOKEN_BYTES))
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        text = self.serializer().dumps(session_dict)
+        return b64encode(seal(_sealing_key(), text, bound_to=self._bound_to())).decode()
+
+    def decode(self, session_data: bytes | str) -> dict[str, Any]:
+        """Return nothing for what another key has sealed, or none: the session has ended."""
+        try:
+            text = unseal(_sealing_key(), b64decode(session_data), bound_to=self._bound_to())
+        except (SealBroken, ValueError):
+            return {}
+        remembered: dict[str, Any] = self.serializer().loads(text)
+        return remembered
+
+    def _bound_to(self) -> bytes:
+        return f"session/1|{self.session_key}".encode()
+
+    def delete(self, session_key: str | None = None) -> None:
+        ended = session_key or self.session_key
+        super().delete(session_key)
+        if ended is not None:
+            announce(ended)
+
+
+class HashedSessions(SessionMiddleware):
+    """As Django's own, with a token in the cookie in place of the session's key."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        token = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+        request.session = SessionStore.from_token(token)
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        answered = super().process_response(request, response)
+        cookie = answered.cookies.get(settings.SESSION_COOKIE_NAME)
+        if cookie is not None and cookie.value:  # empty: the session has ended
+            assert isinstance(request.session, SessionStore)
+            answered.cookies[settings.SESSION_COOKIE_NAME] = request.session.token
+        return answered
+
+
+def _sealing_key() -> bytes:
+    return derive_key(settings.ROOT_SECRET, "sessions/1")

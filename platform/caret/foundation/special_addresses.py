@@ -1,0 +1,78 @@
+"""Networks that are no public host's: IANA's registries of special-purpose addresses, as a table.
+
+https://www.iana.org/assignments/iana-ipv4-special-registry
+https://www.iana.org/assignments/iana-ipv6-special-registry
+
+All entries are here, those that IANA calls globally reachable included (anycast of protocols and of
+AS112, relays for multicast): no webhook and no identity provider has an address there. Addresses
+that carry an IPv4 address inside (mapped, translated by NAT64, 6to4, Teredo) are here as well, so
+that none of them leads to an IPv4 address that is refused.
+"""
+
+import ipaddress
+from typing import Final, TypeAlias
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_IPV4: Final = {
+    "0.0.0.0/8": "this network",
+    "10.0.0.0/8": "private use",
+    "100.64.0.0/10": "shared by carriers; Alibaba Cloud's metadata",
+    "127.0.0.0/8": "loopback",
+    "169.254.0.0/16": "link-local; the metadata of most clouds",
+    "172.16.0.0/12": "private use",
+    # Its sub-entries: DS-Lite, 192.0.0.8, PCP and TURN anycast, NAT64 discovery; and Oracle
+    # Cloud's metadata, 192.0.0.192.
+    "192.0.0.0/24": "IETF protocol assignments",
+    "192.0.2.0/24": "documentation",
+    "192.31.196.0/24": "AS112",
+    "192.52.193.0/24": "automatic multicast tunnelling",
+    "192.88.99.0/24": "relays of 6to4 and 6a44",
+    "192.168.0.0/16": "private use",
+    "192.175.48.0/24": "AS112, direct delegation",
+    "198.18.0.0/15": "benchmarks",
+    "198.51.100.0/24": "documentation",
+    "203.0.113.0/24": "documentation",
+    "224.0.0.0/4": "multicast, which has a registry of its own",
+    "240.0.0.0/4": "reserved, and 255.255.255.255",
+}
+_IPV6: Final = {
+    "::/128": "unspecified",
+    "::1/128": "loopback",
+    "::/96": "IPv4-compatible, deprecated by RFC 4291",
+    "::ffff:0:0/96": "IPv4-mapped",
+    "::ffff:0:0:0/96": "IPv4-translated, RFC 2765",
+    "64:ff9b::/96": "NAT64",
+    "64:ff9b:1::/48": "NAT64 of one network",
+    "100::/64": "discard only",
+    "100:0:0:1::/64": "dummy prefix",
+    # Its sub-entries: Teredo, PCP, TURN and DNS-SD anycast, benchmarks, AMT, AS112, ORCHID, drones.
+    "2001::/23": "IETF protocol assignments",
+    "2001:db8::/32": "documentation",
+    "2002::/16": "6to4",
+    "2620:4f:8000::/48": "AS112, direct delegation",
+    "3fff::/20": "documentation",
+    "5f00::/16": "segment routing",
+    "fc00::/7": "unique local; AWS's and Google Cloud's metadata",
+    "fe80::/10": "link-local",
+    "fec0::/10": "site-local, deprecated by RFC 3879",
+    "ff00::/8": "multicast, which has a registry of its own",
+}
+# Public by their numbers, but served by the host or the network that a virtual machine stands on.
+_CLOUDS: Final = {
+    "168.63.129.16/32": "Azure: DNS, health probes, and the agent's secrets",
+}
+# All else of IPv6 is not assigned to anybody.
+_GLOBAL_UNICAST_IPV6: Final = ipaddress.IPv6Network("2000::/3")
+
+SPECIAL_NETWORKS: Final[tuple[Network, ...]] = tuple(
+    ipaddress.ip_network(text) for text in (*_IPV4, *_IPV6, *_CLOUDS)
+)
+
+
+def is_public(address: Address) -> bool:
+    """Return whether a public host may have this address."""
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST_IPV6:
+        return False
+    return not any(address in network for network in SPECIAL_NETWORKS)

@@ -1,0 +1,63 @@
+"""No answer of any address stays in a browser or a proxy, except files that all users share."""
+
+import re
+from typing import Final
+
+import pytest
+from django.test import override_settings
+
+from tests.browser.client import client_with
+from tests.browser.pages import ACTIONS, FILES, all_pages
+from tests.browser.routes import all_routes
+from tests.browser.scene import Scene, Visitor
+
+# Files with their content's digest in the address, and public keys.
+SHARED: Final = {
+    "assets/<digest>/<name>",
+    "operators/assets/<digest>/<path:name>",
+    ".well-known/caret-signing-keys.json",
+}
+_EXAMPLES: Final = {
+    **{page.pattern: page.path_in for page in all_pages()},
+    **ACTIONS,
+    **{pattern: path for pattern, path in FILES.items() if path is not None},
+}
+_ARGUMENT: Final = re.compile(r"<(?:(\w+):)?\w+>")
+_MADE_UP: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "int": "1", "path": "a/b"}
+PATTERNS: Final = sorted(route.pattern for route in all_routes())
+
+
+def path_of(scene: Scene, pattern: str) -> str:
+    """Of somebody's row where there is an example, of none where there is not."""
+    if pattern in _EXAMPLES:
+        return _EXAMPLES[pattern](scene)
+    return "/" + _ARGUMENT.sub(lambda found: _MADE_UP.get(found[1] or "", "a"), pattern)
+
+
+@pytest.mark.parametrize("pattern", [each for each in PATTERNS if each not in SHARED])
+def test_an_answer_is_not_to_be_stored(scene: Scene, pattern: str) -> None:
+    is_operators = pattern.startswith("operators/")
+    session = scene.session(Visitor.OPERATOR_WITH_REASON if is_operators else Visitor.MEMBER)
+    path = path_of(scene, pattern)
+
+    answers = [client_with(each).get(path) for each in (session, None)]
+
+    assert [answer["Cache-Control"] for answer in answers] == ["no-store", "no-store"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/no-such-page", "/api/v1/no-such", "/sign-in?next=%00", "/scim/v2/x"]
+)
+def test_nor_is_a_refusal(scene: Scene, path: str) -> None:
+    assert client_with(scene.session(Visitor.MEMBER)).get(path)["Cache-Control"] == "no-store"
+
+
+def test_nor_is_a_redirection_to_https() -> None:
+    with override_settings(SECURE_SSL_REDIRECT=True):
+        answer = client_with(None).get("/invitation/civ_secret")
+
+    assert (answer.status_code, answer["Cache-Control"]) == (301, "no-store")
+
+
+def test_files_that_all_share_are_the_only_others() -> None:
+    assert set(PATTERNS) >= SHARED

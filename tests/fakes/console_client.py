@@ -1,0 +1,25 @@
+"""A browser of the console."""
+
+from typing import Any, cast
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.test import Client as DjangoClient
+
+from console.sign_in.session_store import SessionStore
+
+
+class Client(DjangoClient):
+    """Django's own takes the session's key for the cookie; here the cookie is a token."""
+
+    @property
+    def session(self) -> Any:
+        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
+        if cookie is None:
+            return super().session
+        return SessionStore.from_token(cookie.value)
+
+    def _set_login_cookies(self, request: HttpRequest) -> None:
+        super()._set_login_cookies(request)  # type: ignore[misc]  # Django's own, without types
+        token = cast(SessionStore, request.session).token
+        self.cookies[settings.SESSION_COOKIE_NAME] = token

@@ -1,0 +1,65 @@
+"""A browser's end of the live numbers' WebSocket."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
+from django.test import Client
+
+from caret.asgi import console
+
+OWN = b"http://testserver"
+
+
+def session_of(client: Client) -> str:
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+class Socket:
+    """A browser's end."""
+
+    def __init__(self, session: str, origin: bytes | None, path: str) -> None:
+        cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
+        headers = [(b"host", b"testserver"), (b"cookie", cookie)]
+        headers += [] if origin is None else [(b"origin", origin)]
+        scope = {
+            "type": "websocket",
+            "scheme": "ws",
+            "path": path,
+            "query_string": b"",
+            "headers": headers,
+            "client": ["192.0.2.7", 1],
+            "subprotocols": [],
+        }
+        # asgiref has no types for it.
+        self._end: Any = ApplicationCommunicator(console, scope)  # type: ignore[no-untyped-call]
+
+    async def next(self) -> dict[str, Any]:
+        event: dict[str, Any] = await self._end.receive_output(timeout=30)
+        return event
+
+    async def is_let_in(self) -> bool:
+        await self._end.send_input({"type": "websocket.connect"})
+        return bool((await self.next())["type"] == "websocket.accept")
+
+    async def leave(self) -> None:
+        await self._end.send_input({"type": "websocket.disconnect", "code": 1001})
+        await self._end.wait(timeout=30)
+
+
+@asynccontextmanager
+async def socket(
+    session: str, *, origin: bytes | None = OWN, path: str = "/live"
+) -> AsyncIterator[Socket]:
+    opened = Socket(session, origin, path)
+    yield opened
+    await opened.leave()
+
+
+async def first(opened: Socket) -> dict[str, str]:
+    assert await opened.is_let_in()
+    said: dict[str, str] = json.loads((await opened.next())["text"])
+    return said

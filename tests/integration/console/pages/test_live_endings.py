@@ -1,0 +1,145 @@
+"""What ends the live numbers' WebSocket, and how soon."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from console.live import consumer as live
+from console.sign_in.session_store import SessionStore
+from tenants.members.changes import change_role, remove_member
+from tenants.members.operations import set_password
+from tenants.members.permissions import Role
+from tenants.members.sessions import end_sessions_at
+from tenants.members.status import set_status
+from tenants.models import User
+from tests.cast import ACME, Company, Person, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.live_socket import first, session_of, socket
+from tests.integration.sign_in.browser import new_browser
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def _sign_out(session: str, _person: Person) -> None:
+    SessionStore.from_token(session).delete()
+
+
+def _switch_off(_session: str, person: Person) -> None:
+    User.objects.filter(id=person.user_id).update(is_active=False)
+
+
+@pytest.mark.parametrize("ends", [_sign_out, _switch_off])
+def test_a_socket_ends_with_its_session(
+    company: Company,
+    sign_in: SignIn,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: Callable[[str, Person], None],
+) -> None:
+    """Without Redis, which tells nothing here: by checks."""
+    monkeypatch.setattr(live, "CHECK_EVERY_S", 0.1)
+    person = company.administrator
+    session = session_of(sign_in(person))
+
+    with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
+        ended, _ = asyncio.run(ending(session, lambda: ends(session, person)))
+
+    assert ended == {"type": "websocket.close", "code": live.ENDED}
+
+
+async def ending(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
+    """What a socket is told last, and how long after a change, in seconds."""
+    async with socket(session) as opened:
+        await first(opened)
+        # The socket has been told a second time: its checks at the beginning are over.
+        await opened.next()
+        await sync_to_async(change)()
+        changed_at = monotonic()
+        async with asyncio.timeout(30):
+            while (said := await opened.next())["type"] == "websocket.send":
+                pass
+        return said, monotonic() - changed_at
+
+
+def _sign_out_by_the_page(company: Company, client: Client) -> None:
+    assert client.post("/sign-out").status_code == 302
+
+
+def _end_all_other_sessions(company: Company, _client: Client) -> None:
+    other = new_browser(company.administrator)
+    assert other.sign_in() == "/"
+    assert other.client.post("/account/sessions").status_code == 302
+
+
+def _remove(company: Company, _client: Client) -> None:
+    person = company.administrator
+    remove_member(actor=company.platform, user_id=person.user_id, reason="left", now=timezone.now())
+
+
+def _make_a_developer(company: Company, _client: Client) -> None:
+    change_role(
+        actor=company.platform,
+        user_id=company.administrator.user_id,
+        role=Role.DEVELOPER,
+        reason="moved",
+        now=timezone.now(),
+    )
+
+
+def _suspend(company: Company, _client: Client) -> None:
+    suspended = TenantStatus.SUSPENDED
+    set_status(actor=company.platform, status=suspended, reason="unpaid", now=timezone.now())
+
+
+def _change_the_password(company: Company, _client: Client) -> None:
+    set_password(user_id=company.administrator.user_id, password="a new long password")
+
+
+def _change_the_provider(company: Company, _client: Client) -> None:
+    end_sessions_at(domains=[company.administrator.email.partition("@")[2]], spared=None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _sign_out_by_the_page,
+        _end_all_other_sessions,
+        _remove,
+        _make_a_developer,
+        _suspend,
+        _change_the_password,
+        _change_the_provider,
+    ],
+)
+def test_a_socket_ends_within_a_second_of_what_ends_it(
+    company: Company, change: Callable[[Company, Client], None]
+) -> None:
+    browser = new_browser(company.administrator)
+    assert browser.sign_in() == "/"
+    client = browser.client
+
+    ended, after_s = asyncio.run(ending(session_of(client), lambda: change(company, client)))
+
+    assert ended == {"type": "websocket.close", "code": live.ENDED}
+    assert after_s < 1.0
+
+
+def test_a_colleagues_sign_out_ends_nobody_elses_socket(company: Company, sign_in: SignIn) -> None:
+    client, other = sign_in(company.administrator), sign_in(company.developer)
+
+    async def told() -> list[str]:
+        async with socket(session_of(other)) as opened:
+            await first(opened)
+            await sync_to_async(client.post)("/sign-out")
+            return [(await opened.next())["type"] for _ in range(2)]
+
+    assert asyncio.run(told()) == ["websocket.send"] * 2

@@ -1,0 +1,152 @@
+"""The `next` parameter of every page that takes one leads to pages of ours, or is ignored."""
+
+import html
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tenants.identity.metadata_http import fetch_metadata
+from tenants.identity.operations import Described, set_saml_provider
+from tenants.members.permissions import Role
+from tests.cast import PASSWORD, Company, Person, make_company
+from tests.fakes.saml_provider import SamlProvider
+from tests.integration.sign_in.browser import Browser, code_of, new_browser
+from tests.integration.sign_in.by_provider import fresh_client, sent_to
+from tests.integration.sign_in.openid_provider import OpenIdProvider
+
+NOT_OURS = [
+    "foo",
+    "//evil.example",
+    "/\\evil.example",
+    "https://evil.example",
+    "/\r\nSet-Cookie: a=b",
+    "/%0d%0aSet-Cookie: a=b",
+    "javascript:alert(1)",
+    "/" + "a" * 5_000,
+    "/\0",
+]
+foreign = pytest.mark.parametrize("target", NOT_OURS)
+TOLD = "/no-such-page?a=b"
+
+
+@pytest.fixture
+def person() -> Person:
+    """Who signs in by a password."""
+    return make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER]
+
+
+@pytest.fixture
+def browser(person: Person) -> Browser:
+    """In which the person is signed in."""
+    made = new_browser(person)
+    assert made.sign_in() == "/"
+    return made
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-in/passkey"])
+@pytest.mark.parametrize(
+    ("target", "leads_to"), [*((each, "/") for each in NOT_OURS), (TOLD, TOLD)]
+)
+def test_a_sign_in_page_sends_a_signed_in_user_to_pages_of_ours_only(
+    browser: Browser, path: str, target: str, leads_to: str
+) -> None:
+    answer = browser.client.get(path, {"next": target})
+
+    assert (answer.status_code, answer["Location"]) == (302, leads_to)
+
+
+@pytest.mark.parametrize(
+    ("target", "leads_to"), [*((each, "/") for each in NOT_OURS), (TOLD, TOLD)]
+)
+def test_a_password_leads_to_pages_of_ours_only(person: Person, target: str, leads_to: str) -> None:
+    form = {"email": person.email, "password": PASSWORD}
+
+    posted = fresh_client().post("/sign-in", form | {"next": target})
+
+    assert (posted.status_code, posted["Location"]) == (302, leads_to)
+
+
+@foreign
+def test_the_sign_in_form_carries_no_other_target(target: str) -> None:
+    page = fresh_client().get("/sign-in", {"next": target}).content.decode()
+
+    assert _carried(page) == "/"
+
+
+@foreign
+def test_the_form_to_sign_in_again_carries_no_other_target(browser: Browser, target: str) -> None:
+    page = browser.client.get("/account/sign-in-again", {"next": target}).content.decode()
+
+    assert _carried(page) == "/"
+
+
+@foreign
+def test_the_passkey_form_carries_no_other_target(target: str) -> None:
+    page = fresh_client().post("/sign-in/passkey", {"next": target}).content.decode()
+
+    assert _carried(page) == "/"
+
+
+@pytest.mark.parametrize("target", [*NOT_OURS, TOLD])
+def test_confirming_by_password_leads_to_pages_of_ours_only(browser: Browser, target: str) -> None:
+    answer = browser.client.post("/account/confirm", {"password": PASSWORD, "next": target})
+
+    assert answer.status_code == 302
+    assert answer["Location"] == (TOLD if target == TOLD else "/")
+
+
+@pytest.mark.parametrize("target", [*NOT_OURS, TOLD])
+def test_confirming_by_code_leads_to_pages_of_ours_only(browser: Browser, target: str) -> None:
+    secret = browser.set_up()
+    form = {"code": code_of(secret, later_by=1), "next": target}
+
+    answer = browser.client.post("/account/confirm/code", form)
+
+    assert answer.status_code == 302
+    assert answer["Location"] == (TOLD if target == TOLD else "/")
+
+
+@foreign
+def test_an_openid_sign_in_leads_to_pages_of_ours_only(
+    owner: Person, provider: OpenIdProvider, target: str
+) -> None:
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email, next=target))
+    provider.claims = {"email": owner.email}
+
+    answer = client.get(f"{back}&{urlencode({'next': target})}")
+
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+
+
+@foreign
+def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, target: str) -> None:
+    idp = SamlProvider()
+    described = Described(idp.metadata(), None, fetch_metadata)
+    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+    client = fresh_client()
+
+    answer = _answered(client, idp, company, {"email": owner.email, "next": target})
+
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+
+
+def _carried(page: str) -> str:
+    """The form's hidden field."""
+    found = re.search(r'name="next" value="([^"]*)"', page)
+    assert found is not None, page
+    return found[1]
+
+
+def _answered(client: Client, idp: SamlProvider, company: Company, form: dict[str, str]) -> Any:
+    page = client.post("/sign-in", {"single": "yes", **form}).content.decode()
+    link = re.search(r'href="(https://login\.example\.com[^"]+)"', page)
+    assert link is not None
+    said = idp.asked(html.unescape(link[1]), form["email"])
+    posted = {"SAMLResponse": idp.answer(said), "RelayState": form["next"]}
+    there = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", posted)
+    return client.get(f"{there['Location']}&{urlencode({'RelayState': form['next']})}")

@@ -1,0 +1,134 @@
+"""A copy of the database lets nobody in: what opens something is stored as a hash, or sealed."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore as PlainStore
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+from psycopg.sql import SQL, Identifier
+
+from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
+from console.sign_in.session_store import SessionStore
+from tenants.members.permissions import Role
+from tenants.scim.tokens import create_scim_token
+from tests.cast import Company, Person, make_company, make_key
+from tests.integration.operators.browsers import SESSION
+from tests.integration.operators.browsers import new_browser as new_operators_browser
+from tests.integration.operators.browsers import signed_in as signed_in_operator
+from tests.integration.sign_in.browser import Browser, new_browser
+from tests.integration.sign_in.by_provider import fresh_client
+from tests.people import Mailbox, send_invitation
+from tests.stack.services import Services
+
+COOKIE = settings.SESSION_COOKIE_NAME
+
+
+@pytest.fixture
+def hooli() -> Company:
+    return make_company("hooli", {Role.OWNER: "hank"})
+
+
+@pytest.fixture
+def person(hooli: Company) -> Person:
+    return hooli.people[Role.OWNER]
+
+
+@pytest.fixture
+def browser(person: Person) -> Browser:
+    made = new_browser(person)
+    assert made.sign_in() == "/"
+    return made
+
+
+def stored_rows(services: Services) -> Iterator[str]:
+    """Every row of every table, as text. Only the superuser sees those of all tenants."""
+    with psycopg.connect(
+        host=str(services.paths.sockets),
+        dbname=DATABASE,
+        user=SUPERUSER,
+        password=password_of(services.paths, SUPERUSER),
+    ) as superuser:
+        tables = superuser.execute(
+            "SELECT relname FROM pg_class"
+            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        ).fetchall()
+        for (table,) in tables:
+            statement = SQL("SELECT row::text FROM {} AS row").format(Identifier(table))
+            yield from (text for (text,) in superuser.execute(statement))
+
+
+def opens(key: str) -> bool:
+    client = fresh_client()
+    client.cookies[COOKIE] = key
+    return client.get("/api/v1/tenant").status_code == 200
+
+
+def test_the_stored_key_of_a_session_signs_nobody_in(browser: Browser, person: Person) -> None:
+    token = browser.client.cookies[COOKIE].value
+    keys = set(
+        UserSession.objects.filter(user_id=person.user_id).values_list("session_key", flat=True)
+    )
+
+    assert opens(token)
+    assert keys == {browser.client.session.session_key}
+    assert not any(opens(key) for key in keys)
+
+
+def test_the_stored_key_of_an_operators_session_opens_nothing() -> None:
+    signed_in = signed_in_operator()
+    other = new_operators_browser()
+    other.client.cookies[SESSION] = str(signed_in.session().session_key)
+
+    assert (signed_in.is_in(), other.is_in()) == (True, False)
+
+
+def test_what_a_session_remembers_is_sealed(hooli: Company) -> None:
+    mailbox = Mailbox()
+    send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
+    client = fresh_client()
+    client.get(f"/invitation/{mailbox.last}")
+
+    key = client.session.session_key
+
+    assert client.session["invitation"] == mailbox.last
+    assert PlainStore(key).load() == {}
+
+
+def test_the_data_of_one_session_is_worth_nothing_in_another(browser: Browser) -> None:
+    stranger = SessionStore()
+    stranger.create()
+    data = Session.objects.get(session_key=browser.client.session.session_key).session_data
+    Session.objects.filter(session_key=stranger.session_key).update(session_data=data)
+
+    assert SessionStore(stranger.session_key).load() == {}
+    assert not opens(stranger.token)
+
+
+def test_no_secret_that_opens_something_is_in_any_table(
+    services: Services, hooli: Company, person: Person, browser: Browser
+) -> None:
+    mailbox = Mailbox()
+    send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
+    guest = fresh_client()
+    guest.get(f"/invitation/{mailbox.last}")
+    factor = browser.set_up()
+    codes = browser.client.get("/account/recovery-codes/file").content.decode().split()
+    secrets = {
+        "session": browser.client.cookies[COOKIE].value,
+        "operator's session": signed_in_operator().client.cookies[SESSION].value,
+        "invitation": mailbox.last,
+        "SCIM token": create_scim_token(actor=hooli.platform, name="Okta", now=timezone.now()).text,
+        "API key": make_key(hooli, person).text,
+        "second factor": factor,
+        "recovery code": codes[-1],
+    }
+
+    text = "\n".join(stored_rows(services))
+
+    assert "guest@hooli.example" in text, "a tenant's rows were not read"
+    assert all(secrets.values())
+    assert {name for name, secret in secrets.items() if secret in text} == set()
