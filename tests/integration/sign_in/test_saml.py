@@ -18,7 +18,7 @@ from tenants.identity.queries import get_rules
 from tenants.members.permissions import Role
 from tests.cast import PASSWORD, Cast, Company, Person, make_company
 from tests.fakes.saml_provider import Said, SamlProvider, encoded
-from tests.integration.sign_in.by_provider import fresh_client, is_signed_in
+from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
 from tests.people import make_colleague, make_domain
 
 
@@ -126,6 +126,54 @@ def test_an_answer_fills_nobodys_redis(company: Company, owner: Person, idp: Sam
 
     assert response.status_code == 403
     assert tickets_of(company) == []
+
+
+def with_time_beyond_all_calendars(xml: str) -> str:
+    return re.sub(r'NotBefore="[^"]+"', 'NotBefore="9999-12-31T23:59:59-14:00"', xml)
+
+
+def test_a_role_may_be_repeated(company: Company, owner: Person, idp: SamlProvider) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, attributes=(("Role", "a"), ("Role", "b"))))
+
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert refusals_of(company) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"sp_name_qualifier": "https://x.example/sp"}, "sp_name_qualifier_name_mismatch"),
+        ({"has_name_id": False, "has_email_attribute": False}, "no_email"),
+        ({"is_signed": False}, "assertion_not_signed"),
+        ({"lasts_s": -301.0}, "assertion_expired"),
+        ({"issuer": "https://evil.example"}, "wrong_issuer"),
+        ({"audience": "https://elsewhere.example"}, "wrong_audience"),
+        ({"edit": with_time_beyond_all_calendars}, "malformed"),
+        ({"email": "somebody@elsewhere.example"}, "address_not_allowed"),
+        ({"question": "_another", "confirmed_question": "_another"}, "unsolicited"),
+    ],
+    ids=str,
+)
+def test_a_refused_answer_is_in_the_audit_log_with_its_reason(
+    company: Company, owner: Person, idp: SamlProvider, changes: dict[str, Any], reason: str
+) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, **changes))
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+    assert refusals_of(company) == [reason]
+
+
+def test_a_tenant_that_does_not_exist_finishes_no_sign_in() -> None:
+    nobody = "00000000-0000-0000-0000-000000000000"
+
+    assert Client().get(f"/sign-in/saml/{nobody}/done?ticket=x").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -349,9 +397,10 @@ def test_we_describe_ourselves(company: Company) -> None:
         SamlProvider().metadata(certificate=""),
         SamlProvider().metadata(certificate="AAAA"),
         SamlProvider().metadata(entity_id=""),
+        SamlProvider().metadata(url="https://a..b/saml"),
         SamlProvider().metadata() + " " * 300_000,
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_metadata_that_are_none_are_refused(company: Company, metadata: str) -> None:
     with pytest.raises(Invalid):
