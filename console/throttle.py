@@ -47,13 +47,20 @@ class Secret(StrEnum):
 
     PASSWORD = "password"  # noqa: S105  # a kind of secret, none itself
     STEP_UP_PASSWORD = "step-up"  # noqa: S105
+    # Not PASSWORD: at the public sign-in page anybody can type "operator:HANDLE" as an address.
+    OPERATOR_PASSWORD = "operator"  # noqa: S105
     CODE = "code"  # of an authenticator app, or a recovery code
 
 
 KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # after the last sign-in from it
 # For one account within MAX_WAIT_S: from all unknown places together, and from each known one.
 # Three of a million codes are right at any time.
-MAX_ATTEMPTS: Final = {Secret.PASSWORD: 10, Secret.STEP_UP_PASSWORD: 10, Secret.CODE: 5}
+MAX_ATTEMPTS: Final = {
+    Secret.PASSWORD: 10,
+    Secret.STEP_UP_PASSWORD: 10,
+    Secret.OPERATOR_PASSWORD: 10,
+    Secret.CODE: 5,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +107,8 @@ def count_attempt(attempt: Attempt) -> Throttled | None:
 
 
 def forgive_attempt(attempt: Attempt) -> None:
-    """Take a right guess off the account's counters. The network's stays: one right password buys
-    no guesses at other accounts. Raises redis.RedisError."""
+    """Take a guess that was right, or was not checked, off the account's counters. The network's
+    stays: one right password buys no guesses at other accounts. Raises redis.RedisError."""
     names = [counter.name for counter in _counters(attempt) if not counter.is_of_network]
     connect().eval(_UNCOUNT_SCRIPT, len(names), *names)
 
@@ -143,14 +150,12 @@ def _counters(attempt: Attempt) -> list[_Counter]:
     name = f"caret:throttle:{attempt.secret}:{account}"
     if attempt.device is not None:
         return [_Counter(f"{name}:device:{_digest(attempt.device)}", limit, MAX_WAIT_S)]
-    all_accounts = _network_counter(attempt.address, "sign-in")
     network = _network(attempt.address)
-    if attempt.is_known_network:
-        return [all_accounts, _Counter(f"{name}:known-network:{network}", limit, MAX_WAIT_S)]
+    place = f"known-network:{network}" if attempt.is_known_network else "unknown"
     return [
-        all_accounts,
+        _network_counter(attempt.address, "sign-in"),
         _Counter(f"{name}:network:{network}", MAX_TRIES, WINDOW_S),
-        _Counter(f"{name}:unknown", limit, MAX_WAIT_S),
+        _Counter(f"{name}:{place}", limit, MAX_WAIT_S),
     ]
 
 

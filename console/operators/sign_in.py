@@ -51,7 +51,7 @@ def _tried(request: HttpRequest) -> HttpResponse:
     """Raises redis.RedisError, Busy."""
     handle, address = request.POST.get("handle", "").strip(), client_address(request)
     account = f"operator:{handle}"
-    attempt = attempt_at(request, Secret.PASSWORD, account)
+    attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)
     if (throttled := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
         return _throttled(request, throttled)

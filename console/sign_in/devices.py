@@ -17,6 +17,7 @@ from django.utils.crypto import salted_hmac
 from redis import RedisError
 
 from console.member import client_address
+from console.operators.door import is_operators
 from console.throttle import Attempt, Secret, is_known_network, remember_network
 
 logger = structlog.get_logger(__name__)
@@ -37,13 +38,15 @@ def remember_place(request: HttpRequest, response: HttpResponse, account: str) -
     """For somebody who has just signed in, with all factors. A known browser keeps its ID: a second
     one would be a second allowance."""
     device = _device_of(request, account) or secrets.token_urlsafe(16)
+    is_operator = is_operators(request)
     response.set_cookie(
-        _cookie_name(account),
+        _cookie_name(request, account),
         signing.dumps(device, salt=_salt(account)),
         max_age=LIFETIME,
+        path=f"/{settings.OPERATORS_PATH}" if is_operator else "/",
         secure=settings.HTTPS,
         httponly=True,
-        samesite="Lax",
+        samesite="Strict" if is_operator else "Lax",
     )
     try:
         remember_network(account=account, address=client_address(request))
@@ -53,17 +56,19 @@ def remember_place(request: HttpRequest, response: HttpResponse, account: str) -
 
 def _device_of(request: HttpRequest, account: str) -> str | None:
     """The browser's ID for this account; None: it has not signed in to it within LIFETIME."""
-    signed = request.COOKIES.get(_cookie_name(account), "")
+    signed = request.COOKIES.get(_cookie_name(request, account), "")
     try:
         return str(signing.loads(signed, salt=_salt(account), max_age=LIFETIME))
     except (signing.BadSignature, ValueError):
         return None
 
 
-def _cookie_name(account: str) -> str:
-    """One cookie for each account; the name does not tell whose it is."""
+def _cookie_name(request: HttpRequest, account: str) -> str:
+    """One cookie for each account; the name does not tell whose it is. `__Host-` wants the path /,
+    and operators' cookies are not sent to the console."""
     digest = salted_hmac(_PURPOSE, _normal(account), algorithm="sha256").hexdigest()[:16]
-    return f"{'__Host-' if settings.HTTPS else ''}caret-device-{digest}"
+    prefix = "__Secure-" if is_operators(request) else "__Host-"
+    return f"{prefix if settings.HTTPS else ''}caret-device-{digest}"
 
 
 def _salt(account: str) -> str:

@@ -148,6 +148,8 @@ class _ConfirmByPassword(_LimitsGuesses, ReauthenticateView):  # type: ignore[mi
         try:
             return super().post(request, *args, **kwargs)
         except Busy:
+            if self.attempt is not None:
+                forgive_attempt(self.attempt)
             response = self.refusal(gettext(BUSY), HTTPStatus.SERVICE_UNAVAILABLE)
             response["Retry-After"] = "5"
             return response

@@ -68,7 +68,11 @@ def _tried(request: HttpRequest, target: str) -> HttpResponse:
     attempt = attempt_at(request, Secret.PASSWORD, email)
     if (throttled := count_attempt(attempt)) is not None:
         return throttled_page(request, target, throttled)
-    user = check_password(request, email=email, password=password)
+    try:
+        user = check_password(request, email=email, password=password)
+    except Busy:
+        forgive_attempt(attempt)
+        raise
     if user is None:
         return sign_in_page(request, target, WRONG, 400)
     forgive_attempt(attempt)

@@ -161,7 +161,8 @@ def test_the_form_says_how_many_invitations_are_left(company: Company, client: C
     assert "You can send 2 more invitations today." in untouched
     assert "You can send 1 more invitation today." in one_left
     assert "Your company has sent 2 invitations within 24 hours" in none_left
-    assert "disabled" in none_left
+    assert "Send invitation" in one_left
+    assert "Send invitation" not in none_left
 
 
 @override_settings(MAX_INVITATIONS_A_DAY=1)
