@@ -1,61 +1,172 @@
-"""Slows down guessing: so many tries a minute for one e-mail address from one network address, and
-so many from one network address in all."""
+"""Limits how often passwords and codes can be guessed: for each account and for each network.
+
+Counters are kept in Redis and changed by one script, so the limits hold across all console
+processes and for parallel requests. A counter starts with its first attempt and expires after its
+window, whatever happens meanwhile: nobody waits longer than MAX_WAIT_S. Accounts are counted by the
+address that was typed, so unknown addresses are throttled like known ones.
+
+A browser or a network that has signed in to the account before has a counter of its own
+(console.sign_in.devices), so other people's attempts do not lock the account's owner out. See
+ADR 101.
+"""
 
 import hashlib
 import ipaddress
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
 from typing import Final
+
+from django.utils.translation import ngettext
 
 from tenants.keyvalue import connect
 
-MAX_TRIES: Final = 5  # of one e-mail address
-MAX_TRIES_OF_NETWORK: Final = 30  # whomever they name; an office signs in from one address
+WINDOW_S: Final = 60  # of the limits for one network
+MAX_TRIES: Final = 5  # for one account from one network
+MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office signs in from one address
 MAX_STARTS: Final = 6  # of the playground by one person
-WINDOW_S: Final = 60
+MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
+_COUNT_SCRIPT: Final = """
+for i, key in ipairs(KEYS) do
+  local attempts = redis.call('INCR', key)
+  if attempts == 1 then redis.call('EXPIRE', key, ARGV[2 * i]) end
+  if attempts > tonumber(ARGV[2 * i - 1]) then return {i, redis.call('PTTL', key)} end
+end
+return {0, 0}
+"""
+# A counter that has expired stays away: DECR would make one that never expires.
+_UNCOUNT_SCRIPT: Final = """
+for _, key in ipairs(KEYS) do
+  if tonumber(redis.call('GET', key) or '0') > 0 then redis.call('DECR', key) end
+end
+"""
 
 
-def take_try(*, email: str, address: str) -> bool:
-    """False when there have been too many.
+class Secret(StrEnum):
+    """What an attempt guesses."""
 
-    Raises redis.RedisError: who cannot count lets nobody in.
+    PASSWORD = "password"  # noqa: S105  # a kind of secret, none itself
+    STEP_UP_PASSWORD = "step-up"  # noqa: S105
+    # Not PASSWORD: at the public sign-in page anybody can type "operator:HANDLE" as an address.
+    OPERATOR_PASSWORD = "operator"  # noqa: S105
+    CODE = "code"  # of an authenticator app, or a recovery code
+
+
+KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # after the last sign-in from it
+# For one account within MAX_WAIT_S: from all unknown places together, and from each known one.
+# Three of a million codes are right at any time.
+MAX_ATTEMPTS: Final = {
+    Secret.PASSWORD: 10,
+    Secret.STEP_UP_PASSWORD: 10,
+    Secret.OPERATOR_PASSWORD: 10,
+    Secret.CODE: 5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A guess at a secret of an account."""
+
+    secret: Secret
+    account: str  # an e-mail address, or operator:HANDLE; there need be no such account
+    address: str  # of the network
+    device: str | None  # a browser that has signed in to the account before; None: an unknown one
+    is_known_network: bool  # somebody has signed in to the account from it
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    wait_s: int  # at least 1, at most MAX_WAIT_S
+    is_by_network: bool  # else by account
+
+    @property
+    def message(self) -> str:
+        minutes = ceil(self.wait_s / 60)
+        text = ngettext(
+            "Too many attempts. Try again in %(minutes)d minute.",
+            "Too many attempts. Try again in %(minutes)d minutes.",
+            minutes,
+        )
+        return text % {"minutes": minutes}
+
+
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    name: str
+    limit: int
+    window_s: int
+    is_of_network: bool = False
+
+
+def count_attempt(attempt: Attempt) -> Throttled | None:
+    """Count it, before the secret is checked. None: it is within the limits.
+
+    Raises redis.RedisError: nobody is let in while attempts cannot be counted.
     """
-    pipeline = connect().pipeline(transaction=True)
-    for name in (_name(email, address), _name_of_network(address)):
-        pipeline.set(name, 0, ex=WINDOW_S, nx=True)
-        pipeline.incr(name)
-    _, tries, _, tries_of_network = pipeline.execute()
-    return int(tries) <= MAX_TRIES and int(tries_of_network) <= MAX_TRIES_OF_NETWORK
+    return _count(_counters(attempt))
 
 
-def take_try_of_network(*, address: str, what: str = "sign-in") -> bool:
-    """As `take_try`, where nobody is named; each `what` counts for itself. Raises
-    redis.RedisError."""
-    pipeline = connect().pipeline(transaction=True)
-    pipeline.set(_name_of_network(address, what), 0, ex=WINDOW_S, nx=True)
-    pipeline.incr(_name_of_network(address, what))
-    return int(pipeline.execute()[1]) <= MAX_TRIES_OF_NETWORK
+def forgive_attempt(attempt: Attempt) -> None:
+    """Take a guess that was right, or was not checked, off the account's counters. The network's
+    stays: one right password buys no guesses at other accounts. Raises redis.RedisError."""
+    names = [counter.name for counter in _counters(attempt) if not counter.is_of_network]
+    connect().eval(_UNCOUNT_SCRIPT, len(names), *names)
+
+
+def remember_network(*, account: str, address: str) -> None:
+    """For somebody who has signed in, with all factors. Raises redis.RedisError."""
+    connect().set(_name_of_known_network(account, address), 1, ex=KNOWN_NETWORK_S)
+
+
+def is_known_network(*, account: str, address: str) -> bool:
+    """Raises redis.RedisError."""
+    return bool(connect().exists(_name_of_known_network(account, address)))
+
+
+def count_request_of_network(*, address: str, what: str = "sign-in") -> Throttled | None:
+    """As `count_attempt`, for requests that guess at no account; each `what` counts for itself.
+    Raises redis.RedisError."""
+    return _count([_network_counter(address, what)])
 
 
 def take_start_of_playground(*, user_id: str) -> bool:
-    """As `take_try`, of somebody who is signed in. Raises redis.RedisError."""
-    name = f"caret:throttle:playground:{user_id}"
-    pipeline = connect().pipeline(transaction=True)
-    pipeline.set(name, 0, ex=WINDOW_S, nx=True)
-    pipeline.incr(name)
-    return int(pipeline.execute()[1]) <= MAX_STARTS
+    """False: too many starts. Raises redis.RedisError."""
+    return _count([_Counter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)]) is None
 
 
-def forget_tries(*, email: str, address: str) -> None:
-    """Those of the network stay: with one password of his own nobody buys more guesses."""
-    connect().delete(_name(email, address))
+def _count(counters: list[_Counter]) -> Throttled | None:
+    """Count one attempt at each counter, up to the first that is full."""
+    limits = [number for counter in counters for number in (counter.limit, counter.window_s)]
+    names = [counter.name for counter in counters]
+    full, left_ms = connect().eval(_COUNT_SCRIPT, len(names), *names, *limits)
+    if not full:
+        return None
+    return Throttled(max(1, ceil(left_ms / 1000)), counters[full - 1].is_of_network)
 
 
-def _name(email: str, address: str) -> str:
-    who = hashlib.sha256(f"{email.strip().lower()}|{address}".encode()).hexdigest()
-    return f"caret:throttle:sign-in:{who}"
+def _counters(attempt: Attempt) -> list[_Counter]:
+    limit = MAX_ATTEMPTS[attempt.secret]
+    account = _digest(f"{attempt.secret}|{attempt.account.strip().lower()}")
+    name = f"caret:throttle:{attempt.secret}:{account}"
+    if attempt.device is not None:
+        return [_Counter(f"{name}:device:{_digest(attempt.device)}", limit, MAX_WAIT_S)]
+    network = _network(attempt.address)
+    place = f"known-network:{network}" if attempt.is_known_network else "unknown"
+    return [
+        _network_counter(attempt.address, "sign-in"),
+        _Counter(f"{name}:network:{network}", MAX_TRIES, WINDOW_S),
+        _Counter(f"{name}:{place}", limit, MAX_WAIT_S),
+    ]
 
 
-def _name_of_network(address: str, what: str = "sign-in") -> str:
-    return f"caret:throttle:{what}:network:{_network(address)}"
+def _name_of_known_network(account: str, address: str) -> str:
+    digest = _digest(f"{account.strip().lower()}|{_network(address)}")
+    return f"caret:throttle:known-network:{digest}"
+
+
+def _network_counter(address: str, what: str) -> _Counter:
+    name = f"caret:throttle:{what}:network:{_network(address)}"
+    return _Counter(name, MAX_TRIES_OF_NETWORK, WINDOW_S, is_of_network=True)
 
 
 def _network(address: str) -> str:
@@ -63,9 +174,14 @@ def _network(address: str) -> str:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # a Unix socket's peer has none
-        return hashlib.sha256(address.encode()).hexdigest()
+        return _digest(address)
     if parsed.version == 4:
         return str(parsed)
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(ipaddress.IPv6Network((parsed.packed, 64), strict=False))
+
+
+def _digest(text: str) -> str:
+    """Redis holds no addresses of people."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

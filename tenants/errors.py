@@ -5,8 +5,9 @@ Refused           ours to say, theirs to mend; never logged as an exception
 ├─ Forbidden      the role may not
 ├─ NotFound       there is no such thing, or it is another tenant's: nobody can tell which
 ├─ Invalid        a value is malformed or out of range; `field` names it
-└─ Conflict       it is not in a state in which this can be done
-   └─ Outdated    another version is in force than the one that was seen
+├─ Conflict       it is not in a state in which this can be done
+│  └─ Outdated    another version is in force than the one that was seen
+└─ LimitReached   as much was done as is allowed within a period; it can be done later
 """
 
 from django.utils.translation import gettext_noop
@@ -61,3 +62,11 @@ class Outdated(Conflict):
         )
         self.held = held
         self.replaced = replaced
+
+
+class LimitReached(Refused):
+    code = "limit_reached"
+
+    def __init__(self, message: str, /, *, retry_after_s: int, **values: object) -> None:
+        super().__init__(message, **values)
+        self.retry_after_s = retry_after_s

@@ -10,6 +10,7 @@ from tenants.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    LimitReached,
     NotFound,
     Outdated,
     Refused,
@@ -48,6 +49,7 @@ _STATUS: Final[dict[type[Refused], int]] = {
     NotFound: 404,
     Invalid: 422,
     Conflict: 409,
+    LimitReached: 429,
 }
 
 
@@ -55,7 +57,8 @@ def problem_of(error: Refused) -> Problem:
     field = error.field if isinstance(error, Invalid) else None
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
     versions = (error.held, error.replaced) if isinstance(error, Outdated) else None
-    return Problem(status, error.code, error.message, field, versions=versions)
+    retry_after_s = error.retry_after_s if isinstance(error, LimitReached) else None
+    return Problem(status, error.code, error.message, field, retry_after_s, versions)
 
 
 def problem_response(problem: Problem) -> HttpResponse:

@@ -1,13 +1,14 @@
-"""Whoever changes what customers rely on shows a code of his app first, once in ten minutes."""
+"""An operator who changes what customers rely on shows a code of their app first, once in ten
+minutes."""
 
 import redis
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from console.member import client_address
 from console.operators import session
-from console.throttle import forget_tries, take_try
+from console.sign_in.devices import attempt_at
+from console.throttle import Secret, count_attempt, forgive_attempt
 from tenants.operators.accounts import OperatorView, confirm
 
 
@@ -15,15 +16,15 @@ def unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:
     """What is wrong with the code; None: nothing, or none is needed again so soon."""
     if session.is_confirmed(request):
         return None
-    counted, address = f"operator:{operator.handle}", client_address(request)
     try:
-        if not take_try(email=counted, address=address):
-            return gettext("Too many tries. Wait a minute, then try again.")
+        attempt = attempt_at(request, Secret.CODE, f"operator:{operator.handle}")
+        if (throttled := count_attempt(attempt)) is not None:
+            return throttled.message
+        code = request.POST.get("code", "")
+        if not confirm(operator_id=operator.id, code=code, now=timezone.now()):
+            return gettext("This is not the present code of your app, or it was used already.")
+        forgive_attempt(attempt)
     except redis.RedisError:
         return gettext("Codes cannot be checked right now. Try again in a few seconds.")
-    code = request.POST.get("code", "")
-    if not confirm(operator_id=operator.id, code=code, now=timezone.now()):
-        return gettext("This is not the present code of your app, or it was used already.")
-    forget_tries(email=counted, address=address)
     session.note_confirmed(request)
     return None

@@ -1,5 +1,6 @@
 """Operators sign in: handle, password and a code of their app, all three at once."""
 
+from http import HTTPStatus
 from typing import Final
 
 import redis
@@ -15,17 +16,17 @@ from console.member import client_address
 from console.operators import session
 from console.operators.site import page
 from console.password_checks import Busy, checking_place
-from console.throttle import WINDOW_S, forget_tries, take_try
+from console.sign_in.devices import attempt_at, remember_place
+from console.throttle import Secret, Throttled, count_attempt, forgive_attempt
 from tenants.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)
 
 WRONG: Final = gettext_noop("Handle, password and code do not belong together.")
-TOO_MANY: Final = gettext_noop("Too many tries. Wait a minute, then try again.")
 UNAVAILABLE: Final = gettext_noop(
     "Signing in is not possible right now. Try again in a few seconds."
 )
-_RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
+_BUSY_S: Final = 5
 
 
 @never_cache
@@ -49,10 +50,11 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def _tried(request: HttpRequest) -> HttpResponse:
     """Raises redis.RedisError, Busy."""
     handle, address = request.POST.get("handle", "").strip(), client_address(request)
-    counted = f"operator:{handle}"
-    if not take_try(email=counted, address=address):
+    account = f"operator:{handle}"
+    attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)
+    if (throttled := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
-        return _form(request, TOO_MANY, 429)
+        return _throttled(request, throttled)
     with checking_place():
         operator = authenticate(
             handle=handle,
@@ -63,10 +65,18 @@ def _tried(request: HttpRequest) -> HttpResponse:
     if operator is None:
         logger.warning("operator.refused", address=address)
         return _form(request, WRONG, 400)
-    forget_tries(email=counted, address=address)
+    forgive_attempt(attempt)
     session.begin(request, operator)
     logger.info("operator.signed_in", operator=operator.handle, address=address)
-    return redirect("operators:index")
+    response = redirect("operators:index")
+    remember_place(request, response, account)
+    return response
+
+
+def _throttled(request: HttpRequest, throttled: Throttled) -> HttpResponse:
+    response = _form(request, throttled.message, 429)
+    response["Retry-After"] = str(throttled.wait_s)
+    return response
 
 
 def _form(request: HttpRequest, message: str = "", status: int = 200) -> HttpResponse:
@@ -76,6 +86,6 @@ def _form(request: HttpRequest, message: str = "", status: int = 200) -> HttpRes
         "handle": request.POST.get("handle", ""),
     }
     response = page(request, "sign_in.html", context, status=status)
-    if status in _RETRY_AFTER_S:
-        response["Retry-After"] = str(_RETRY_AFTER_S[status])
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(_BUSY_S)
     return response

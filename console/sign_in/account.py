@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 
 from console.member import client_address
 from console.password_checks import checking_place
+from console.sign_in.devices import remember_place
 from console.sign_in.next_page import is_own_path
 from console.sign_in.session import note_provider
 from tenants.identity.queries import provider_for
@@ -58,6 +59,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         response: HttpResponse = super().post_login(
             request, user, signal_kwargs=signal_kwargs, **kwargs
         )
+        remember_place(request, response, user.email)
         return response
 
     def add_message(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:

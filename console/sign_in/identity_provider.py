@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
-import jwt
 import requests
-import structlog
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
 from allauth.socialaccount.internal import jwtkit
@@ -33,11 +31,9 @@ from caret.foundation.places import NoPlace
 from console.outward import OUTWARD
 from console.password_checks import BUSY
 from console.sign_in.guarded_http import guarded_session
-from console.sign_in.let_in import FAILED, Arrival, let_in, refusal
+from console.sign_in.id_token import ProviderRefused, require_algorithm, verified_claims
+from console.sign_in.let_in import FAILED, Arrival, let_in, refusal, refuse
 from tenants.identity.queries import OpenIdProvider, find_provider
-from tenants.texts import is_storable
-
-logger = structlog.get_logger(__name__)
 
 _ASKED_AGAIN_AT: Final = "asked_again_at_s"  # in what allauth keeps of a question
 # OpenID Connect Core, 3.1.2.1: either asks again, and by `max_age` the token says when.
@@ -81,9 +77,9 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         raise ImmediateHttpResponse(_let_in(request, sociallogin))
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
-        reason = type(kwargs.get("exception")).__name__
-        logger.warning("sign_in.provider_failed", tenant_id=provider.app.provider_id, reason=reason)
-        raise ImmediateHttpResponse(refusal(request, FAILED))
+        exception = kwargs.get("exception")
+        response = _refused(request, provider.app.provider_id, exception or _unasked(request))
+        raise ImmediateHttpResponse(response)
 
     def get_requests_session(self) -> requests.Session:
         return guarded_session()
@@ -112,22 +108,15 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
         """Not by allauth's jwtkit.verify_and_decode: that keeps each token's `jti` in Redis, of
         whatever length and for as long as the provider likes. Our question's state, PKCE and the
         code that is good once leave nothing to replay. Raises OAuth2Error."""
-        try:
-            algorithm, key = jwtkit.fetch_key(
-                id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk
-            )
-            claims = jwt.decode(
-                id_token,
-                key=key,
-                algorithms=[algorithm],
-                issuer=self.openid_config["issuer"],
-                audience=app.client_id,
-            )
-        except jwt.PyJWTError as error:
-            raise OAuth2Error("The ID token is not for us.") from error
-        if not is_storable(str(claims.get("sub"))):  # allauth asks Postgres for it
-            raise OAuth2Error("The ID token's subject is no text.")
-        return claims
+        algorithm = require_algorithm(id_token)
+        _, key = jwtkit.fetch_key(id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk)
+        return verified_claims(
+            id_token,
+            key,
+            algorithm=algorithm,
+            issuer=self.openid_config["issuer"],
+            client_id=app.client_id,
+        )
 
 
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
@@ -140,9 +129,8 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
         raise Http404 from error
     except NoPlace:
         return refusal(request, BUSY, 503)
-    except OAuth2Error:  # before allauth has begun to catch it
-        logger.warning("sign_in.provider_failed", tenant_id=provider_id, reason="OAuth2Error")
-        return refusal(request, FAILED)
+    except OAuth2Error as error:  # before allauth has begun to catch it
+        return _refused(request, provider_id, error)
     return response
 
 
@@ -171,15 +159,35 @@ def _sound() -> Iterator[None]:
     try:
         yield
     except _UNSOUND as error:
-        raise OAuth2Error("The provider's answer is none.") from error
+        raise ProviderRefused("malformed", type(error).__name__) from error
+
+
+def _unasked(request: HttpRequest) -> ProviderRefused:
+    """Why there is neither a code nor an exception."""
+    if request.GET.get("error") == "access_denied":
+        return ProviderRefused("access_denied")
+    return ProviderRefused("provider_error" if "error" in request.GET else "unsolicited")
+
+
+def _refused(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
+    """allauth raises OAuth2Error itself where a provider takes no code, say."""
+    tenant_id = _tenant_id(provider_id)
+    assert tenant_id is not None  # it has a provider
+    refused = error if isinstance(error, ProviderRefused) else None
+    return refuse(
+        request,
+        tenant_id,
+        refused.reason if refused else "provider_error",
+        detail=refused.detail if refused else type(error).__name__,
+    )
 
 
 def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     tenant_id = TenantId(sociallogin.account.provider)
     claims = sociallogin.account.extra_data.get("id_token") or {}
     if not _is_verified(claims):
-        logger.warning("sign_in.provider_overstepped", tenant_id=tenant_id)
-        return refusal(request, gettext("Your identity provider has not verified your address."))
+        message = gettext("Your identity provider has not verified your address.")
+        return refuse(request, tenant_id, "address_not_verified", message=message)
     asked = sociallogin.state.get("data") or {}
     if _ASKED_AGAIN_AT not in asked:  # by a release before this one: nothing says what for
         return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))

@@ -18,12 +18,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
+from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
+from console.member import client_address
 from console.refusals import told
 from console.sign_in.account import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from tenants.errors import Forbidden
 from tenants.identity.operations import admit
+from tenants.identity.refused_sign_ins import record_refused_sign_in
 
 logger = structlog.get_logger(__name__)
 
@@ -62,8 +65,7 @@ def let_in(request: HttpRequest, arrival: Arrival) -> HttpResponse:
             now=timezone.now(),
         )
     except Forbidden as error:
-        logger.warning("sign_in.provider_overstepped", tenant_id=arrival.tenant_id)
-        return refusal(request, told(error))
+        return refuse(request, arrival.tenant_id, "address_not_allowed", message=told(error))
     if arrival.asked_again_at_s is not None:
         reason = _why_not_confirmed(request, arrival, arrival.asked_again_at_s, user_id)
         if reason is not None:
@@ -93,10 +95,36 @@ def _why_not_confirmed(
 
 
 def _asked_once_more(request: HttpRequest, arrival: Arrival, reason: str) -> HttpResponse:
-    logger.warning("sign_in.not_confirmed", tenant_id=arrival.tenant_id, reason=reason)
+    _note_refusal(request, arrival.tenant_id, reason)
     messages.error(request, _NOT_CONFIRMED[reason])
     again = reverse("console:sign-in-again")
     return redirect(f"{again}?{urlencode({'next': arrival.target or '/'})}")
+
+
+def refuse(
+    request: HttpRequest,
+    tenant_id: TenantId,
+    reason: str,
+    *,
+    message: str = FAILED,
+    detail: str = "",
+) -> HttpResponse:
+    """Refuse what the tenant's identity provider answers. `reason`: one of a fixed set, for the
+    audit log; `detail`: may quote the answer, for the process log only."""
+    _note_refusal(request, tenant_id, reason, detail)
+    return refusal(request, message)
+
+
+def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = "") -> None:
+    logger.warning(
+        "sign_in.provider_failed", tenant_id=tenant_id, reason=reason, detail=detail[:200]
+    )
+    try:
+        record_refused_sign_in(
+            tenant_id=tenant_id, reason=reason, address=client_address(request), now=timezone.now()
+        )
+    except RedisError:
+        logger.warning("sign_in.refusal_not_audited", tenant_id=tenant_id)
 
 
 def refusal(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:

@@ -15,7 +15,6 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 import redis
-import structlog
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -27,7 +26,7 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 from caret.foundation.ids import TenantId
 from caret.foundation.places import NoPlace, Places
 from console.password_checks import BUSY
-from console.sign_in.let_in import FAILED, Arrival, let_in, refusal
+from console.sign_in.let_in import Arrival, let_in, refusal, refuse
 from console.sign_in.saml_response import (
     Asserted,
     NotProven,
@@ -38,8 +37,6 @@ from console.sign_in.saml_response import (
 )
 from tenants.identity.queries import SamlProvider, find_provider
 from tenants.keyvalue import connect
-
-logger = structlog.get_logger(__name__)
 
 _QUESTION: Final = "saml-question"  # in the session
 _MAX_ANSWER_S: Final = 600  # somebody types his password and finds his telephone
@@ -92,7 +89,7 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
             asserted = read_response(encoded, provider, _us(provider.tenant_id))
         ticket = _ticket_for(provider.tenant_id, asserted)
     except NotProven as error:
-        return _refused(request, provider.tenant_id, str(error))
+        return refuse(request, provider.tenant_id, error.reason, detail=error.detail)
     except (NoPlace, redis.RedisError):
         return refusal(request, BUSY, 503)
     done = reverse("saml_done", args=[tenant_id])
@@ -104,6 +101,8 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     tenant = TenantId(str(tenant_id))
+    if not isinstance(find_provider(tenant), SamlProvider):
+        raise Http404
     question = request.session.get(_QUESTION, {})
     try:
         asserted = _asserted_under(tenant, request.GET.get("ticket", ""))
@@ -114,12 +113,12 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         question.get("tenant_id"),
     )
     if asserted is None or not is_answer:
-        return _refused(request, tenant, "It answers no question of this browser's.")
+        return refuse(request, tenant, "unsolicited")
     del request.session[_QUESTION]
     if not question.keys() >= {"asked_at", "again", "target"}:  # by a release before this one
         return _ask_anew(request, tenant, question.get("target", "/"))
     if time.time() - question["asked_at"] > _MAX_ANSWER_S:
-        return _refused(request, tenant, "It comes too late.")
+        return refuse(request, tenant, "too_late")
     arrival = Arrival(
         tenant_id=tenant,
         email=asserted.email,
@@ -159,10 +158,10 @@ def _ticket_for(tenant_id: TenantId, asserted: Asserted) -> str:
     """Raises NotProven for what was seen before or is too long, redis.RedisError."""
     kept = msgspec.json.encode(asserted)
     if len(kept) > _MAX_KEPT_BYTES:
-        raise NotProven("Its address, name or ids are too long.")
+        raise NotProven("too_long")
     seen = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
     if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
-        raise NotProven("It was there before.")
+        raise NotProven("replayed")
     ticket = secrets.token_urlsafe(32)
     connect().set(_name(tenant_id, ticket), kept, ex=_TICKET_S)
     return ticket
@@ -176,8 +175,3 @@ def _asserted_under(tenant_id: TenantId, ticket: str) -> Asserted | None:
 
 def _name(tenant_id: TenantId, ticket: str) -> str:
     return f"caret:saml:ticket:{tenant_id}:{hashlib.sha256(ticket.encode()).hexdigest()}"
-
-
-def _refused(request: HttpRequest, tenant_id: TenantId, reason: str) -> HttpResponse:
-    logger.warning("sign_in.provider_failed", tenant_id=tenant_id, reason=reason[:200])
-    return refusal(request, FAILED)

@@ -1,4 +1,4 @@
-"""What a SAML identity provider answers, and whether it is proven.
+"""Reads a SAML identity provider's answer and verifies it.
 
 python3-saml verifies signatures and times. It lets pass what the standard lets an answer leave out
 (audience, recipient, destination, which question it answers), and has libxmlsec run what a
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from onelogin.saml2.errors import OneLogin_Saml2_Error
+from onelogin.saml2.errors import OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError
 from onelogin.saml2.response import OneLogin_Saml2_Response
 from onelogin.saml2.settings import OneLogin_Saml2_Settings
 from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
@@ -58,7 +58,24 @@ _NAMES: Final = (
 
 
 class NotProven(Exception):
-    """The text says why, for the log."""
+    def __init__(self, reason: str, detail: str = "") -> None:
+        """`reason`: one of a fixed set, for the audit log. `detail`: may quote the answer, for the
+        process log only."""
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+
+
+_LIBRARY_REASONS: Final = {
+    code: name.lower()
+    for name, code in vars(OneLogin_Saml2_ValidationError).items()
+    if isinstance(code, int)
+}
+# What python3-saml, lxml and the parsers of times raise for an answer of another shape.
+_MALFORMED: Final = (
+    *(OneLogin_Saml2_Error, SyntaxError, ValueError, TypeError, LookupError),
+    *(AttributeError, AssertionError, ArithmeticError, RecursionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +97,25 @@ class Asserted:
 
 def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Asserted:
     """`encoded`: base64, as posted. Raises NotProven."""
+    try:
+        return _read(encoded, provider, us)
+    except OneLogin_Saml2_ValidationError as error:
+        raise NotProven(_LIBRARY_REASONS.get(error.code, "invalid"), str(error)) from error
+    except _MALFORMED as error:
+        raise NotProven("malformed", f"{type(error).__name__}: {error}") from error
+
+
+def _read(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Asserted:
+    """Raises NotProven, OneLogin_Saml2_ValidationError, _MALFORMED."""
     assertion = _require_plain_form(_parsed(encoded))
     response = _verified(encoded, provider, us)
     in_response_to = _require_addressed(response, assertion, us)
+    attributes = response.get_attributes()
     return Asserted(
         assertion_id=str(assertion.get("ID")),
         in_response_to=in_response_to,
-        email=_email(response),
-        name=_first(response.get_attributes(), _NAMES) or "",
+        email=_email(response.get_nameid_data(), attributes),
+        name=_first(attributes, _NAMES) or "",
         signed_in_at_s=_signed_in_at_s(assertion),
     )
 
@@ -109,10 +137,10 @@ def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
         "security": {
             "wantAssertionsSigned": True,
             "wantAttributeStatement": False,
-            "wantNameId": True,
+            "wantNameId": False,  # an e-mail attribute will do
             "requestedAuthnContext": False,
             "rejectDeprecatedAlgorithm": True,
-            "allowRepeatAttributeName": False,
+            "allowRepeatAttributeName": True,  # Keycloak sends one `Role` for each role
             "allowSingleLabelDomains": True,
         },
     }
@@ -133,26 +161,28 @@ def request_data(us: ServiceProvider) -> dict[str, str]:
 def _parsed(encoded: str) -> Any:
     """Raises NotProven."""
     if len(encoded) > MAX_RESPONSE_CHARS:
-        raise NotProven("It is too long.")
+        raise NotProven("too_long")
     try:
         return Xml.to_etree(base64.b64decode("".join(encoded.split()), validate=True))
     except (SyntaxError, ValueError, binascii.Error) as error:  # SyntaxError: lxml's for no XML
-        raise NotProven("It is no XML, or has a document type.") from error
+        raise NotProven("not_xml", str(error)) from error
 
 
 def _require_plain_form(document: Any) -> Any:
     """The one assertion, whose signature is sound in form. Raises NotProven."""
     ids = document.xpath("//@ID")
     if len(ids) != len(set(ids)):
-        raise NotProven("An ID is there twice.")
+        raise NotProven("repeated_id")
     assertions = Xml.query(document, "//saml:Assertion")
     if len(assertions) != 1 or len(Xml.query(document, "/samlp:Response/saml:Assertion")) != 1:
-        raise NotProven("It has not one assertion, in its place and unencrypted.")
+        raise NotProven("not_one_plain_assertion")
     (assertion,) = assertions
     if len(Xml.query(document, "/samlp:Response/saml:Assertion/ds:Signature")) != 1:
-        raise NotProven("Its assertion is not signed.")
+        raise NotProven("assertion_not_signed")
+    if Xml.query(document, "//xenc:*"):
+        raise NotProven("encrypted")
     if not all(map(_is_plain, Xml.query(document, "//ds:Signature"))):
-        raise NotProven("A signature is not of the plain form.")
+        raise NotProven("signature_form")
     return assertion
 
 
@@ -176,14 +206,15 @@ def _algorithms(signature: Any, path: str) -> list[str]:
 
 
 def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
-    """Raises NotProven."""
+    """python3-saml's response. Raises NotProven, OneLogin_Saml2_ValidationError, _MALFORMED."""
+    settings = OneLogin_Saml2_Settings(settings_for(provider, us))
+    response = OneLogin_Saml2_Response(settings, encoded)
     try:
-        settings = OneLogin_Saml2_Settings(settings_for(provider, us))
-        response = OneLogin_Saml2_Response(settings, encoded)
-    except (OneLogin_Saml2_Error, ValueError) as error:
-        raise NotProven(str(error)) from error
-    if not response.is_valid(request_data(us)):
-        raise NotProven(response.get_error() or "It is not valid.")
+        response.is_valid(request_data(us), raise_exceptions=True)
+    except OneLogin_Saml2_ValidationError:
+        raise
+    except Exception as error:  # it raises the bare class for malformed times
+        raise NotProven("malformed", f"{type(error).__name__}: {error}") from error
     return response
 
 
@@ -191,14 +222,14 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
     """To us alone, in answer to a question, whose id is returned. Raises NotProven."""
     question = str(response.document.get("InResponseTo") or "")
     if not question:
-        raise NotProven("It answers no question.")
+        raise NotProven("unsolicited")
     if response.document.get("Destination") != us.acs_url:
-        raise NotProven("Its destination is another.")
+        raise NotProven("wrong_destination")
     restrictions = Xml.query(assertion, "./saml:Conditions/saml:AudienceRestriction")
     if len(restrictions) != 1 or us.entity_id not in response.get_audiences():
-        raise NotProven("Its audience is another.")
+        raise NotProven("wrong_audience")
     if not Xml.query(assertion, "./saml:Conditions[@NotOnOrAfter]"):
-        raise NotProven("It has no end.")
+        raise NotProven("no_expiry")
     data = (
         f"./saml:Subject/saml:SubjectConfirmation[@Method='{_BEARER}']/saml:SubjectConfirmationData"
     )
@@ -206,7 +237,7 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
     signed = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmed]
     ends = [node.get("NotOnOrAfter") for node in confirmed]
     if signed != [(question, us.acs_url)] or not all(ends):
-        raise NotProven("Its subject is not confirmed for this question.")
+        raise NotProven("wrong_subjectconfirmation")
     return question
 
 
@@ -214,27 +245,29 @@ def _signed_in_at_s(assertion: Any) -> int:
     """Raises NotProven."""
     instants = [node.get("AuthnInstant") for node in Xml.query(assertion, "./saml:AuthnStatement")]
     if len(instants) != 1 or instants[0] is None:
-        raise NotProven("It does not say when somebody signed in.")
+        raise NotProven("no_sign_in_time")
     try:
         at = datetime.fromisoformat(instants[0])
     except ValueError as error:
-        raise NotProven("It does not say when somebody signed in.") from error
+        raise NotProven("no_sign_in_time") from error
     # SAML core, 1.3.3: times have no zone, or UTC's.
     return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
 
 
-def _email(response: Any) -> str:
-    """Empty: none is said."""
-    told = _first(response.get_attributes(), _EMAILS)
-    if told is None and response.get_nameid_format() == _EMAIL_FORMAT:
-        told = response.get_nameid()
-    return told or ""
+def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
+    """Raises NotProven."""
+    told = _first(attributes, _EMAILS)
+    if told is None and name_id.get("Format") == _EMAIL_FORMAT:
+        told = name_id["Value"]
+    if not told:
+        raise NotProven("no_email")
+    return str(told)
 
 
 def _first(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:
-    """Of an attribute with one value that is a text."""
+    """Of an attribute with one value that is a text; the same value again counts as one."""
     for name in names:
         values = attributes.get(name, [])
-        if len(values) == 1 and isinstance(values[0], str):
+        if values and isinstance(values[0], str) and all(value == values[0] for value in values):
             return values[0]
     return None

@@ -1,6 +1,5 @@
 """The addresses of django-allauth's pages, by the names that it knows them by."""
 
-from allauth.mfa.base.views import reauthenticate as reauthenticate_by_code
 from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recovery_codes
 from allauth.usersessions.views import list_usersessions
 from django.urls import URLPattern, path
@@ -13,7 +12,7 @@ from console.views import sign_in
 # What opens the account everywhere is no provider's matter.
 _OWN = {
     "confirm": (factor_pages.confirm_by_password, "account_reauthenticate"),
-    "confirm/code": (reauthenticate_by_code, "mfa_reauthenticate"),
+    "confirm/code": (factor_pages.confirm_by_code, "mfa_reauthenticate"),
     "confirm/passkey": (factor_pages.confirm_by_passkey, "mfa_reauthenticate_webauthn"),
     "second-factor": (factor_pages.index, "mfa_index"),
     "second-factor/app": (factor_pages.set_up_app, "mfa_activate_totp"),

@@ -21,8 +21,9 @@ from caret.foundation.ids import TenantId, UserId
 from console.member import choose_tenant, client_address
 from console.password_checks import BUSY, Busy, check_password, checking_place
 from console.refusals import told
+from console.sign_in.devices import remember_place
 from console.sign_in.session import provider_of
-from console.throttle import take_try_of_network
+from console.throttle import Throttled, count_request_of_network
 from tenants.errors import Forbidden, Refused
 from tenants.identity.queries import provider_for
 from tenants.invitations.operations import Guest, Invited, accept_invitation, peek
@@ -31,7 +32,6 @@ from tenants.members.queries import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
 MAX_NAME_CHARS: Final = 120
-TOO_MANY: Final = gettext_noop("Too many tries. Wait a minute, then open the link again.")
 UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not answer.")
 
 
@@ -39,8 +39,9 @@ UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does no
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Keeps nothing of a token that opens nothing: anybody can send any number of them."""
     try:
-        if not take_try_of_network(address=client_address(request), what="invitation"):
-            return _page(request, {"refusal": gettext(TOO_MANY)}, 429)
+        throttled = count_request_of_network(address=client_address(request), what="invitation")
+        if throttled is not None:
+            return _throttled(request, throttled)
         peek(text=token, now=timezone.now())
     except RedisError:
         return _page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
@@ -101,7 +102,9 @@ def _joined(request: HttpRequest, token: str, invited: Invited) -> HttpResponse:
     del request.session[_SESSION_TOKEN]
     choose_tenant(request, tenant_id)
     messages.success(request, gettext("Welcome. You are a member now."))
-    return redirect("console:overview")
+    response = redirect("console:overview")
+    remember_place(request, response, invited.email)
+    return response
 
 
 def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
@@ -123,6 +126,12 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
     assert user is not None  # made a moment ago with this password
     perform_login(request, user, email_verification="none")
     return tenant_id
+
+
+def _throttled(request: HttpRequest, throttled: Throttled) -> HttpResponse:
+    response = _page(request, {"refusal": throttled.message}, 429)
+    response["Retry-After"] = str(throttled.wait_s)
+    return response
 
 
 def _guest(request: HttpRequest, user_id: UserId) -> Guest:

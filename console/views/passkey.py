@@ -7,7 +7,6 @@ company has let them go.
 from typing import Final
 
 import redis
-import structlog
 from allauth.account.models import Login
 from allauth.mfa.webauthn.internal.auth import begin_authentication
 from allauth.mfa.webauthn.internal.flows import perform_passwordless_login
@@ -19,11 +18,9 @@ from django.views.decorators.http import require_http_methods
 from console.member import client_address
 from console.sign_in.next_page import next_page
 from console.sign_in.passkey_forms import SignInByPasskey
-from console.throttle import take_try_of_network
-from console.views.sign_in import TOO_MANY, UNAVAILABLE, sign_in_page
+from console.throttle import count_request_of_network
+from console.views.sign_in import UNAVAILABLE, sign_in_page, throttled_page
 from tenants.identity.queries import provider_for
-
-logger = structlog.get_logger(__name__)
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
     "Your company has you sign in by its identity provider: use it."
@@ -39,12 +36,11 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return redirect("console:sign-in")
     try:
-        allowed = take_try_of_network(address=client_address(request))
+        throttled = count_request_of_network(address=client_address(request))
     except redis.RedisError:
         return sign_in_page(request, target, UNAVAILABLE, 503)
-    if not allowed:
-        logger.warning("sign_in.throttled", address=client_address(request))
-        return sign_in_page(request, target, TOO_MANY, 429)
+    if throttled is not None:
+        return throttled_page(request, target, throttled)
     return _answered(request, target) if "credential" in request.POST else _asked(request, target)
 
 

@@ -1,5 +1,6 @@
 """Signing in and out, and choosing a tenant."""
 
+from http import HTTPStatus
 from typing import Final
 
 import redis
@@ -18,16 +19,23 @@ from caret.foundation.places import NoPlace
 from console.member import Member, choose_tenant, client_address, for_members
 from console.outward import OUTWARD
 from console.password_checks import BUSY, Busy, check_password
+from console.sign_in.devices import attempt_at
 from console.sign_in.identity_provider import authorization_url
 from console.sign_in.next_page import next_page
 from console.sign_in.saml import question_url
-from console.throttle import WINDOW_S, forget_tries, take_try
+from console.throttle import (
+    Secret,
+    Throttled,
+    count_attempt,
+    count_request_of_network,
+    forgive_attempt,
+)
 from tenants.identity.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)
 
 WRONG: Final = gettext_noop("This e-mail address and password do not belong together.")
-TOO_MANY: Final = gettext_noop("Too many tries. Wait a minute, then try again.")
+OTHER_WAYS: Final = gettext_noop("If you have a passkey, you can sign in with it now.")
 UNAVAILABLE: Final = gettext_noop("Signing in is not possible right now: Redis does not answer.")
 NO_PROVIDER: Final = gettext_noop(
     "No identity provider is set up for this address. Use your password."
@@ -35,7 +43,7 @@ NO_PROVIDER: Final = gettext_noop(
 PROVIDER_SILENT: Final = gettext_noop(
     "Your identity provider does not answer right now. Try again later."
 )
-_RETRY_AFTER_S: Final = {429: WINDOW_S, 503: 5}
+_BUSY_S: Final = 5
 
 
 @require_http_methods(["GET", "POST"])
@@ -54,23 +62,36 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def _tried(request: HttpRequest, target: str) -> HttpResponse:
     """Raises redis.RedisError, Busy."""
     email, password = request.POST.get("email", ""), request.POST.get("password", "")
-    address = client_address(request)
-    if not take_try(email=email, address=address):
-        logger.warning("sign_in.throttled", address=address)
-        return sign_in_page(request, target, TOO_MANY, 429)
-    if (provider := provider_for(email)) is not None:
-        return to_provider(request, provider, target)
-    if "single" in request.POST:
-        return sign_in_page(request, target, NO_PROVIDER, 400)
-    user = check_password(request, email=email, password=password)
+    provider = provider_for(email)
+    if provider is not None or "single" in request.POST:
+        return _single_sign_on(request, provider, target)
+    attempt = attempt_at(request, Secret.PASSWORD, email)
+    if (throttled := count_attempt(attempt)) is not None:
+        return throttled_page(request, target, throttled)
+    try:
+        user = check_password(request, email=email, password=password)
+    except Busy:
+        forgive_attempt(attempt)
+        raise
     if user is None:
         return sign_in_page(request, target, WRONG, 400)
-    forget_tries(email=email, address=address)
-    # The only door of allauth's that takes a password checked by somebody else: it asks for the
-    # second factor, if there is one, and signs in then.
+    forgive_attempt(attempt)
+    # allauth's only function that takes a password checked by somebody else: it asks for the second
+    # factor, if there is one, and signs in then.
     login = Login(user=user, redirect_url=target, email_verification="none")
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     return response
+
+
+def _single_sign_on(request: HttpRequest, provider: Provider | None, target: str) -> HttpResponse:
+    """No password is checked, so wrong ones do not keep anybody from their provider. Raises
+    redis.RedisError."""
+    throttled = count_request_of_network(address=client_address(request))
+    if throttled is not None:
+        return throttled_page(request, target, throttled)
+    if provider is None:
+        return sign_in_page(request, target, NO_PROVIDER, 400)
+    return to_provider(request, provider, target)
 
 
 @require_POST
@@ -109,11 +130,23 @@ def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: boo
     return authorization_url(request, provider.tenant_id, target, again=again)
 
 
+def throttled_page(request: HttpRequest, target: str, throttled: Throttled) -> HttpResponse:
+    logger.warning(
+        "sign_in.throttled", address=client_address(request), by_network=throttled.is_by_network
+    )
+    message = throttled.message
+    if not throttled.is_by_network:
+        message = f"{message} {gettext(OTHER_WAYS)}"
+    response = sign_in_page(request, target, message, 429)
+    response["Retry-After"] = str(throttled.wait_s)
+    return response
+
+
 def sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
     context = {"next": target, "message": gettext(message), "email": request.POST.get("email", "")}
     response = render(request, "console/sign_in.html", context, status=status)
-    if status in _RETRY_AFTER_S:
-        response["Retry-After"] = str(_RETRY_AFTER_S[status])
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(_BUSY_S)
     return response

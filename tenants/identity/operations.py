@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from onelogin.saml2.settings import validate_url
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
@@ -210,7 +211,7 @@ def _check(new: NewProvider) -> None:
 
 def _check_saml(new: SamlMetadata) -> None:
     """Raises Invalid."""
-    if not _is_url(new.sso_url):
+    if not _is_url(new.sso_url) or not validate_url(new.sso_url, True):
         raise Invalid("metadata", "The provider's address for signing in begins with https://.")
     require_storable("metadata", new.entity_id)
     if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:

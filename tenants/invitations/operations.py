@@ -17,6 +17,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenancy import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.invitations.allowance import require_allowance
 from tenants.invitations.queries import InvitationView, find_invitation
 from tenants.members.actor import Actor
 from tenants.members.operations import join
@@ -26,7 +27,6 @@ from tenants.snapshots.publish import tenant_changed
 from tenants.tokens import TenantToken, TokenKind, new_token, parse_token, token_digest
 
 LIFETIME: Final = timedelta(days=7)
-MAX_A_DAY: Final = 500  # of a tenant: so nobody mails the world by way of us
 _UNKNOWN: Final = gettext_noop(
     "This invitation is not valid: it was used, taken back, or has expired. Ask for a new one."
 )
@@ -59,7 +59,7 @@ def invite(
     """Takes back an earlier invitation of the same address. Mailed once it is committed: inside a
     transaction of the caller's the answer comes before the mail.
 
-    Raises Forbidden, Invalid, Conflict.
+    Raises Forbidden, Invalid, Conflict, LimitReached.
     """
     actor.require(Permission.WRITE_MEMBERS)
     if role is Role.OWNER:
@@ -141,13 +141,7 @@ def _store(  # one row's facts
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():
         raise Conflict("This user is a member already.")
-    sent = Invitation.objects.filter(
-        tenant_id=actor.tenant_id, created_at__gt=now - timedelta(days=1)
-    )
-    if sent.count() >= MAX_A_DAY:
-        raise Conflict(
-            "{most} invitations were made within a day. Try again tomorrow.", most=MAX_A_DAY
-        )
+    require_allowance(actor.tenant_id, email, now)
     _revoke(actor, Invitation.objects.filter(email=email), now)
     row = Invitation.objects.create(
         tenant_id=actor.tenant_id,

@@ -7,7 +7,9 @@ from typing import Final
 
 from caret.embedded.paths import REPOSITORY
 
-_REFUSALS: Final = frozenset({"Conflict", "Forbidden", "Invalid", "NotFound", "Unauthenticated"})
+_REFUSALS: Final = frozenset(
+    {"Conflict", "Forbidden", "Invalid", "LimitReached", "NotFound", "Unauthenticated"}
+)
 
 
 def test_the_catalogues_hold_what_is_said_and_are_compiled() -> None:

@@ -6,6 +6,7 @@ Nothing runs: what a browser would carry between the two sites is carried by the
 import base64
 import secrets
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -28,15 +29,20 @@ _SPACES: Final = (
 )
 _ASSERTION: Final = """<saml:Assertion {spaces} ID="{id}" Version="2.0" IssueInstant="{now}">
 <saml:Issuer>{issuer}</saml:Issuer><saml:Subject>
-<saml:NameID Format="urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress">{email}</saml:NameID>
-<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">
+{name_id}<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">
 <saml:SubjectConfirmationData {confirmed}/></saml:SubjectConfirmation></saml:Subject>
 <saml:Conditions NotBefore="{since}" NotOnOrAfter="{until}">{restriction}</saml:Conditions>
 <saml:AuthnStatement AuthnInstant="{signed_in_at}"><saml:AuthnContext><saml:AuthnContextClassRef
 >urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef></saml:AuthnContext>
-</saml:AuthnStatement><saml:AttributeStatement><saml:Attribute Name="{email_name}">
-<saml:AttributeValue>{email}</saml:AttributeValue></saml:Attribute></saml:AttributeStatement>
-</saml:Assertion>"""
+</saml:AuthnStatement>{attributes}</saml:Assertion>"""
+_NAME_ID: Final = (
+    '<saml:NameID Format="urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"{more}>'
+    "{email}</saml:NameID>"
+)
+_ATTRIBUTE: Final = (
+    '<saml:Attribute Name="{name}"><saml:AttributeValue>{text}</saml:AttributeValue>'
+    "</saml:Attribute>"
+)
 _RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInstant="{now}"{more}>
 <saml:Issuer>{issuer}</saml:Issuer><samlp:Status><samlp:StatusCode
  Value="urn:oasis:names:tc:SAML:2.0:status:Success"/></samlp:Status>{assertion}</samlp:Response>"""
@@ -55,6 +61,11 @@ class Said:
     lasts_s: float = 300.0
     signed_in_s_ago: float = 0.0
     is_asked_again: bool = False  # by ForceAuthn; what it answers is the test's
+    has_name_id: bool = True
+    sp_name_qualifier: str | None = None
+    has_email_attribute: bool = True
+    attributes: tuple[tuple[str, str], ...] = ()  # further ones, by name
+    edit: Callable[[str], str] | None = None  # the assertion, before it is signed; None: not
     issuer: str | None = None  # None: the provider's own
     algorithm: str = Saml.RSA_SHA256
     is_signed: bool = True
@@ -133,7 +144,7 @@ class SamlProvider:
         }
         audience = f"<saml:Audience>{said.audience}</saml:Audience>"
         restriction = f"<saml:AudienceRestriction>{audience}</saml:AudienceRestriction>"
-        return _ASSERTION.format(
+        assertion = _ASSERTION.format(
             spaces=_SPACES,
             id=said.assertion_id,
             now=_instant(0),
@@ -141,11 +152,12 @@ class SamlProvider:
             since=_instant(-60),
             until=_instant(said.lasts_s),
             issuer=said.issuer or self.entity_id,
-            email=said.email,
-            email_name=_EMAIL,
+            name_id=_name_id(said) if said.has_name_id else "",
+            attributes=_attributes(said),
             confirmed=" ".join(f'{k}="{v}"' for k, v in confirmed.items() if v is not None),
             restriction="" if said.audience is None else restriction,
         )
+        return assertion if said.edit is None else said.edit(assertion)
 
     def _signed(self, xml: str, said: Said) -> str:
         key = (self.signs_with or self.key).private_bytes(
@@ -159,6 +171,20 @@ class SamlProvider:
             xml, key.decode(), certificate, sign_algorithm=said.algorithm, digest_algorithm=digest
         )
         return signed.decode()
+
+
+def _name_id(said: Said) -> str:
+    qualifier = said.sp_name_qualifier
+    more = "" if qualifier is None else f' SPNameQualifier="{qualifier}"'
+    return _NAME_ID.format(more=more, email=said.email)
+
+
+def _attributes(said: Said) -> str:
+    email = [(_EMAIL, said.email)] if said.has_email_attribute else []
+    written = [_ATTRIBUTE.format(name=name, text=text) for name, text in [*email, *said.attributes]]
+    return (
+        f"<saml:AttributeStatement>{''.join(written)}</saml:AttributeStatement>" if written else ""
+    )
 
 
 def encoded(xml: str) -> str:

@@ -24,7 +24,8 @@ from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
-from tenants.errors import Conflict, Invalid
+from tenants.errors import Conflict, Invalid, LimitReached
+from tenants.invitations.allowance import get_allowance
 from tenants.invitations.mail import send_invitation
 from tenants.invitations.operations import invite, revoke_invitation
 from tenants.invitations.queries import (
@@ -111,6 +112,11 @@ def invite_somebody(request: HttpRequest, member: Member) -> HttpResponse:
     except (Conflict, Invalid) as error:
         form.add_error("email", told(error))
         return _shown(request, member, form, status=400)
+    except LimitReached as error:
+        form.add_error("email", told(error))
+        response = _shown(request, member, form, status=429)
+        response["Retry-After"] = str(error.retry_after_s)
+        return response
     return redirect("console:members-invitations")
 
 
@@ -124,7 +130,7 @@ def send_again(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -
         return way
     try:
         _invite(request, member, held.email, held.role)
-    except Conflict as error:
+    except (Conflict, LimitReached) as error:
         messages.error(request, told(error))
     return redirect("console:members-invitations")
 
@@ -141,7 +147,7 @@ def revoke(request: HttpRequest, member: Member, invitation_id: uuid.UUID) -> Ht
 
 
 def _invite(request: HttpRequest, member: Member, email: str, role: Role) -> None:
-    """Raises Conflict, Forbidden, Invalid."""
+    """Raises Conflict, Forbidden, Invalid, LimitReached."""
     made = invite(
         actor=member.actor,
         email=email,
@@ -173,7 +179,11 @@ def _line(member: Member, row: InvitationView) -> Line:
 def _shown(
     request: HttpRequest, member: Member, form: InviteForm, status: int = 200
 ) -> HttpResponse:
-    return show(request, member, "console/members/invite.html", {"form": form}, status=status)
+    context = {
+        "form": form,
+        "allowance": get_allowance(actor=member.actor, now=timezone.now()),
+    }
+    return show(request, member, "console/members/invite.html", context, status=status)
 
 
 def _file(found: Gathered[InvitationView]) -> HttpResponse:

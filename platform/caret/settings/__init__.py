@@ -136,6 +136,9 @@ ACCOUNT_ADAPTER = "console.sign_in.account.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
+# Passwords and codes are limited by console.throttle. allauth's own limits count passkeys too, so
+# guessing codes would keep the owner's passkey out.
+ACCOUNT_RATE_LIMITS = {"login_failed": None, "reauthenticate": None}
 # An address is proven before there is an account: by an invitation's mail or a verified domain.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
@@ -205,6 +208,11 @@ if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secre
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     vars().update(mail_from_url(smtp_url))
 DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
+# Within 24 hours: of one tenant, and of one tenant to one address. Sending again counts.
+MAX_INVITATIONS_A_DAY = env_int("CARET_MAX_INVITATIONS_A_DAY", 50, low=1, high=100_000)
+MAX_INVITATIONS_A_DAY_AND_ADDRESS = env_int(
+    "CARET_MAX_INVITATIONS_A_DAY_AND_ADDRESS", 3, low=1, high=100
+)
 
 # Who issues invoices; several lines of an address or of payment terms are divided by "|".
 INVOICE_ISSUER = env_text("CARET_INVOICE_ISSUER", "Caret")
@@ -239,7 +247,7 @@ EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 # encrypted.
 PRIVATE_TARGETS = env_networks("CARET_PRIVATE_TARGETS")
 
-# Counts tries of second factors; shared by all processes.
+# Remembers used codes of second factors; shared by all processes.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

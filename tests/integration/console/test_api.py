@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind, parse_key
@@ -262,3 +263,15 @@ def test_who_removes_a_member_is_told_which_keys_go_on(company: Company, sign_in
     assert [(row["lookup_id"], row["created_by_email"]) for row in listed] == [
         (made.lookup_id, alice.email)
     ]
+
+
+@override_settings(MAX_INVITATIONS_A_DAY=1)
+def test_invitations_beyond_the_limit_are_refused_until_a_day_has_passed(
+    administrator: Client,
+) -> None:
+    first = post(administrator, "invitations", {"email": "eve@guest.example"})
+    second = post(administrator, "invitations", {"email": "ida@guest.example"})
+
+    assert first.status_code == 201
+    assert (second.status_code, second.json()["code"]) == (429, "limit_reached")
+    assert 86_000 < int(second["Retry-After"]) <= 86_400

@@ -198,7 +198,7 @@ def test_guessing_codes_is_slowed_down(gateway: Gateway) -> None:
 
     response = _ask(browser, one, code=account.code(later_by=1))
 
-    assert "Too many tries." in response.content.decode()
+    assert "Too many attempts." in response.content.decode()
     assert read_drains(connect()).drained == {}
 
 

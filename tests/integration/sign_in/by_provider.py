@@ -7,7 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from caret.foundation.postgres.tenancy import tenant
 from tenants.identity.operations import NewProvider, set_provider
+from tenants.models import AuditEntry
 from tests.cast import Company
 from tests.fakes.console_client import Client
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
@@ -40,3 +42,11 @@ def come_back(client: Client, provider: OpenIdProvider, email: str, **claims: ob
 
 def is_signed_in(client: Client) -> bool:
     return client.get("/").status_code != 302
+
+
+def refusals_of(company: Company) -> list[str]:
+    """The reasons in its audit log, oldest first."""
+    with tenant(company.tenant_id):
+        entries = AuditEntry.objects.filter(tenant_id=company.tenant_id, action="sign_in.refused")
+        facts = entries.order_by("sequence").values_list("after", flat=True)
+        return [str((after or {})["reason"]) for after in facts]

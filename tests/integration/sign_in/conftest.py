@@ -36,6 +36,7 @@ def server() -> Iterator[OpenIdProvider]:
 @pytest.fixture
 def provider(server: OpenIdProvider) -> OpenIdProvider:
     server.claims, server.signs_with, server.raw, server.beside = {}, None, {}, {}
+    server.sign, server.keys = None, None
     return server
 
 

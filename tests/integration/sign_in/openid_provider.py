@@ -18,6 +18,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 CLIENT_ID, CLIENT_SECRET = "caret", "a secret of the provider's"
+ABSENT = object()  # in place of a claim's value: the claim is left out
 
 
 def new_key() -> rsa.RSAPrivateKey:
@@ -31,6 +32,8 @@ class OpenIdProvider:
     signs_with: rsa.RSAPrivateKey | None = None  # None: with the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
     beside: dict[str, Any] = field(default_factory=dict)  # the token, in the answer
+    sign: Callable[[dict[str, Any]], str] | None = None  # in place of RS256 by the key; None: not
+    keys: list[dict[str, Any]] | None = None  # to publish; None: its own
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     # Writes in place of what the path would be answered with, for as long as it has something.
     raw: dict[str, Callable[[], Iterable[bytes]]] = field(default_factory=dict)
@@ -60,8 +63,12 @@ class OpenIdProvider:
         claims = {"iss": self.issuer, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300}
         if "max_age" in asked:
             claims["auth_time"] = now
-        signed = jwt.encode(
-            claims | self.claims, self.signs_with or self.key, "RS256", headers={"kid": "k1"}
+        said = {k: v for k, v in (claims | self.claims).items() if v is not ABSENT}
+        key = self.signs_with or self.key
+        signed = (
+            jwt.encode(said, key, "RS256", headers={"kid": "k1"})
+            if self.sign is None
+            else self.sign(said)
         )
         return {"access_token": "x", "token_type": "Bearer", "id_token": signed} | self.beside
 
@@ -76,6 +83,8 @@ class OpenIdProvider:
                 "token_endpoint_auth_methods_supported": ["client_secret_post"],
             }
         if path == "/keys":
+            if self.keys is not None:
+                return {"keys": self.keys}
             public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
             return {"keys": [public | {"kid": "k1", "alg": "RS256", "use": "sig"}]}
         return None

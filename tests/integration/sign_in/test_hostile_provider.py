@@ -1,25 +1,32 @@
 """An identity provider that is no friend of ours: what it can do, and to whom."""
 
+import base64
+import hmac
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from console.outward import OUTWARD
 from console.sign_in.guarded_http import BOUNDS
 from tenants import keyvalue
+from tenants.identity.refused_sign_ins import MAX_ENTRIES
 from tenants.members.permissions import Role
 from tests.cast import Company, Person, make_company
 from tests.integration.sign_in.by_provider import (
     come_back,
     fresh_client,
     is_signed_in,
+    refusals_of,
     sent_to,
     use,
 )
-from tests.integration.sign_in.openid_provider import OpenIdProvider
+from tests.integration.sign_in.openid_provider import ABSENT, CLIENT_ID, OpenIdProvider
 from tests.people import make_domain
 
 CONFIGURATION = "/.well-known/openid-configuration"
@@ -178,3 +185,115 @@ def test_whatever_an_access_token_is_said_to_live_is_answered(
     response = come_back(client, provider, owner.email)
 
     assert response.status_code == 403
+
+
+SHARED = "a secret that the provider publishes as a key"
+
+
+def by_shared_secret(claims: dict[str, Any]) -> str:
+    return jwt.encode(claims, SHARED, "HS256", headers={"kid": "k1"})
+
+
+def unsigned(claims: dict[str, Any]) -> str:
+    return jwt.encode(claims, "", "none", headers={"kid": "k1"})
+
+
+@pytest.mark.parametrize("sign", [by_shared_secret, unsigned])
+def test_a_token_that_anybody_could_sign_lets_nobody_in(
+    company: Company,
+    owner: Person,
+    provider: OpenIdProvider,
+    sign: Callable[[dict[str, Any]], str],
+) -> None:
+    secret = base64.urlsafe_b64encode(SHARED.encode()).rstrip(b"=").decode()
+    provider.keys = [{"kty": "oct", "alg": "HS256", "kid": "k1", "k": secret}]
+    provider.sign = sign
+    client = fresh_client()
+
+    response = come_back(client, provider, owner.email)
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+    assert refusals_of(company) == ["algorithm_not_allowed"]
+
+
+def test_the_public_key_is_no_secret_to_sign_with(
+    company: Company, owner: Person, provider: OpenIdProvider
+) -> None:
+    def sign(claims: dict[str, Any]) -> str:
+        pem = provider.key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        header = {"alg": "HS256", "kid": "k1"}
+        parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in (header, claims)]
+        signed = b".".join(part.rstrip(b"=") for part in parts)
+        mac = base64.urlsafe_b64encode(hmac.digest(pem, signed, "sha256")).rstrip(b"=")
+        return (signed + b"." + mac).decode()
+
+    provider.sign = sign
+    client = fresh_client()
+
+    assert come_back(client, provider, owner.email).status_code == 403
+    assert not is_signed_in(client)
+    assert refusals_of(company) == ["algorithm_not_allowed"]
+
+
+@pytest.mark.parametrize("name", ["exp", "iat", "aud", "iss", "sub"])
+def test_a_token_without_a_claim_that_is_required_lets_nobody_in(
+    company: Company, owner: Person, provider: OpenIdProvider, name: str
+) -> None:
+    client = fresh_client()
+
+    response = come_back(client, provider, owner.email, **{name: ABSENT})
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+    assert refusals_of(company) == [f"missing_claim_{name}"]
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"aud": ["another"]}, "wrong_audience"),
+        ({"aud": [CLIENT_ID, "another"]}, "missing_claim_azp"),
+        ({"aud": [CLIENT_ID, "another"], "azp": "another"}, "wrong_authorized_party"),
+        ({"exp": 1}, "token_expired"),
+        ({"iat": 10**10}, "token_from_the_future"),
+        ({"email_verified": False}, "address_not_verified"),
+        ({"email": "somebody@elsewhere.example"}, "address_not_allowed"),
+        ({"exp": float("inf")}, "invalid_token"),
+    ],
+    ids=str,
+)
+def test_a_refused_token_is_in_the_audit_log_with_its_reason(
+    company: Company,
+    owner: Person,
+    provider: OpenIdProvider,
+    claims: dict[str, Any],
+    reason: str,
+) -> None:
+    client = fresh_client()
+    back = provider.authorize(sent_to(client, owner.email))
+    provider.claims = {"email": owner.email} | claims
+
+    response = client.get(back)
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+    assert refusals_of(company) == [reason]
+
+
+def test_a_code_that_nobody_asked_for_is_in_the_audit_log(company: Company) -> None:
+    address = f"/sign-in/provider/{company.tenant_id}"
+
+    assert fresh_client().get(f"{address}?code=x&state=y").status_code == 403
+    assert fresh_client().get(f"{address}?error=access_denied").status_code == 403
+    assert refusals_of(company) == ["unsolicited", "access_denied"]
+
+
+def test_nobody_fills_the_audit_log_with_refused_answers(company: Company) -> None:
+    client = fresh_client()
+    for _ in range(MAX_ENTRIES + 5):
+        client.get(f"/sign-in/provider/{company.tenant_id}?code=x&state=y")
+
+    assert len(refusals_of(company)) == MAX_ENTRIES

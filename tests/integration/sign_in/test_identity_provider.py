@@ -7,6 +7,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.foundation.postgres.tenancy import tenant
+from console.throttle import MAX_ATTEMPTS, Secret
 from tenants.errors import Forbidden, Invalid
 from tenants.identity.operations import NewProvider, remove_provider, set_provider
 from tenants.identity.queries import get_rules
@@ -61,6 +62,14 @@ def test_the_right_password_is_worth_nothing_any_more(owner: Person, company: Co
 
     assert b"To your identity provider" in response.content
     assert not is_signed_in(client)
+
+
+def test_guessed_passwords_keep_nobody_from_their_provider(owner: Person) -> None:
+    for _ in range(MAX_ATTEMPTS[Secret.PASSWORD] + 1):
+        page = fresh_client().post("/sign-in", {"email": owner.email, "password": "guess"})
+
+    assert page.status_code == 200
+    assert b"To your identity provider" in page.content
 
 
 def test_passwords_work_again_without_the_provider(owner: Person, company: Company) -> None:

@@ -1,25 +1,20 @@
 """Signing in by a tenant's SAML provider, and what forged, stolen and stray answers get."""
 
-import html
 import re
 import secrets
 from typing import Any
 
 import pytest
-from django.test import Client, override_settings
-from django.utils import timezone
+from django.test import Client
 from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
 from tenants import keyvalue
-from tenants.errors import Forbidden, Invalid
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import Described, set_saml_provider
-from tenants.identity.queries import get_rules
+from tenants.errors import Invalid
 from tenants.members.permissions import Role
-from tests.cast import PASSWORD, Cast, Company, Person, make_company
-from tests.fakes.saml_provider import Said, SamlProvider, encoded
-from tests.integration.sign_in.by_provider import fresh_client, is_signed_in
-from tests.people import make_colleague, make_domain
+from tests.cast import PASSWORD, Cast, Company, Person
+from tests.fakes.saml_provider import SamlProvider, encoded
+from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
+from tests.integration.sign_in.by_saml import asked, company_with, post, use
 
 
 @pytest.fixture(scope="module")
@@ -35,33 +30,6 @@ def company(idp: SamlProvider) -> Company:
 @pytest.fixture
 def owner(company: Company) -> Person:
     return company.people[Role.OWNER]
-
-
-def company_with(idp: SamlProvider) -> Company:
-    made = make_company("initech", {Role.OWNER: "olga"})
-    make_domain(made, f"{made.slug}.example", verified=True)
-    use(made, idp.metadata())
-    return made
-
-
-def use(company: Company, metadata: str) -> None:
-    described = Described(metadata, None, fetch_metadata)
-    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
-
-
-def asked(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
-    """What the provider says once it was asked for this person."""
-    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
-    found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())
-    assert found is not None, page.content
-    return idp.asked(html.unescape(found[1]), email)
-
-
-def post(client: Client, company: Company, answer: str) -> Any:
-    """By another site's page, hence without the session's cookie; then where it leads."""
-    there = fresh_client()
-    response = there.post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
-    return client.get(response["Location"]) if response.status_code == 303 else response
 
 
 def test_a_member_comes_in_by_his_provider(
@@ -126,6 +94,54 @@ def test_an_answer_fills_nobodys_redis(company: Company, owner: Person, idp: Sam
 
     assert response.status_code == 403
     assert tickets_of(company) == []
+
+
+def with_time_beyond_all_calendars(xml: str) -> str:
+    return re.sub(r'NotBefore="[^"]+"', 'NotBefore="9999-12-31T23:59:59-14:00"', xml)
+
+
+def test_a_role_may_be_repeated(company: Company, owner: Person, idp: SamlProvider) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, attributes=(("Role", "a"), ("Role", "b"))))
+
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert refusals_of(company) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"sp_name_qualifier": "https://x.example/sp"}, "sp_name_qualifier_name_mismatch"),
+        ({"has_name_id": False, "has_email_attribute": False}, "no_email"),
+        ({"is_signed": False}, "assertion_not_signed"),
+        ({"lasts_s": -301.0}, "assertion_expired"),
+        ({"issuer": "https://evil.example"}, "wrong_issuer"),
+        ({"audience": "https://elsewhere.example"}, "wrong_audience"),
+        ({"edit": with_time_beyond_all_calendars}, "malformed"),
+        ({"email": "somebody@elsewhere.example"}, "address_not_allowed"),
+        ({"question": "_another", "confirmed_question": "_another"}, "unsolicited"),
+    ],
+    ids=str,
+)
+def test_a_refused_answer_is_in_the_audit_log_with_its_reason(
+    company: Company, owner: Person, idp: SamlProvider, changes: dict[str, Any], reason: str
+) -> None:
+    client = fresh_client()
+    said = asked(client, idp, owner.email)
+
+    response = post(client, company, idp.answer(said, **changes))
+
+    assert response.status_code == 403
+    assert not is_signed_in(client)
+    assert refusals_of(company) == [reason]
+
+
+def test_a_tenant_that_does_not_exist_finishes_no_sign_in() -> None:
+    nobody = "00000000-0000-0000-0000-000000000000"
+
+    assert Client().get(f"/sign-in/saml/{nobody}/done?ticket=x").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -327,64 +343,3 @@ def test_who_has_no_saml_provider_takes_no_answers(cast: Cast, idp: SamlProvider
     for tenant_id in (cast.globex.tenant_id, nobody):
         response = Client().post(f"/sign-in/saml/{tenant_id}", {"SAMLResponse": "x"})
         assert response.status_code == 404
-
-
-def test_we_describe_ourselves(company: Company) -> None:
-    response = Client().get(f"/sign-in/saml/{company.tenant_id}/metadata")
-
-    text = response.content.decode()
-    assert f'Location="http://127.0.0.1:8400/sign-in/saml/{company.tenant_id}"' in text
-    assert 'WantAssertionsSigned="true"' in text
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        "",
-        "<x/>",
-        "<" * 10,
-        SamlProvider().metadata(binding="HTTP-POST"),
-        SamlProvider().metadata(url="ftp://login.example.com"),
-        SamlProvider().metadata(url="https://user@login.example.com"),
-        SamlProvider().metadata(certificate=""),
-        SamlProvider().metadata(certificate="AAAA"),
-        SamlProvider().metadata(entity_id=""),
-        SamlProvider().metadata() + " " * 300_000,
-    ],
-    ids=range(10),
-)
-def test_metadata_that_are_none_are_refused(company: Company, metadata: str) -> None:
-    with pytest.raises(Invalid):
-        use(company, metadata)
-
-
-def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> None:
-    described = Described(None, "https://127.0.0.1/metadata", fetch_metadata)
-
-    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(Invalid) as caught:
-        set_saml_provider(actor=company.platform, described=described, now=timezone.now())
-
-    assert caught.value.field == "metadata_url"
-
-
-def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) -> None:
-    """He would let himself in as the owner. Nor is anything fetched for him."""
-    alice = make_colleague(company, Role.ADMINISTRATOR)
-
-    def fetch(url: str) -> str:
-        raise AssertionError(url)
-
-    described = Described(None, "https://x.example", fetch)
-    with pytest.raises(Forbidden):
-        set_saml_provider(actor=alice.actor, described=described, now=timezone.now())
-
-
-def test_the_owner_sees_whose_signatures_are_believed(
-    company: Company, cast: Cast, idp: SamlProvider
-) -> None:
-    provider = get_rules(actor=company.platform).provider
-
-    assert provider is not None
-    assert (provider.protocol, provider.issuer, provider.client_id) == ("saml", idp.entity_id, None)
-    assert [len(text) for text in provider.fingerprints] == [64]
-    assert get_rules(actor=cast.globex.platform).provider is None

@@ -1,4 +1,4 @@
-"""Pages that count tries in Redis, while it is away: they let nobody in, and say why."""
+"""Pages that count guesses in Redis, while it is away: they let nobody in, and say why."""
 
 import json
 from collections.abc import Iterator
@@ -76,32 +76,32 @@ def test_nothing_is_confirmed_by_a_password(browser: Browser) -> None:
     assert_unavailable(response)
 
 
-def test_no_app_is_set_up(browser: Browser) -> None:
-    browser.sign_in()
-    browser.client.get("/account/second-factor/app")
-    browser.client.post("/account/confirm", {"password": PASSWORD})
-    page = browser.client.get("/account/second-factor/app")
-
-    with no_redis():
-        code = code_of(str(page.context["form"].secret))
-        response = browser.client.post("/account/second-factor/app", {"code": code})
-
-    assert_unavailable(response)
-
-
-@pytest.mark.parametrize("page", ["/sign-in/passkey", "/sign-in/code", "/account/confirm/passkey"])
-def test_a_passkey_lets_nobody_in(owner: Person, page: str) -> None:
+def test_nobody_begins_to_sign_in_by_a_passkey(owner: Person) -> None:
     browser, passkey = with_passkey.Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
-    if page != "/account/confirm/passkey":
-        browser = with_passkey.Browser(owner)
-    if page == "/sign-in/code":
-        browser.sign_in()
-    asked = browser.client.post(page) if page == "/sign-in/passkey" else browser.client.get(page)
-    form = {"credential": json.dumps(passkey.get(with_passkey.question_of(asked)))}
+    browser = with_passkey.Browser(owner)
+    answer = passkey.get(browser.asked())
 
     with no_redis():
-        response = browser.client.post(page, form)
+        response = browser.answer(answer)
 
     assert_unavailable(response)
+
+
+@pytest.mark.parametrize("page", ["/sign-in/code", "/account/confirm/passkey"])
+def test_a_passkey_is_taken_as_a_second_factor_since_it_cannot_be_guessed(
+    owner: Person, page: str
+) -> None:
+    browser, passkey = with_passkey.Browser(owner), SoftPasskey()
+    browser.sign_in()
+    browser.add(passkey)
+    if page == "/sign-in/code":
+        browser = with_passkey.Browser(owner)
+        browser.sign_in()
+    question = with_passkey.question_of(browser.client.get(page))
+
+    with no_redis():
+        response = browser.client.post(page, {"credential": json.dumps(passkey.get(question))})
+
+    assert response["Location"] == "/"

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 from django.core import mail
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
 
 from tenants.errors import NotFound
@@ -148,6 +148,47 @@ def test_a_wrong_invitation_is_shown_again(
 
 def test_a_member_is_not_invited_again(company: Company, client: Client) -> None:
     assert "is a member already" in invite(client, email=company.developer.email)
+
+
+@override_settings(MAX_INVITATIONS_A_DAY=2)
+def test_the_form_says_how_many_invitations_are_left(company: Company, client: Client) -> None:
+    untouched = client.get("/members/invite").content.decode()
+    invite(client)
+    one_left = client.get("/members/invite").content.decode()
+    invite(client, email="ida@guest.example")
+    none_left = client.get("/members/invite").content.decode()
+
+    assert "You can send 2 more invitations today." in untouched
+    assert "You can send 1 more invitation today." in one_left
+    assert "Your company has sent 2 invitations within 24 hours" in none_left
+    assert "Send invitation" in one_left
+    assert "Send invitation" not in none_left
+
+
+@override_settings(MAX_INVITATIONS_A_DAY=1)
+def test_an_invitation_beyond_the_limit_is_refused_with_the_time_to_wait(
+    company: Company, client: Client
+) -> None:
+    invite(client)
+
+    response = client.post("/members/invite", {"email": "ida@guest.example", "role": "developer"})
+
+    assert response.status_code == 429
+    assert 86_000 < int(response["Retry-After"]) <= 86_400
+    assert "Try again in about 24 h." in response.content.decode()
+    assert len(states(company)) == 1
+
+
+def test_sending_again_and_again_is_refused(company: Company, client: Client) -> None:
+    sent_before = len(mail.outbox)
+    invite(client)
+    for _ in range(5):
+        page = client.get("/members/invitations").content.decode()
+        sends = re.findall(r'action="([^"]+/send)"', page)
+        last = client.post(sends[0], follow=True).content.decode()
+
+    assert "This address was sent 3 invitations within 24 hours" in last
+    assert len(mail.outbox) - sent_before == 3
 
 
 def test_an_invitation_is_sent_again_and_taken_back(company: Company, client: Client) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from console.shell.kept_form import KeptForm, find_kept_form, keep_form
@@ -20,6 +19,7 @@ from tenants.policies.operations import set_policy
 from tenants.policies.queries import get_policy
 from tenants.scim.tokens import list_scim_tokens
 from tests.cast import ACME, Cast, Company, make_company
+from tests.fakes.console_client import Client
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.confirming import confirmed
 from tests.integration.console.pages.forms import fields_of

@@ -1,0 +1,79 @@
+"""Where an account was signed in to before: browsers by a signed cookie, networks by Redis.
+
+The cookie opens nothing. It gives the browser a limit of its own for wrong passwords and codes
+(console.throttle), so that other people's attempts do not lock the account's owner out. Source:
+OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
+"""
+
+import secrets
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import salted_hmac
+from redis import RedisError
+
+from console.member import client_address
+from console.operators.door import is_operators
+from console.throttle import Attempt, Secret, is_known_network, remember_network
+
+logger = structlog.get_logger(__name__)
+
+LIFETIME: Final = timedelta(days=90)
+_PURPOSE: Final = "caret.known-device/1"
+
+
+def attempt_at(request: HttpRequest, secret: Secret, account: str) -> Attempt:
+    """For counting. Raises redis.RedisError."""
+    address = client_address(request)
+    device = _device_of(request, account)
+    is_known = device is None and is_known_network(account=account, address=address)
+    return Attempt(secret, account, address, device, is_known)
+
+
+def remember_place(request: HttpRequest, response: HttpResponse, account: str) -> None:
+    """For somebody who has just signed in, with all factors. A known browser keeps its ID: a second
+    one would be a second allowance."""
+    device = _device_of(request, account) or secrets.token_urlsafe(16)
+    is_operator = is_operators(request)
+    response.set_cookie(
+        _cookie_name(request, account),
+        signing.dumps(device, salt=_salt(account)),
+        max_age=LIFETIME,
+        path=f"/{settings.OPERATORS_PATH}" if is_operator else "/",
+        secure=settings.HTTPS,
+        httponly=True,
+        samesite="Strict" if is_operator else "Lax",
+    )
+    try:
+        remember_network(account=account, address=client_address(request))
+    except RedisError:  # the sign-in is done; the cookie is enough
+        logger.warning("sign_in.network_not_remembered")
+
+
+def _device_of(request: HttpRequest, account: str) -> str | None:
+    """The browser's ID for this account; None: it has not signed in to it within LIFETIME."""
+    signed = request.COOKIES.get(_cookie_name(request, account), "")
+    try:
+        return str(signing.loads(signed, salt=_salt(account), max_age=LIFETIME))
+    except (signing.BadSignature, ValueError):
+        return None
+
+
+def _cookie_name(request: HttpRequest, account: str) -> str:
+    """One cookie for each account; the name does not tell whose it is. `__Host-` wants the path /,
+    and operators' cookies are not sent to the console."""
+    digest = salted_hmac(_PURPOSE, _normal(account), algorithm="sha256").hexdigest()[:16]
+    prefix = "__Secure-" if is_operators(request) else "__Host-"
+    return f"{prefix if settings.HTTPS else ''}caret-device-{digest}"
+
+
+def _salt(account: str) -> str:
+    return f"{_PURPOSE}|{_normal(account)}"
+
+
+def _normal(account: str) -> str:
+    return account.strip().lower()

@@ -1,0 +1,43 @@
+"""Companies whose people sign in by a SAML provider, and the browsers that carry its answers."""
+
+import html
+import re
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from tenants.identity.metadata_http import fetch_metadata
+from tenants.identity.operations import Described, set_saml_provider
+from tenants.members.permissions import Role
+from tests.cast import Company, make_company
+from tests.fakes.saml_provider import Said, SamlProvider
+from tests.integration.sign_in.by_provider import fresh_client
+from tests.people import make_domain
+
+
+def company_with(idp: SamlProvider) -> Company:
+    made = make_company("initech", {Role.OWNER: "olga"})
+    make_domain(made, f"{made.slug}.example", verified=True)
+    use(made, idp.metadata())
+    return made
+
+
+def use(company: Company, metadata: str) -> None:
+    described = Described(metadata, None, fetch_metadata)
+    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+
+
+def asked(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
+    """What the provider says once it was asked for this person."""
+    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
+    found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())
+    assert found is not None, page.content
+    return idp.asked(html.unescape(found[1]), email)
+
+
+def post(client: Client, company: Company, answer: str) -> Any:
+    """By another site's page, hence without the session's cookie; then where it leads."""
+    there = fresh_client()
+    response = there.post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
+    return client.get(response["Location"]) if response.status_code == 303 else response

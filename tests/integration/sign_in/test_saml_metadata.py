@@ -1,0 +1,87 @@
+"""What SAML providers and Caret tell each other about themselves."""
+
+import pytest
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from tenants.errors import Forbidden, Invalid
+from tenants.identity.metadata_http import fetch_metadata
+from tenants.identity.operations import Described, set_saml_provider
+from tenants.identity.queries import get_rules
+from tenants.members.permissions import Role
+from tests.cast import Cast, Company
+from tests.fakes.saml_provider import SamlProvider
+from tests.integration.sign_in.by_saml import company_with, use
+from tests.people import make_colleague
+
+
+@pytest.fixture(scope="module")
+def idp() -> SamlProvider:
+    return SamlProvider()
+
+
+@pytest.fixture
+def company(idp: SamlProvider) -> Company:
+    return company_with(idp)
+
+
+def test_we_describe_ourselves(company: Company) -> None:
+    response = Client().get(f"/sign-in/saml/{company.tenant_id}/metadata")
+
+    text = response.content.decode()
+    assert f'Location="http://127.0.0.1:8400/sign-in/saml/{company.tenant_id}"' in text
+    assert 'WantAssertionsSigned="true"' in text
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "",
+        "<x/>",
+        "<" * 10,
+        SamlProvider().metadata(binding="HTTP-POST"),
+        SamlProvider().metadata(url="ftp://login.example.com"),
+        SamlProvider().metadata(url="https://user@login.example.com"),
+        SamlProvider().metadata(certificate=""),
+        SamlProvider().metadata(certificate="AAAA"),
+        SamlProvider().metadata(entity_id=""),
+        SamlProvider().metadata(url="https://a..b/saml"),
+        SamlProvider().metadata() + " " * 300_000,
+    ],
+    ids=range(11),
+)
+def test_metadata_that_are_none_are_refused(company: Company, metadata: str) -> None:
+    with pytest.raises(Invalid):
+        use(company, metadata)
+
+
+def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> None:
+    described = Described(None, "https://127.0.0.1/metadata", fetch_metadata)
+
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(Invalid) as caught:
+        set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+
+    assert caught.value.field == "metadata_url"
+
+
+def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) -> None:
+    """He would let himself in as the owner. Nor is anything fetched for him."""
+    alice = make_colleague(company, Role.ADMINISTRATOR)
+
+    def fetch(url: str) -> str:
+        raise AssertionError(url)
+
+    described = Described(None, "https://x.example", fetch)
+    with pytest.raises(Forbidden):
+        set_saml_provider(actor=alice.actor, described=described, now=timezone.now())
+
+
+def test_the_owner_sees_whose_signatures_are_believed(
+    company: Company, cast: Cast, idp: SamlProvider
+) -> None:
+    provider = get_rules(actor=company.platform).provider
+
+    assert provider is not None
+    assert (provider.protocol, provider.issuer, provider.client_id) == ("saml", idp.entity_id, None)
+    assert [len(text) for text in provider.fingerprints] == [64]
+    assert get_rules(actor=cast.globex.platform).provider is None

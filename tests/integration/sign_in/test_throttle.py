@@ -1,0 +1,277 @@
+"""What guessing passwords and codes of one account gets, from many addresses and at once."""
+
+import json
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from console.throttle import (
+    MAX_ATTEMPTS,
+    MAX_TRIES_OF_NETWORK,
+    MAX_WAIT_S,
+    Attempt,
+    Secret,
+    count_attempt,
+    count_request_of_network,
+)
+from tenants import keyvalue
+from tenants.members.permissions import Role
+from tests.cast import PASSWORD, Person, make_company
+from tests.fakes.passkey import SoftPasskey
+from tests.integration.sign_in import with_passkey
+from tests.integration.sign_in.browser import Browser, code_of, new_browser
+from tests.integration.sign_in.by_provider import fresh_client
+
+WRONG = "a wrong password"
+
+
+@pytest.fixture
+def owner() -> Person:
+    return make_company("initech", {Role.OWNER: "olga"}).people[Role.OWNER]
+
+
+def guess(client: Client, email: str, password: str = WRONG) -> int:
+    return client.post("/sign-in", {"email": email, "password": password}).status_code
+
+
+def attempt_from(number: int, email: str, secret: Secret = Secret.PASSWORD) -> Attempt:
+    return Attempt(secret, email, f"10.9.{number // 250}.{number % 250}", None, False)
+
+
+def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
+    """As an attacker with many addresses; without the passwords, whose checks are slow."""
+    for number in range(MAX_ATTEMPTS[secret]):
+        assert count_attempt(attempt_from(number, email, secret)) is None
+
+
+def counters_of_unknown_places() -> set[bytes]:
+    return set(keyvalue.connect().scan_iter(match="caret:throttle:password:*:unknown"))
+
+
+def show(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
+    """Where it leads to show the passkey, on the page that asks for it."""
+    is_first = page == "/sign-in/passkey"
+    asked = browser.client.post(page) if is_first else browser.client.get(page)
+    credential = json.dumps(passkey.get(with_passkey.question_of(asked)))
+    return str(browser.client.post(page, {"credential": credential})["Location"])
+
+
+def test_an_account_is_throttled_whatever_address_the_guesses_come_from(owner: Person) -> None:
+    clients = [fresh_client() for _ in range(12)]
+
+    answers = [guess(clients[number % 12], owner.email) for number in range(24)]
+
+    limit = MAX_ATTEMPTS[Secret.PASSWORD]
+    assert answers == [400] * limit + [429] * (24 - limit)
+
+
+def test_an_unknown_address_is_throttled_in_the_same_way(owner: Person) -> None:
+    unknown = f"{secrets.token_hex(4)}@nobody.example"
+    pages = []
+    for email in (owner.email, unknown):
+        spend_attempts(email)
+        page = fresh_client().post("/sign-in", {"email": email, "password": WRONG})
+        pages.append((page.status_code, page.context["message"]))
+
+    assert pages[0] == pages[1]
+    assert pages[0][0] == 429
+
+
+def test_spelling_the_address_otherwise_does_not_get_round_the_limit(owner: Person) -> None:
+    spend_attempts(owner.email)
+
+    assert guess(fresh_client(), f" {owner.email.upper()} ", PASSWORD) == 429
+
+
+def test_the_wait_is_told_and_bounded(owner: Person) -> None:
+    spend_attempts(owner.email)
+
+    page = fresh_client().post("/sign-in", {"email": owner.email, "password": PASSWORD})
+
+    assert 0 < int(page["Retry-After"]) <= MAX_WAIT_S
+    assert (
+        b"Try again in 15 minutes. If you have a passkey, you can sign in with it now."
+        in page.content
+    )
+
+
+def test_further_guesses_do_not_make_the_wait_longer(owner: Person) -> None:
+    before = counters_of_unknown_places()
+    spend_attempts(owner.email)
+    (name,) = counters_of_unknown_places() - before
+    keyvalue.connect().expire(name, 7)
+
+    throttled = count_attempt(attempt_from(99, owner.email))
+
+    assert throttled is not None
+    assert throttled.wait_s <= 7
+
+
+def test_an_attacker_does_not_lock_the_owner_out_of_a_known_browser(owner: Person) -> None:
+    browser = new_browser(owner)
+    browser.sign_in()
+    browser.client.post("/sign-out")
+    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.1"  # on the way
+    spend_attempts(owner.email)
+
+    assert browser.sign_in() == "/"
+
+
+def test_nor_out_of_a_network_that_was_signed_in_from(owner: Person) -> None:
+    browser = new_browser(owner)
+    browser.sign_in()
+    spend_attempts(owner.email)
+    new = Client(REMOTE_ADDR=browser.client.defaults["REMOTE_ADDR"])
+
+    assert guess(new, owner.email, PASSWORD) == 302
+
+
+def test_a_known_browser_has_a_limit_too(owner: Person) -> None:
+    client = new_browser(owner).client
+    guess(client, owner.email, PASSWORD)
+    client.post("/sign-out")
+
+    limit = MAX_ATTEMPTS[Secret.PASSWORD]
+    answers = [guess(client, owner.email) for _ in range(limit + 1)]
+
+    assert answers == [400] * limit + [429]
+
+
+def test_the_cookie_of_one_account_is_of_no_use_for_another(owner: Person) -> None:
+    attacker = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
+    attacker.sign_in()
+    attacker.client.post("/sign-out")
+    (held,) = [name for name in attacker.client.cookies if "caret-device-" in name]
+    victim = new_browser(owner)
+    victim.sign_in()
+    (wanted,) = [name for name in victim.client.cookies if "caret-device-" in name]
+    attacker.client.cookies[wanted] = attacker.client.cookies[held].value
+    spend_attempts(owner.email)
+
+    assert guess(attacker.client, owner.email, PASSWORD) == 429
+
+
+def test_a_browser_is_known_only_once_the_second_factor_was_given(owner: Person) -> None:
+    browser = new_browser(owner)
+    browser.sign_in()
+    secret = browser.set_up()
+    other = new_browser(owner)
+
+    other.sign_in()
+    before = [name for name in other.client.cookies if "caret-device-" in name]
+    other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+
+    assert not before
+    assert [name for name in other.client.cookies if "caret-device-" in name]
+    assert not any(owner.email in str(cookie) for cookie in other.client.cookies.values())
+
+
+def test_the_cookie_is_hidden_from_scripts(owner: Person) -> None:
+    browser = new_browser(owner)
+    browser.sign_in()
+
+    (cookie,) = [cookie for name, cookie in browser.client.cookies.items() if "-device-" in name]
+
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert cookie["secure"] == ("" if not settings.HTTPS else True)
+
+
+def test_a_passkey_opens_an_account_whose_password_is_guessed_at(owner: Person) -> None:
+    browser, passkey = with_passkey.Browser(owner), SoftPasskey()
+    browser.sign_in()
+    browser.add(passkey)
+    spend_attempts(owner.email)
+
+    assert show(with_passkey.Browser(owner), passkey, "/sign-in/passkey") == "/"
+
+
+def test_parallel_guesses_do_not_pass_the_limit(owner: Person) -> None:
+    def guess_at(number: int) -> bool:
+        return count_attempt(attempt_from(number, owner.email)) is None
+
+    with ThreadPoolExecutor(16) as threads:
+        counted = list(threads.map(guess_at, range(60)))
+
+    assert sum(counted) == MAX_ATTEMPTS[Secret.PASSWORD]
+
+
+def with_code(owner: Person) -> tuple[Browser, str]:
+    """A browser that set up an app, and the app's secret."""
+    browser = new_browser(owner)
+    browser.sign_in()
+    return browser, browser.set_up()
+
+
+def test_codes_are_throttled_whatever_address_they_come_from(owner: Person) -> None:
+    _, secret = with_code(owner)
+    thieves = [new_browser(owner) for _ in range(4)]
+    for thief in thieves:
+        thief.sign_in()
+    limit = MAX_ATTEMPTS[Secret.CODE]
+    for number in range(limit):
+        thieves[number % 3].client.post("/sign-in/code", {"code": "000000"})
+
+    response = thieves[3].client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= MAX_WAIT_S
+    assert b"Too many attempts" in response.content
+    assert not thieves[3].is_in()
+
+
+def test_guessed_codes_keep_neither_a_known_browser_nor_a_passkey_out(owner: Person) -> None:
+    browser, secret = with_code(owner)
+    browser.client.defaults["HTTP_HOST"] = "localhost"  # passkeys are bound to it
+    passkey = SoftPasskey()
+    with_passkey.Browser(owner, browser.client).add(passkey)
+    browser.client.post("/sign-out")
+    spend_attempts(owner.email, Secret.CODE)
+    browser.sign_in()
+    by_passkey = with_passkey.Browser(owner)
+    by_passkey.sign_in()
+
+    by_code = browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+
+    assert by_code["Location"] == "/"
+    assert show(by_passkey, passkey, "/sign-in/code") == "/"
+
+
+@pytest.mark.parametrize("page", ["/account/confirm", "/account/confirm/code"])
+def test_confirming_who_is_there_is_throttled(owner: Person, page: str) -> None:
+    if page == "/account/confirm":
+        browser, secret = new_browser(owner), Secret.STEP_UP_PASSWORD
+        browser.sign_in()
+        right = {"password": PASSWORD}
+    else:
+        (browser, app), secret = with_code(owner), Secret.CODE
+        right = {"code": code_of(app, later_by=1)}
+    wrong = dict.fromkeys(right, "000000")
+
+    answers = [browser.client.post(page, wrong).status_code for _ in range(MAX_ATTEMPTS[secret])]
+    refused = browser.client.post(page, right)
+
+    assert set(answers) == {200}
+    assert refused.status_code == 429
+    assert b"Too many attempts" in refused.content
+    assert browser.is_in()
+
+
+def test_guesses_at_the_sign_in_page_do_not_throttle_confirming(owner: Person) -> None:
+    browser = new_browser(owner)
+    browser.sign_in()
+    spend_attempts(owner.email)
+
+    assert browser.client.post("/account/confirm", {"password": PASSWORD}).status_code == 302
+
+
+def test_one_network_is_throttled_over_all_accounts() -> None:
+    for _ in range(MAX_TRIES_OF_NETWORK):
+        assert count_request_of_network(address="10.201.0.1") is None
+
+    client = Client(REMOTE_ADDR="10.201.0.1")
+
+    assert guess(client, f"{secrets.token_hex(4)}@nobody.example") == 429

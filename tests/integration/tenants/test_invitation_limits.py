@@ -1,0 +1,112 @@
+"""How many invitations a tenant can send: in all, to one address, and from parallel requests."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+from django.utils import timezone
+
+from tenants.errors import Forbidden, LimitReached
+from tenants.invitations.allowance import get_allowance
+from tenants.invitations.operations import invite, revoke_invitation
+from tenants.members.permissions import Role
+from tests.cast import Company, make_company
+from tests.people import Mailbox, make_colleague, send_invitation
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", {Role.OWNER: "olga"})
+
+
+@pytest.fixture(autouse=True)
+def _low_limits() -> Iterator[None]:
+    with override_settings(MAX_INVITATIONS_A_DAY=4, MAX_INVITATIONS_A_DAY_AND_ADDRESS=2):
+        yield
+
+
+def spend(company: Company, mailbox: Mailbox | None = None) -> None:
+    for number in range(4):
+        send_invitation(company, f"guest{number}@y.example", mailbox=mailbox)
+
+
+def test_a_tenant_sends_as_many_as_it_may_and_no_more(company: Company) -> None:
+    mailbox = Mailbox()
+    spend(company, mailbox)
+
+    with pytest.raises(LimitReached) as caught:
+        send_invitation(company, "one-more@y.example", mailbox=mailbox)
+
+    assert len(mailbox.mails) == 4
+    assert 86_000 < caught.value.retry_after_s <= 86_400
+    assert "4 invitations within 24 hours" in caught.value.message
+
+
+def test_the_neighbour_has_a_limit_of_its_own(company: Company) -> None:
+    spend(company)
+    neighbour = make_company("hooli", {Role.OWNER: "hank"})
+
+    send_invitation(neighbour, "guest0@y.example")
+
+    assert get_allowance(actor=neighbour.platform, now=timezone.now()).left == 3
+
+
+def test_one_address_is_not_mailed_again_and_again(company: Company) -> None:
+    mailbox = Mailbox()
+    for email in ("eve@y.example", "EVE@y.example"):
+        send_invitation(company, email, mailbox=mailbox)
+
+    with pytest.raises(LimitReached, match="This address was sent 2 invitations"):
+        send_invitation(company, "eve@y.example", mailbox=mailbox)
+
+    assert len(mailbox.mails) == 2
+
+
+def test_taking_an_invitation_back_gives_nothing_back(company: Company) -> None:
+    sent = send_invitation(company, "guest@y.example")
+    revoke_invitation(actor=company.platform, invitation_id=sent.id, now=timezone.now())
+
+    assert get_allowance(actor=company.platform, now=timezone.now()).left == 3
+
+
+def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
+    spend(company)
+    now = timezone.now()
+    spent = get_allowance(actor=company.platform, now=now)
+    assert spent.next_at is not None
+
+    for at, left in ((spent.next_at - timedelta(seconds=1), 0), (spent.next_at, 1)):
+        assert get_allowance(actor=company.platform, now=at).left == left
+
+    invite(
+        actor=company.platform,
+        email="one-more@y.example",
+        role=Role.DEVELOPER,
+        mailer=Mailbox(),
+        now=spent.next_at,
+    )
+
+
+def test_parallel_requests_do_not_pass_the_limit(company: Company) -> None:
+    def send(number: int) -> bool:
+        try:
+            send_invitation(company, f"guest{number}@y.example", mailbox=mailbox)
+        except LimitReached:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    mailbox = Mailbox()
+    with ThreadPoolExecutor(8) as threads:
+        sent = list(threads.map(send, range(16)))
+
+    assert sum(sent) == len(mailbox.mails) == 4
+
+
+def test_who_may_not_invite_learns_no_figure(company: Company) -> None:
+    with pytest.raises(Forbidden):
+        get_allowance(actor=make_colleague(company).actor, now=timezone.now())

@@ -1,0 +1,151 @@
+"""Which ID tokens are accepted, and why the others are refused."""
+
+import base64
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from console.sign_in.id_token import (
+    CLOCK_SKEW_S,
+    REQUIRED_CLAIMS,
+    ProviderRefused,
+    require_algorithm,
+    verified_claims,
+)
+
+ISSUER, CLIENT_ID = "https://login.example.com", "caret"
+
+
+@pytest.fixture(scope="module")
+def key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    """Those that are None are left out."""
+    now = int(time.time())
+    held = {"iss": ISSUER, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300} | changes
+    return {name: value for name, value in held.items() if value is not None}
+
+
+def accept(token: str, key: Any) -> dict[str, Any]:
+    """Raises ProviderRefused."""
+    algorithm = require_algorithm(token)
+    return verified_claims(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
+
+
+def accept_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:
+    """Raises ProviderRefused."""
+    return accept(jwt.encode(claims(**changes), key, "RS256"), key.public_key())
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
+def test_a_token_that_is_signed_by_the_providers_key_is_accepted(
+    key: rsa.RSAPrivateKey, algorithm: str
+) -> None:
+    assert accept(jwt.encode(claims(), key, algorithm), key.public_key())["sub"] == "u1"
+
+
+def test_an_elliptic_curve_will_do() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+
+    assert accept(jwt.encode(claims(), key, "ES256"), key.public_key())["sub"] == "u1"
+
+
+def by_hand(algorithm: object, key: rsa.RSAPrivateKey) -> str:
+    """As PyJWT refuses to write it."""
+    pem = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    parts = [json.dumps(part).encode() for part in ({"alg": algorithm, "kid": "k1"}, claims())]
+    signed = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
+    mac = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256).sign(signed, pem)
+    tail = b"" if algorithm == "none" else base64.urlsafe_b64encode(mac).rstrip(b"=")
+    return (signed + b"." + tail).decode()
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["HS256", "HS512", "none", "None", "RS1", "", None, 7, ["RS256"]]
+)
+def test_other_algorithms_are_refused_before_a_key_is_fetched(
+    key: rsa.RSAPrivateKey, algorithm: object
+) -> None:
+    """HS256 with the public key as the secret, above all."""
+    with pytest.raises(ProviderRefused) as caught:
+        require_algorithm(by_hand(algorithm, key))
+
+    assert caught.value.reason in {"algorithm_not_allowed", "malformed"}
+
+
+@pytest.mark.parametrize("name", REQUIRED_CLAIMS)
+def test_a_claim_that_is_missing_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
+    with pytest.raises(ProviderRefused, match=f"missing_claim_{name}"):
+        accept_claims(key, **{name: None})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"iss": "https://evil.example"}, "wrong_issuer"),
+        ({"aud": "another"}, "wrong_audience"),
+        ({"aud": ["another", "third"]}, "wrong_audience"),
+        ({"aud": []}, "missing_claim_aud"),
+        ({"aud": {"caret": 1}}, "wrong_audience"),
+        ({"aud": ["caret", "another"]}, "missing_claim_azp"),
+        ({"aud": ["caret", "another"], "azp": "another"}, "wrong_authorized_party"),
+        ({"azp": "another"}, "wrong_authorized_party"),
+        ({"azp": ["caret"]}, "wrong_authorized_party"),
+        ({"exp": "soon"}, "invalid_token"),
+        ({"iat": "now"}, "invalid_token"),
+        ({"sub": 7}, "invalid_token"),
+        ({"sub": "a\0b"}, "malformed"),
+    ],
+    ids=str,
+)
+def test_a_token_for_somebody_else_is_refused(
+    key: rsa.RSAPrivateKey, changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ProviderRefused) as caught:
+        accept_claims(key, **changes)
+
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("changes", [{"aud": ["caret"]}, {"aud": ["caret", "x"], "azp": "caret"}])
+def test_a_list_of_audiences_is_accepted_if_we_are_who_it_was_issued_to(
+    key: rsa.RSAPrivateKey, changes: dict[str, Any]
+) -> None:
+    assert accept_claims(key, **changes)["sub"] == "u1"
+
+
+def test_clocks_may_differ_by_a_minute_and_no_more(key: rsa.RSAPrivateKey) -> None:
+    now = int(time.time())
+    slow, fast = now - CLOCK_SKEW_S, now + CLOCK_SKEW_S
+
+    assert accept_claims(key, exp=slow + 10)
+    assert accept_claims(key, iat=fast - 10, nbf=fast - 10)
+    for changes, reason in (
+        ({"exp": slow - 1}, "token_expired"),
+        ({"iat": fast + 10}, "token_from_the_future"),
+        ({"nbf": fast + 10}, "token_from_the_future"),
+    ):
+        with pytest.raises(ProviderRefused, match=reason):
+            accept_claims(key, **changes)
+
+
+def test_another_key_signs_nothing_for_the_provider(key: rsa.RSAPrivateKey) -> None:
+    thief = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    with pytest.raises(ProviderRefused, match="invalid_signature"):
+        accept(jwt.encode(claims(), thief, "RS256"), key.public_key())
+
+
+@pytest.mark.parametrize("token", ["", ".", "a.b.c", "é", "e30.e30.", "[" * 9_000])
+def test_what_is_no_token_is_refused(token: str) -> None:
+    with pytest.raises(ProviderRefused):
+        require_algorithm(token)
