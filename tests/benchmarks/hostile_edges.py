@@ -20,9 +20,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -51,6 +52,7 @@ class Server:
     pid: int
     largest_path: str  # of what it answers to anybody
     request: Callable[[HTTPConnection], None]  # of the other client
+    log: Path
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     report = Report("hostile_edges")
     cores = divided_cores()
-    for serve in (_gateway, _console):
+    for serve in SERVERS.values():
         with pinned_to(cores[1]), serve(cores) as server:
             for attack in ATTACKS:
                 if options.only in f"{server.name}.{attack}":
@@ -82,7 +84,8 @@ def _gateway(cores: tuple[Cores, Cores]) -> Iterator[Server]:
             headers = {"Authorization": f"Bearer {key}"}
             connection.request("POST", "/v1/completions", _COMPLETION, headers)
 
-        yield Server("gateway", gateway.url, gateway.pid, "/v1/models", request)
+        log = home.paths.logs / "gateway.log"
+        yield Server("gateway", gateway.url, gateway.pid, "/v1/models", request, log)
 
 
 @contextmanager
@@ -105,7 +108,14 @@ def _console(cores: tuple[Cores, Cores]) -> Iterator[Server]:
                 pid,
                 asset_url("playground.js"),
                 lambda connection: connection.request("GET", "/sign-in"),
+                plane.home.paths.logs / "console.log",
             )
+
+
+SERVERS: Final[dict[str, Callable[[tuple[Cores, Cores]], AbstractContextManager[Server]]]] = {
+    "gateway": _gateway,
+    "console": _console,
+}
 
 
 def _measure(server: Server, attack: str, seconds: float, report: Report) -> None:

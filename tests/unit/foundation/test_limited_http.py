@@ -1,185 +1,22 @@
-"""The limits of the HTTP servers, over real sockets: uvicorn, uvloop's protocols, a small app."""
+"""The limits of the HTTP servers, over real sockets."""
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.protocols.utils import ClientDisconnected
 
-from caret.foundation.web.connections import REFUSED, authenticate_connection
-from caret.foundation.web.limited_http import LimitedHttp, LimitedWebSocket, ServerConfig
+from caret.foundation.web.connections import REFUSED
 from caret.foundation.web.server_limits import ServerLimits
-
-# Times are long beside those that nothing waits for, and short where the test waits for them.
-LIMITS = ServerLimits(
-    max_header_bytes=4_096,
-    max_headers=20,
-    header_timeout_s=30.0,
-    body_timeout_s=30.0,
-    send_timeout_s=30.0,
-    keep_alive_s=30.0,
-    max_requests_per_connection=100,
-    max_connections=100,
-    max_unauthenticated=100,
-    max_unauthenticated_per_address=100,
+from tests.unit.foundation.limited_server import (
+    ENDLESS,
+    GET,
+    HANDSHAKE,
+    LIMITS,
+    OK,
+    SOON_S,
+    serving,
+    text_frame,
 )
-SOON_S = 0.2
-PATIENCE_S = 20.0
-GET = b"GET /small HTTP/1.1\r\nHost: caret\r\n\r\n"
-OK = b"HTTP/1.1 200 OK"
-ENDLESS = 64 * 1024 * 1024
-
-
-class App:
-    """Echo bodies. By path: /early does not read them, /large answers more than sockets buffer,
-    /key authenticates, /wait waits."""
-
-    def __init__(self) -> None:
-        self.num_requests = 0
-        self.arrivals: asyncio.Queue[None] = asyncio.Queue()
-        self.may_answer = asyncio.Event()
-        self.has_ended = asyncio.Event()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "websocket":
-            await self._echo_messages(scope, receive, send)
-            return
-        self.num_requests += 1
-        self.arrivals.put_nowait(None)
-        if scope["path"] == "/key":
-            authenticate_connection(scope)
-        if scope["path"] == "/wait":
-            await self.may_answer.wait()
-        body = b"x" * ENDLESS if scope["path"] == "/large" else b""
-        if scope["path"] not in ("/large", "/early"):
-            body = await _body(receive)
-        length = str(len(body)).encode()
-        headers = [(b"content-length", length)]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for start in range(0, len(body) or 1, 65_536):
-            part = body[start : start + 65_536]
-            more = start + 65_536 < len(body)
-            await send({"type": "http.response.body", "body": part, "more_body": more})
-        self.has_ended.set()
-
-    async def _echo_messages(self, scope: Any, receive: Any, send: Any) -> None:
-        await receive()
-        if scope["path"] == "/key":
-            authenticate_connection(scope)
-        await send({"type": "websocket.accept"})
-        try:
-            while (message := await receive())["type"] == "websocket.receive":
-                for _ in range(1 if message["text"] == "small" else 1_024):
-                    await send({"type": "websocket.send", "text": "x" * 65_536})
-        except ClientDisconnected:
-            pass
-        finally:
-            self.has_ended.set()
-
-
-async def _body(receive: Any) -> bytes:
-    body = b""
-    while True:
-        event = await receive()
-        body += event.get("body", b"")
-        if not event.get("more_body"):
-            return bytes(body)
-
-
-class Client:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    async def send(self, data: bytes) -> None:
-        self.writer.write(data)
-        await self.writer.drain()
-        await asyncio.sleep(0)  # the server's turn: it runs on the same loop
-
-    async def send_until_closed(self, data: bytes) -> int:
-        """The number of bytes sent: ENDLESS where the server takes everything."""
-        num_bytes = 0
-        with suppress(OSError):
-            while num_bytes < ENDLESS:
-                await self.send(data)
-                num_bytes += len(data)
-        return num_bytes
-
-    async def response(self) -> bytes:
-        """The headers of one response, and what came with them; the body is read if it has one."""
-        head: bytes = await self.reader.readuntil(b"\r\n\r\n")
-        for line in head.lower().split(b"\r\n"):
-            if line.startswith(b"content-length: "):
-                await self.reader.readexactly(int(line.split()[1]))
-        return head
-
-    async def status(self) -> bytes:
-        return bytes((await self.response()).split()[1])
-
-    async def rest(self) -> bytes:
-        """Everything up to the end of the connection."""
-        try:
-            return await self.reader.read()
-        except OSError:
-            return b""
-
-
-class Server:
-    def __init__(self, app: App, port: int) -> None:
-        self.app, self.port = app, port
-        self._clients: list[Client] = []
-
-    async def connect(self, source: str = "127.0.0.1", receive_buffer: int = 0) -> Client:
-        sock = socket.socket()
-        if receive_buffer:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        sock.bind((source, 0))
-        sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
-        client = Client(*await asyncio.open_connection(sock=sock, limit=1024))
-        self._clients.append(client)
-        return client
-
-    def close_clients(self) -> None:
-        for client in self._clients:
-            client.writer.close()
-
-
-@asynccontextmanager
-async def serving(
-    limits: ServerLimits = LIMITS, proxies: tuple[str, ...] = ()
-) -> AsyncIterator[Server]:
-    app = App()
-    config = ServerConfig(
-        app,
-        limits=limits,
-        port=0,
-        http=LimitedHttp,
-        ws=LimitedWebSocket,
-        lifespan="off",
-        log_config=None,
-        timeout_keep_alive=int(limits.keep_alive_s),
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=list(proxies),
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    config.load()
-    server.lifespan = config.lifespan_class(config)
-    await server.startup()
-    port: int = server.servers[0].sockets[0].getsockname()[1]
-    serving = Server(app, port)
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield serving
-    finally:
-        serving.close_clients()
-        app.may_answer.set()
-        await server.shutdown()
 
 
 def refused(reason: str) -> float:
@@ -396,16 +233,6 @@ async def test_a_websocket_that_does_not_read_is_cut_off() -> None:
 
 
 # --- connections
-
-HANDSHAKE = (
-    b"GET /key HTTP/1.1\r\nHost: caret\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-)
-
-
-def text_frame(text: str) -> bytes:
-    """Masked by zeros, which change nothing."""
-    return bytes((0x81, 0x80 | len(text), 0, 0, 0, 0)) + text.encode()
 
 
 def per_address(num: int) -> ServerLimits:

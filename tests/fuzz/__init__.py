@@ -1,0 +1,1 @@
+"""Fuzzers that run for minutes, with a seed that repeats them."""

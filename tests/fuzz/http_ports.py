@@ -1,0 +1,115 @@
+"""Fuzz the ports of gateway and console with mutated requests, without a credential.
+
+    python -m tests.fuzz.http_ports [--minutes 10] [--seed N] [--only gateway|console]
+
+Prints one JSON line a server: the seed, the number of requests, how they were answered, and the
+findings. A finding is an answer of 500 or above, a server that ends or does not answer another
+client, or a stack trace in its log; it is printed with the bytes that were sent last. Exit code 1
+if there is one. The same seed sends the same bytes.
+"""
+
+import argparse
+import json
+import random
+import socket
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.benchmarks.hostile_edges import SERVERS, Server
+from tests.benchmarks.programs import divided_cores
+from tests.fuzz.http_bytes import mutated_request, pieces
+
+_TIMEOUT_S: Final = 0.3
+_CHECK_EVERY: Final = 100  # requests
+_NUM_KEPT: Final = 100
+_PATIENCE_S: Final = 10.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.http_ports")
+    parser.add_argument("--minutes", type=float, default=10.0, help="for each server")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--only", default="", choices=("", *SERVERS))
+    options = parser.parse_args(arguments)
+    num_findings = 0
+    for name, serve in SERVERS.items():
+        if options.only in ("", name):
+            with serve(divided_cores()) as server:
+                num_findings += _fuzz(server, options.minutes * 60, options.seed)
+    return 1 if num_findings else 0
+
+
+def _fuzz(server: Server, seconds: float, seed: int) -> int:
+    draw = random.Random(seed)
+    ends_s = time.monotonic() + seconds
+    statuses: Counter[str] = Counter()
+    recent: deque[bytes] = deque(maxlen=_NUM_KEPT)
+    findings: list[str] = []
+    while time.monotonic() < ends_s and not findings:
+        for _ in range(_CHECK_EVERY):
+            data = mutated_request(draw)
+            recent.append(data)
+            status = _send(server, pieces(draw, data))
+            statuses[status] += 1
+            if status.startswith("5") and not _is_expected(status, data):
+                findings.append(f"{status} for {data!r}")
+        findings += _faults(server)
+    if findings:
+        findings += [f"sent before: {data!r}" for data in recent]
+    line = {"fuzzed": server.name, "seed": seed, "requests": statuses.total()}
+    print(json.dumps({**line, "answers": dict(statuses), "findings": findings}), flush=True)
+    return len(findings)
+
+
+def _is_expected(status: str, data: bytes) -> bool:
+    """An unknown version of HTTP is answered with 505 by some parsers."""
+    return status == "505" and b"HTTP/" in data
+
+
+def _send(server: Server, parts: Sequence[bytes]) -> str:
+    """The status of the first answer; "none" where none comes in time, "closed" at the end."""
+    url = urlsplit(server.url)
+    with socket.create_connection((str(url.hostname), url.port or 0), timeout=_TIMEOUT_S) as client:
+        try:
+            for part in parts:
+                client.sendall(part)
+            answer = client.recv(4_096)
+        except TimeoutError:
+            return "none"
+        except OSError:
+            return "closed"
+    words = answer.split(maxsplit=2)
+    return words[1].decode("latin-1")[:3] if len(words) > 1 else "closed"
+
+
+def _faults(server: Server) -> list[str]:
+    url = urlsplit(server.url)
+    connection = HTTPConnection(str(url.hostname), url.port, timeout=_PATIENCE_S)
+    try:
+        server.request(connection)
+        if (status := connection.getresponse().status) != 200:
+            return [f"another client got {status}"]
+    except (OSError, HTTPException) as error:
+        return [f"another client got no answer: {error!r}"]
+    finally:
+        connection.close()
+    return _stack_traces(server.log)
+
+
+def _stack_traces(log: Path) -> list[str]:
+    with suppress(FileNotFoundError):
+        text = log.read_text(errors="replace")
+        if "Traceback" in text or "http.defect" in text:
+            return [f"a stack trace in the log: {text[-2_000:]}"]
+    return []
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
