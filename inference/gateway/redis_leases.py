@@ -8,7 +8,6 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import NoScriptError, RedisError
 
 from inference.gateway.bucket import LEASE_S, Grant, LeaseRequest
-from inference.gateway.leases import MAX_CALL_S
 
 # A gateway's last request is remembered for so long after its lease has ended: one that arrives
 # late, or again, changes nothing.
@@ -139,9 +138,9 @@ return answers
 
 @asynccontextmanager
 async def redis_for_leases(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
-    """Connections of their own: calls wait for a free one, and for nothing else of the gateway."""
+    """Connections of their own. A call waits for a free one for as long as its caller does."""
     pool = BlockingConnectionPool.from_url(
-        url, max_connections=_MAX_CONNECTIONS, timeout=MAX_CALL_S, socket_timeout=socket_timeout_s
+        url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s
     )
     async with Redis.from_pool(pool) as redis:
         yield redis
