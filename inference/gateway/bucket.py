@@ -79,7 +79,7 @@ class Bucket:
     @property
     def is_returned(self) -> bool:
         """The store has acknowledged that nothing is held but for requests that have not ended."""
-        return self.is_answered and self.held == self.reserved and not self.settled
+        return self.is_answered and self.held <= self.reserved and not self.settled
 
     def left(self, now_s: float) -> int:
         """Leased and not yet spent or reserved; below 0: spent beyond the lease."""

@@ -51,7 +51,7 @@ local function take_back_ended_leases(key)
     local name = fields[i]
     if string.sub(name, 1, 8) == 'gateway:' and name ~= gateway then
       local lease = read(fields[i + 1])
-      -- One that ends later than any can was granted before the clock was set back.
+      -- No lease ends that late, unless the clock was set back.
       if lease[ENDS] <= now or lease[ENDS] > now + lease_us then
         units = units + lease[HELD]
         lease[HELD] = 0

@@ -304,7 +304,7 @@ async def test_the_store_in_memory_does_what_the_script_does(
 
 
 async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) -> None:
-    # However busy this machine is: who waits no longer would go on alone.
+    # A busy machine must not make a gateway give up waiting and go on without Redis.
     gateways = [Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0) for _ in range(2)]
 
     let_through = await asyncio.gather(
@@ -313,7 +313,7 @@ async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) 
     for gateway in gateways:
         await gateway.close()
 
-    # What a gateway still held when the other was refused is not lost: it is given back.
+    # A gateway may be refused while the other holds units; afterwards none are lost.
     assert 50 <= sum(let_through) <= 100
     assert await _free(redis) == 100 - sum(let_through)
 

@@ -267,3 +267,20 @@ async def test_the_store_and_what_it_holds_are_counted(
     assert gateway.leases.num_calls == {"answered": 1, "failed": 1}
     assert gateway.leases.num_held == {"tokens": 11, "user": 0}
     assert gateway.leases.num_unanswered == 1
+
+
+def test_a_gateway_closes_at_once_although_a_lower_limit_is_below_what_requests_reserve() -> None:
+    async def scenario() -> None:
+        store = FakeLeaseStore(VirtualClock())
+        leases = Leases(store, VirtualClock())
+        await leases.take([Want(BUDGET, 60)])
+        with pytest.raises(OverLimit):
+            await leases.take([Want(replace(BUDGET, capacity=50), 1)])
+        begun_s = VirtualClock().monotonic_s()
+
+        await leases.close()
+
+        assert store.held(BUDGET.key) == 50
+        assert VirtualClock().monotonic_s() == begun_s
+
+    run_in_virtual_time(scenario())
