@@ -1,57 +1,58 @@
 """Leases: units of the buckets that all gateways share, taken many at a time and spent from memory.
 
-Most requests spend what is here; one that finds too little waits for one call of the store, and
-what is half spent is renewed behind the requests' backs. Rules:
+Most requests spend what is here; one that finds too little waits for one call of the store, and a
+lease that is half spent is renewed in the background. Rules:
 
-1. All buckets of a request are spent or none.
-2. A bucket is asked about by one call at a time; whoever needs it meanwhile waits for that call.
-3. A refusal holds until the store has said that a unit will be back: hammering costs it nothing.
-4. Nobody waits longer than MAX_WAIT_S. A store that is away is asked again every PROBE_S, in the
-   background; until it answers each bucket is kept to its rate by this gateway alone, and what
-   never comes back (budgets) is spent as a debt that is booked afterwards, as large as its rule
-   allows.
-5. What lies unused is given back; MAX_BUCKETS are remembered, the latest used.
+1. A request spends of all its buckets or of none.
+2. One call at a time is about a bucket; every request that needs it meanwhile waits for that call.
+3. A refusal holds until the store has said that there may be more: a client that repeats refused
+   requests costs the store nothing, and does not keep a lease in use.
+4. No request waits longer than MAX_WAIT_S. A store that does not answer is asked again every
+   PROBE_S; until it answers this gateway alone keeps each rate, and spends of each budget beyond
+   its lease as much as the rule allows, which is counted afterwards.
+5. A call states a whole lease, so one that is lost, late or repeated is put right by the next (see
+   `LeaseRequest`). What a gateway holds too much is stated again until the store acknowledges it.
+6. A lease that is not used is returned. At most MAX_BUCKETS are kept, the latest used.
 """
 
 import asyncio
-from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+import secrets
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from itertools import chain, count
+from typing import Final, Protocol, TypeVar
 
 import structlog
 
 from caret.foundation.clock import Clock
-from inference.gateway.bucket import IDLE_S, Bucket, Rule
+from inference.gateway.bucket import IDLE_S, Bucket, Grant, LeaseRequest, Rule
 
 MAX_WAIT_S: Final = 0.05  # of a request, for the store
 MAX_CALL_S: Final = 0.5  # of the store
 PROBE_S: Final = 0.5
 SWEEP_S: Final = 2.0
-MAX_BUCKETS: Final = 50_000  # of about 500 bytes
+CLOSE_S: Final = 2.0  # for returning everything at the end
+MAX_BUCKETS: Final = 50_000  # of about 600 bytes
 _KEYS_PER_CALL: Final = 50
+_CALLS_AT_ONCE: Final = 16  # when returning
+_Item = TypeVar("_Item")
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
     rule: Rule
-    units: int  # of a request at least 1; below 0: to be given back
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    units: int  # at most what was wanted
-    wait_s: float  # until one more unit could be had
+    units: int  # at least 1
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What `take` has spent of one bucket."""
+    """What `take` has spent of one bucket, to be settled once."""
 
     bucket: Bucket
     units: int
-    is_leased: bool  # False: the store was away
+    is_leased: bool  # False: the store did not answer
 
 
 class OverLimit(Exception):
@@ -64,8 +65,8 @@ class OverLimit(Exception):
 
 
 class Store(Protocol):
-    async def take(self, wants: Sequence[Want]) -> list[Grant]:
-        """One call, of one holder's buckets. Raises OSError when the store is away."""
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+        """One call, about one holder's buckets. Raises OSError when the store is away."""
 
 
 class Leases:
@@ -77,14 +78,20 @@ class Leases:
         max_buckets: int = MAX_BUCKETS,
         max_wait_s: float = MAX_WAIT_S,
     ) -> None:
+        self.num_calls: Final[Counter[str]] = Counter()  # by result: answered, failed
+        self.num_held: Counter[str] = Counter()  # units by kind of bucket, at the last sweep
+        self.num_unanswered = 0  # buckets whose last call was not answered, at the last sweep
         self._max_wait_s = max_wait_s
         self._max_call_s = max(MAX_CALL_S, max_wait_s)
         self._store = store
         self._clock = clock
+        self._gateway = secrets.token_hex(8)
+        self._numbers = count(1)
         self._max_buckets = max_buckets
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # by key, the latest used last
-        self._returns: defaultdict[str, list[Want]] = defaultdict(list)  # by holder
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Evicted, and not yet returned; no more of them than of the others.
+        self._leaving: OrderedDict[str, Bucket] = OrderedDict()
+        self._tasks: set[asyncio.Task[bool]] = set()
         self._probe_at_s: float | None = None  # None: the store answers
 
     @property
@@ -94,141 +101,163 @@ class Leases:
 
     @property
     def num_buckets(self) -> int:
-        return len(self._buckets)
+        return len(self._buckets) + len(self._leaving)
 
     async def take(self, wants: Sequence[Want]) -> list[Spent]:
-        """Spends them all, or raises OverLimit for the one that takes longest.
+        """Spend all of them, or raise OverLimit for the one that takes longest.
 
         May wait MAX_WAIT_S for the store. Cancelled there, it has spent nothing.
         """
-        pairs = [(self._bucket(want.rule), want.units) for want in wants]
-        deadline_s = self._clock.monotonic_s() + self._max_wait_s
-        while short := [(bucket, units) for bucket, units in pairs if bucket.left < units]:
-            now_s = self._clock.monotonic_s()
+        now_s = self._clock.monotonic_s()
+        pairs = [(self._bucket(want.rule, now_s), want.units) for want in wants]
+        deadline_s = now_s + self._max_wait_s
+        while short := [(bucket, units) for bucket, units in pairs if bucket.left(now_s) < units]:
             if self.is_alone or now_s >= deadline_s:
                 self._probe(pairs, now_s)
                 _check_alone(short, now_s)
                 break
             _check_refusals(short, now_s)
-            await self._renewed(pairs, short)
-        spent = self._spend(pairs)
+            await self._renewed(pairs, short, timeout_s=deadline_s - now_s)
+            now_s = self._clock.monotonic_s()
+        spent = [Spent(bucket, units, bucket.left(now_s) >= units) for bucket, units in pairs]
+        for one in spent:
+            one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
         if not self.is_alone:
-            self._renew([bucket for bucket, _ in pairs if bucket.left < bucket.size // 2])
+            self._start([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
         return spent
 
-    def give_back(self, spent: Spent, units: int) -> None:
-        """So many of its units were not needed; below 0: more were needed."""
-        bucket, now_s = spent.bucket, self._clock.monotonic_s()
-        if self._buckets.get(bucket.rule.key) is bucket:
-            bucket.spend(-units, now_s, is_leased=spent.is_leased)
-        elif spent.is_leased or bucket.rule.interval_s is None:  # forgotten meanwhile
-            self._returns[bucket.rule.holder].append(Want(bucket.rule, -units))
+    def settle(self, spent: Spent, used: int) -> None:
+        """Say how many of the units were used: fewer, or more."""
+        now_s, bucket = self._clock.monotonic_s(), spent.bucket
+        bucket.settle(spent.units, used, now_s, is_leased=spent.is_leased)
+        key = bucket.rule.key
+        known = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
+        if known is not bucket:  # it was forgotten, and made anew
+            known.settled, bucket.settled = known.settled + bucket.settled, 0
 
     async def run(self) -> None:
-        """Gives back what lies unused, until cancelled."""
+        """Return what is not used, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             await self.sweep()
 
     async def sweep(self) -> None:
         now_s = self._clock.monotonic_s()
-        for bucket in [b for b in self._buckets.values() if now_s - b.used_s > IDLE_S]:
-            self._let_go(bucket, now_s)
-        await self._return()
+        idle: list[Bucket] = []
+        self.num_held, self.num_unanswered = Counter(), 0
+        for bucket in [*self._buckets.values(), *self._leaving.values()]:
+            self.num_held[bucket.rule.kind] += bucket.held
+            self.num_unanswered += not bucket.is_answered and bucket.renewal is None
+            if bucket.is_idle(now_s):
+                idle.append(bucket)
+            elif _is_forgettable(bucket, now_s):
+                self._forget(bucket)
+        await self._return(idle)
 
     async def close(self) -> None:
-        """Gives back all that is left, if the store takes it at once."""
+        """Return all that is left, for CLOSE_S at most: after that the store takes it back."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for bucket in self._buckets.values():
-            self._queue_return(bucket)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                while not_returned := [bucket for bucket in self._all() if not bucket.is_returned]:
+                    if not await self._return(not_returned):
+                        await asyncio.sleep(self._max_wait_s)
+        except TimeoutError:
+            log.warning("limits.not_returned", buckets=len(not_returned))
         self._buckets.clear()
-        await self._return()
+        self._leaving.clear()
 
-    def _bucket(self, rule: Rule) -> Bucket:
-        now_s = self._clock.monotonic_s()
+    def _all(self) -> Iterable[Bucket]:
+        return chain(self._buckets.values(), self._leaving.values())
+
+    def _bucket(self, rule: Rule, now_s: float) -> Bucket:
         bucket = self._buckets.get(rule.key)
         if bucket is None:
-            if len(self._buckets) >= self._max_buckets:
-                self._queue_return(self._buckets.popitem(last=False)[1])
-            bucket = self._buckets[rule.key] = Bucket(rule, size=rule.lease, used_s=now_s)
-        elif bucket.rule is not rule and bucket.rule != rule:
-            bucket.follow(rule, now_s)
-        bucket.used_s = now_s
+            bucket = self._leaving.pop(rule.key, None) or Bucket(
+                rule, size=rule.lease, used_s=now_s, since=next(self._numbers)
+            )
+            self._buckets[rule.key] = bucket
+            self._evict()
+        if bucket.rule is not rule and bucket.rule != rule:
+            bucket.follow(rule)
         self._buckets.move_to_end(rule.key)
         return bucket
 
-    def _let_go(self, bucket: Bucket, now_s: float) -> None:
-        """Debts wait for the store; its own count stays while it would hold somebody up."""
-        if bucket.renewal is not None or (self.is_alone and bucket.left < 0):
+    def _evict(self) -> None:
+        """What is dropped here without having been returned, the store takes back by itself."""
+        if len(self._buckets) <= self._max_buckets:
             return
-        self._queue_return(bucket)
-        if bucket.alone.full_at_s <= now_s:
-            del self._buckets[bucket.rule.key]
+        key, bucket = self._buckets.popitem(last=False)
+        if bucket.is_returned and not bucket.reserved:
+            return
+        bucket.used_s = float("-inf")  # so that sweeps return it, if the call is not answered
+        self._leaving[key] = bucket
+        if len(self._leaving) > self._max_buckets:
+            self._leaving.popitem(last=False)
+        if bucket.renewal is None and not self.is_alone:
+            self._start([bucket], is_return=True)
 
-    def _queue_return(self, bucket: Bucket) -> None:
-        if bucket.left:
-            self._returns[bucket.rule.holder].append(Want(bucket.rule, -bucket.left))
-            bucket.left = 0
-
-    def _spend(self, pairs: Sequence[tuple[Bucket, int]]) -> list[Spent]:
-        now_s = self._clock.monotonic_s()
-        spent = [Spent(bucket, units, bucket.left >= units) for bucket, units in pairs]
-        for one in spent:
-            one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
-        return spent
+    def _forget(self, bucket: Bucket) -> None:
+        self._buckets.pop(bucket.rule.key, None)
+        self._leaving.pop(bucket.rule.key, None)
 
     async def _renewed(
-        self, pairs: Sequence[tuple[Bucket, int]], short: Sequence[tuple[Bucket, int]]
+        self,
+        pairs: Sequence[tuple[Bucket, int]],
+        short: Sequence[tuple[Bucket, int]],
+        *,
+        timeout_s: float,
     ) -> None:
-        """Waits for the store's answer about the buckets that have too little."""
+        """Wait for the store's answer about the buckets that have too little."""
+        now_s = self._clock.monotonic_s()
         for bucket, units in short:
-            bucket.wanted += units
+            bucket.waiting.append(units)
         try:
-            self._renew([b for b, units in pairs if b.left - units < b.size // 2])
+            self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
             waited_for = {bucket.renewal for bucket, _ in short if bucket.renewal is not None}
-            _, pending = await asyncio.wait(waited_for, timeout=self._max_wait_s)
+            _, pending = await asyncio.wait(waited_for, timeout=timeout_s)
         finally:
             for bucket, units in short:
-                bucket.wanted -= units
+                bucket.waiting.remove(units)
         if pending:
             self._is_away("TimeoutError")
 
-    def _renew(self, buckets: Sequence[Bucket]) -> None:
-        now_s = self._clock.monotonic_s()
-        due = [b for b in buckets if b.renewal is None and b.refused_until_s <= now_s]
-        if not due:
+    def _start(self, buckets: Sequence[Bucket], *, is_return: bool = False) -> None:
+        """Begin a call about them in the background."""
+        if not buckets:
             return
-        task = asyncio.create_task(self._ask(due))
+        task = asyncio.create_task(self._call(buckets, is_return=is_return))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        for bucket in due:
+        for bucket in buckets:
             bucket.renewal = task
 
-    async def _ask(self, buckets: Sequence[Bucket]) -> None:
-        """Cancelled in the call, what it was granted is lost until it comes back by itself."""
+    async def _call(self, buckets: Sequence[Bucket], *, is_return: bool) -> bool:
+        """Whether the store has answered. Cancelled, or too late, the call may still have counted:
+        the next one about the bucket finds out."""
+        now_s = self._clock.monotonic_s()
         try:
-            now_s = self._clock.monotonic_s()
-            for bucket in buckets:
-                bucket.resize(now_s)
-            wants = [Want(bucket.rule, bucket.next_lease()) for bucket in buckets]
+            requests = [
+                bucket.make_request(next(self._numbers), now_s, is_return=is_return)
+                for bucket in buckets
+            ]
             async with asyncio.timeout(self._max_call_s):
-                grants = await self._store.take(wants)
+                grants = await self._store.renew(self._gateway, requests)
         except (OSError, TimeoutError) as error:
+            self.num_calls["failed"] += 1
             self._is_away(type(error).__name__)
-        else:
-            self._probe_at_s = None
-            for bucket, want, grant in zip(buckets, wants, grants, strict=True):
-                self._granted(bucket, want, grant)
+            return False
         finally:
             for bucket in buckets:
                 bucket.renewal = None
-
-    def _granted(self, bucket: Bucket, want: Want, grant: Grant) -> None:
-        bucket.left += grant.units
-        if grant.units < want.units:
-            bucket.refused_until_s = self._clock.monotonic_s() + grant.wait_s
+        self.num_calls["answered"] += 1
+        self._probe_at_s = None
+        now_s = self._clock.monotonic_s()
+        for bucket, request, grant in zip(buckets, requests, grants, strict=True):
+            bucket.on_answered(request, grant, now_s)
+        return True
 
     def _is_away(self, error: str) -> None:
         if not self.is_alone:
@@ -238,29 +267,50 @@ class Leases:
     def _probe(self, pairs: Sequence[tuple[Bucket, int]], now_s: float) -> None:
         if self._probe_at_s is not None and now_s >= self._probe_at_s:
             self._probe_at_s = now_s + PROBE_S
-            self._renew([bucket for bucket, _ in pairs])
+            self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
 
-    async def _return(self) -> None:
-        """A store that is away keeps what it lent: rates come back by themselves."""
-        try:
-            async with asyncio.timeout(self._max_call_s):
-                while self._returns:
-                    _, wants = self._returns.popitem()
-                    for start in range(0, len(wants), _KEYS_PER_CALL):
-                        await self._store.take(wants[start : start + _KEYS_PER_CALL])
-        except (OSError, TimeoutError) as error:
-            log.warning("limits.not_returned", error=type(error).__name__)
-            self._returns.clear()
+    async def _return(self, buckets: Iterable[Bucket]) -> bool:
+        """Return what they have left, until none of several calls at once is answered. True: the
+        store has acknowledged all."""
+        by_holder: defaultdict[str, list[Bucket]] = defaultdict(list)
+        for bucket in buckets:
+            by_holder[bucket.rule.holder].append(bucket)
+        calls = [call for held in by_holder.values() for call in _parts(held, _KEYS_PER_CALL)]
+        is_all = True
+        for at_once in _parts(calls, _CALLS_AT_ONCE):
+            are_answered = await asyncio.gather(*map(self._return_one, at_once))
+            is_all = is_all and all(are_answered)
+            if not any(are_answered):
+                break
+        return is_all
+
+    async def _return_one(self, buckets: Sequence[Bucket]) -> bool:
+        """A bucket that a request has asked about meanwhile is left to it."""
+        free = [bucket for bucket in buckets if bucket.renewal is None]
+        self._start(free, is_return=True)
+        return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
+
+
+def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _is_forgettable(bucket: Bucket, now_s: float) -> bool:
+    """Nothing would be lost: neither units, nor a count or a refusal that still limits somebody."""
+    if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
+        return False
+    is_unused = now_s - bucket.used_s > IDLE_S and bucket.refused_until_s <= now_s
+    return is_unused and bucket.alone.full_at_s <= now_s
 
 
 def _check_refusals(short: Sequence[tuple[Bucket, int]], now_s: float) -> None:
-    """Raises OverLimit where the store has said no."""
+    """Raise OverLimit where the store has said no."""
     refused = [(bucket, units) for bucket, units in short if bucket.refused_until_s > now_s]
     _raise_longest([(b, b.refused_wait_s(units, now_s)) for b, units in refused])
 
 
 def _check_alone(short: Sequence[tuple[Bucket, int]], now_s: float) -> None:
-    """Raises OverLimit where this gateway's own count says no."""
+    """Raise OverLimit where this gateway's own count says no."""
     _raise_longest([(bucket, bucket.alone_wait_s(units, now_s)) for bucket, units in short])
 
 

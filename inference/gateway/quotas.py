@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
-from caret.contracts.spending import MAX_PROMPT_TOKENS
+from caret.contracts.spending import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.account import Account
@@ -92,14 +92,14 @@ class Quotas:
         finally:
             if not is_action and account.sent_first_s is None:
                 for one in spent[: len(rates)]:
-                    self.leases.give_back(one, one.units - 1)
+                    self.leases.settle(one, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
                 self._allow_prefetch(principal)
             first_money = len(rates) + len(budgets)
             for one in spent[len(rates) : first_money]:
-                self.leases.give_back(one, one.units - _used_tokens(account))
+                self.leases.settle(one, _used_tokens(account))
             for one in spent[first_money:]:
-                self.leases.give_back(one, one.units - money.cost(account, has_failed=has_failed))
+                self.leases.settle(one, money.cost(account, has_failed=has_failed))
 
     async def _take(self, wants: list[Want], request: CompletionRequest) -> list[Spent]:
         try:
@@ -213,6 +213,8 @@ def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> Rule:
         interval_s=None,
         lease=min(_FIRST_TOKENS, max_lease),
         max_lease=max_lease,
+        # While Redis is away even a small budget lets a request through.
+        max_debt=max(max_lease, MAX_PROMPT_TOKENS[tier] + MAX_GENERATED_TOKENS),
     )
 
 

@@ -31,7 +31,8 @@ from inference.gateway.bucket import Rule
 from inference.gateway.leases import Want
 
 KIND: Final = "spend"
-# Of a budget: what one gateway holds at most, and loses for the month when it is killed.
+# A hundredth of a budget is what a gateway holds beyond its requests' reservations, and what it
+# lets through while Redis is away.
 _MAX_LEASED_SHARE: Final = 100
 _MAX_RULES: Final = 20_000
 _PAYMENT_REQUIRED: Final = 402  # nothing that a client tries again by itself

@@ -30,6 +30,28 @@ class AdmissionGauges:
             "1 while Redis is away and limits hold for this gateway only.",
             value=float(self.quotas.leases.is_alone),
         )
+        yield from self._of_leases()
+
+    def _of_leases(self) -> Iterator[Metric]:
+        leases = self.quotas.leases
+        calls = CounterMetricFamily(
+            "caret_lease_calls", "About leases, to Redis.", labels=["result"]
+        )
+        for result in ("answered", "failed"):
+            calls.add_metric([result], leases.num_calls[result])
+        held = GaugeMetricFamily(
+            "caret_leased_units",
+            "Held by this gateway: tenths of requests, tokens, or micros of money.",
+            labels=["limit"],
+        )
+        for kind, units in leases.num_held.items():
+            held.add_metric([kind], units)
+        yield from (calls, held)
+        yield GaugeMetricFamily(
+            "caret_leases_unanswered",
+            "Buckets whose last call about a lease Redis has not answered.",
+            value=float(leases.num_unanswered),
+        )
 
     def _of_pools(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(

@@ -1,15 +1,21 @@
 """A way to a Unix socket, by a TCP port, that can be cut: what is under way then is lost, nobody is
-told, and whoever tries anew gets no answer."""
+told, and whoever tries anew gets no answer. Short of that, some answers may be slow or lost."""
 
 import asyncio
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
+
+_SLOW_S: Final = 0.6  # longer than a gateway waits
 
 
 class CutWay:
     def __init__(self, target: str) -> None:
         self._target = target
+        self.slow_share = 0.0  # of the answers
+        self.lost_share = 0.0
         self.port = 0
         self.is_cut = False
         self.drops_answers = False  # what is asked arrives, what is answered does not
@@ -32,6 +38,10 @@ class CutWay:
         while data := await source.read(65_536):
             if self.is_cut or (is_answer and self.drops_answers):
                 continue
+            if is_answer and random.random() < self.lost_share:
+                continue
+            if is_answer and random.random() < self.slow_share:
+                await asyncio.sleep(_SLOW_S)
             target.write(data)
             await target.drain()
         raise ConnectionResetError

@@ -1,49 +1,131 @@
-"""The store of the leases in memory: the same arithmetic as the script, and it may be away."""
+"""The store of the leases in memory: the same arithmetic as the script. It may be away, or do what
+it was asked and lose the answer."""
 
 import asyncio
+import math
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from inference.gateway.gcra import Gcra
-from inference.gateway.leases import Grant, Leases, Want
+from caret.foundation.clock import Clock
+from inference.gateway.bucket import LEASE_S, Grant, LeaseRequest, Rule
+from inference.gateway.leases import Leases
 from inference.gateway.quotas import Quotas
 from tests.fakes.clock import FakeClock
 
 
+@dataclass(slots=True)
+class Lease:
+    number: int = 0
+    since: int = 0
+    settled: int = 0
+    held: int = 0
+    ends_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Pool:
+    used: int = 0  # of a budget, leases included
+    raised: int = 0
+    full_at_s: float = 0.0  # of a rate
+    leases: dict[str, Lease] = field(default_factory=dict)
+
+    def take_back_ended_leases(self, now_s: float, *, but: str) -> int:
+        others = (lease for name, lease in self.leases.items() if name != but)
+        ended = [lease for lease in others if lease.ends_s <= now_s]
+        units = sum(lease.held for lease in ended)
+        for lease in ended:
+            lease.held = 0
+        return units
+
+
 class FakeLeaseStore:
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.is_away = False
         self.hangs = False
-        self.calls: list[list[Want]] = []
-        self.rates: dict[str, Gcra] = {}
-        self.spent: dict[str, int] = {}  # of budgets
+        self.loses_answers = False
+        self.calls: list[list[LeaseRequest]] = []
+        self.pools: defaultdict[str, Pool] = defaultdict(Pool)
 
-    async def take(self, wants: Sequence[Want]) -> list[Grant]:
-        self.calls.append(list(wants))
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+        self.calls.append(list(requests))
         if self.hangs:
             await asyncio.Event().wait()
         await asyncio.sleep(0)
         if self.is_away:
             raise OSError
-        return [self._grant(want) for want in wants]
+        grants = self.apply(gateway, requests)
+        if self.loses_answers:
+            await asyncio.Event().wait()
+        return grants
+
+    def apply(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+        return [self._grant(gateway, request) for request in requests]
 
     @property
     def num_calls(self) -> int:
         return len(self.calls)
 
-    def _grant(self, want: Want) -> Grant:
-        rule = want.rule
-        if rule.interval_s is None:
-            spent = self.spent.get(rule.key, 0)
-            units = min(want.units, max(0, rule.capacity - spent))
-            self.spent[rule.key] = max(0, spent + units)
-            return Grant(units, wait_s=1.0)
-        rate, now_s = self.rates.setdefault(rule.key, Gcra()), self.clock.monotonic_s()
-        room = rate.room(capacity=rule.capacity, interval_s=rule.interval_s, now_s=now_s)
-        units = min(want.units, room)
-        rate.spend(units, interval_s=rule.interval_s, now_s=now_s)
-        wait_s = rate.wait_s(1, capacity=rule.capacity, interval_s=rule.interval_s, now_s=now_s)
-        return Grant(units, wait_s=wait_s)
+    def spent(self, key: str) -> int:
+        """Of a budget, without what is leased."""
+        return self.pools[key].used - self.held(key)
+
+    def held(self, key: str) -> int:
+        return sum(lease.held for lease in self.pools[key].leases.values())
+
+    def _grant(self, gateway: str, request: LeaseRequest) -> Grant:
+        pool, now_s = self.pools[request.rule.key], self.clock.monotonic_s()
+        lease = pool.leases.get(gateway) or Lease()
+        if request.number <= lease.number:
+            return Grant(lease.held)
+        spent = request.settled - (lease.settled if lease.since == request.since else 0)
+        kept, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
+        used = _used(pool, request.rule, now_s) - kept
+        if request.rule.interval_s is None:
+            known = min(beyond, pool.raised)
+            used, pool.raised = used + beyond - known, pool.raised - known
+        if gateway not in pool.leases or _free(used, request.rule) < request.want:
+            used -= pool.take_back_ended_leases(now_s, but=gateway)
+        grant, used = _share(used, kept, request)
+        pool.leases[gateway] = Lease(
+            request.number, request.since, request.settled, grant.held, now_s + LEASE_S
+        )
+        if request.rule.interval_s is None:
+            pool.used = round(used)
+        else:
+            pool.full_at_s = now_s + used * request.rule.interval_s
+        return grant
+
+
+def _used(pool: Pool, rule: Rule, now_s: float) -> float:
+    if rule.interval_s is None:
+        return pool.used
+    return (pool.full_at_s - now_s) / rule.interval_s
+
+
+def _clipped(used: float, rule: Rule) -> float:
+    return used if rule.interval_s is None else min(rule.capacity, max(0.0, used))
+
+
+def _free(used: float, rule: Rule) -> int:
+    return max(0, math.floor(rule.capacity - _clipped(used, rule) + 1e-6))
+
+
+def _share(used: float, kept: int, request: LeaseRequest) -> tuple[Grant, float]:
+    rule, units, wait_s = request.rule, _free(used, request.rule), 0.0
+    used = _clipped(used, rule)
+    if units >= request.need:
+        held = request.need + min(request.want - request.need, (units - request.need) // 4)
+    elif units >= request.least:
+        held = units
+    else:
+        held = min(kept, units)
+        wait_s = (used + request.least - rule.capacity) * (rule.interval_s or 0.0) or 1.0
+    used += held
+    is_budget = rule.interval_s is None
+    overdrawn = max(0, round(used) - rule.capacity) if is_budget else 0
+    return Grant(held, wait_s, overdrawn), used
 
 
 def make_quotas(clock: FakeClock | None = None, store: FakeLeaseStore | None = None) -> Quotas:

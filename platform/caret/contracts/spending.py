@@ -115,6 +115,11 @@ def read_places(written: bytes, *, num_places: int) -> tuple[int, ...]:
 
 
 def spend_key(tenant_id: str, budget_id: str, month: str) -> str:
-    """Where Redis counts what a budget has spent in a month such as 2026-11, reservations included.
-    What stands in braces decides the node of a cluster."""
+    """Return the key of the hash in which Redis counts a budget in a month such as 2026-11.
+
+    Its field `used` is what is spent or leased by gateways. The control plane raises it to what the
+    ledger has, and adds to `raised` by how much: a gateway that tells of this spending later does
+    not count it again. The other fields are the gateways' leases. The part of the key in braces
+    decides the node of a cluster.
+    """
     return f"caret:spend:{{{tenant_id}}}:{budget_id}:{month}"

@@ -33,7 +33,7 @@ from inference.gateway.load import Load
 from inference.gateway.newest import Newest
 from inference.gateway.newest_feed import ClaimQueue, NewestFeed
 from inference.gateway.quotas import Quotas
-from inference.gateway.redis_leases import RedisLeases
+from inference.gateway.redis_leases import RedisLeases, redis_for_leases
 from inference.gateway.seats import Seats
 from inference.gateway.snapshot_feed import SnapshotFeed
 from inference.gateway.suggestions import Suggestions
@@ -73,6 +73,7 @@ class Links:
     """The connections that the plane's parts share."""
 
     redis: Redis
+    leases: Redis
     engines: HttpClient
     session: aiohttp.ClientSession  # for what is asked beside the requests
     claims: ClaimQueue
@@ -93,14 +94,20 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
     engines = HttpClient(max_stall_s=config.max_engine_stall_s)
     metrics, slowest = Metrics(num_tenants=config.metrics_tenants), Slowest(clock)
-    async with redis, aiohttp.ClientSession() as session, engines, _traces(config) as traces:
+    async with (
+        redis,
+        redis_for_leases(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
+        aiohttp.ClientSession() as session,
+        engines,
+        _traces(config) as traces,
+    ):
         recorder = Recorder(
             journal=SlowestJournal(CountedJournal(journal, metrics), slowest),
             clock=clock,
             observers=(metrics, SlowLog(clock), *traces),
         )
         load_all()
-        links = Links(redis, engines, session, ClaimQueue())
+        links = Links(redis, leases, engines, session, ClaimQueue())
         plane = _plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
@@ -110,10 +117,10 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         await membership.round()  # before anything is asked of a replica
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
-            _given_back(plane.admission.quotas.leases) as renewing,
+            _returned(plane.admission.quotas.leases) as returning,
             kept_running(
                 (
-                    *(("journal", shipping), ("leases", renewing), ("drains", drains.run)),
+                    *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
                     *(("membership", membership.run), ("additions", additions.run), *watches),
                     *_work(config, plane, links),
                 )
@@ -134,8 +141,8 @@ async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIter
 
 
 @asynccontextmanager
-async def _given_back(leases: Leases) -> AsyncIterator[Run]:
-    """Yields what renews them meanwhile."""
+async def _returned(leases: Leases) -> AsyncIterator[Run]:
+    """Yield what returns unused leases meanwhile; at the end all are returned."""
     try:
         yield leases.run
     finally:
@@ -242,7 +249,7 @@ def _admission(
 ) -> Admission:
     return Admission(
         newest=Newest(config.root_secret, links.claims),
-        quotas=Quotas(Leases(RedisLeases(links.redis), clock), clock),
+        quotas=Quotas(Leases(RedisLeases(links.leases), clock), clock),
         seats=Seats(
             max_total=config.max_completions, max_tenant_share=config.max_tenant_share_percent / 100
         ),

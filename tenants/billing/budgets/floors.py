@@ -17,10 +17,14 @@ from tenants.models import Budget
 
 log = structlog.get_logger(__name__)
 
-# KEYS: a budget's month. ARGV: micros of the ledger, seconds to keep them.
+# KEYS: a budget's month. ARGV: micros of the ledger, seconds to keep them. What is added is
+# remembered: gateways may tell of it later (see caret.contracts.spending).
 _RAISE_SCRIPT: Final = """
-if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[1]) then
-  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
+if missing > 0 then
+  redis.call('HINCRBY', KEYS[1], 'used', string.format('%.0f', missing))
+  redis.call('HINCRBY', KEYS[1], 'raised', string.format('%.0f', missing))
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
 end
 """
 

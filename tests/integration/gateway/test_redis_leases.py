@@ -1,9 +1,14 @@
 """The leases' store on a real Valkey: its arithmetic, its clock, and what it survives."""
 
 import asyncio
+import random
+import secrets
+import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from redis.asyncio import Redis
@@ -11,9 +16,12 @@ from redis.asyncio import Redis
 from caret.embedded.paths import EmbeddedPaths
 from caret.embedded.valkey import EmbeddedValkey
 from caret.foundation.clock import SystemClock
-from inference.gateway.bucket import Rule
-from inference.gateway.leases import Grant, Leases, OverLimit, Want
-from inference.gateway.redis_leases import RedisLeases
+from inference.gateway.bucket import Grant, LeaseRequest, Rule
+from inference.gateway.leases import Leases, OverLimit, Want
+from inference.gateway.redis_leases import RedisLeases, redis_for_leases
+from tests.fakes.clock import FakeClock
+from tests.fakes.cut_way import cut_way
+from tests.fakes.leases import FakeLeaseStore
 
 # A unit comes back after a minute: none does within a test.
 RATE = Rule(
@@ -42,116 +50,340 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
         yield client
 
 
-async def _take(redis: Redis, rule: Rule, units: int) -> Grant:
-    (grant,) = await RedisLeases(redis).take([Want(rule, units)])
-    return grant
+class Holder:
+    """A gateway that says itself what it holds of one bucket."""
+
+    def __init__(self, store: RedisLeases, rule: Rule = RATE, name: str = "here") -> None:
+        self.store = store
+        self.rule = rule
+        self.name = name
+        self.number = 1
+        self.since = 1
+
+    async def hold(self, units: int, *, settled: int = 0, is_answered: bool = True) -> Grant:
+        """Not answered: the holder behaves as if it had not heard of it."""
+        self.number += 1
+        (grant,) = await self.store.renew(self.name, [self.request(units, settled)])
+        if is_answered:
+            self.since = self.number
+        return grant
+
+    def request(self, units: int, settled: int = 0) -> LeaseRequest:
+        return LeaseRequest(self.rule, self.number, self.since, settled, units, units, units)
+
+
+async def _free(redis: Redis, rule: Rule = RATE) -> int:
+    """What another gateway could have."""
+    other = Holder(RedisLeases(redis), rule, name=secrets.token_hex(8))
+    (grant,) = await other.store.renew(
+        other.name, [replace(other.request(rule.capacity), number=2, least=0)]
+    )
+    (_,) = await other.store.renew(other.name, [replace(other.request(0), number=3)])
+    return grant.held
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_what_is_taken_is_missing_and_what_is_given_back_is_there_again(
+async def test_what_is_held_is_missing_and_what_is_returned_is_there_again(
     redis: Redis, rule: Rule
 ) -> None:
-    units = [(await _take(redis, rule, wanted)).units for wanted in (60, 60, -30, 60, 1)]
+    here = Holder(RedisLeases(redis), rule)
+    there = Holder(RedisLeases(redis), rule, name="there")
 
-    assert units == [60, 40, -30, 30, 0]
+    held = [(await one.hold(units)).held for one, units in [(here, 60), (there, 60), (there, 40)]]
+    await here.hold(30)
+
+    assert held == [60, 0, 40]
+    assert await _free(redis, rule) == 30
 
 
-async def test_a_refusal_says_when_a_unit_is_back(redis: Redis) -> None:
-    quick = replace(RATE, interval_s=0.05)
-    refused = await _take(redis, quick, 200)
+@pytest.mark.parametrize("rule", [RATE, BUDGET])
+async def test_what_is_spent_is_missing_for_good(redis: Redis, rule: Rule) -> None:
+    here = Holder(RedisLeases(redis), rule)
+    await here.hold(60)
+
+    await here.hold(0, settled=45)
+
+    assert await _free(redis, rule) == 55
+
+
+async def test_a_quarter_of_what_is_left_is_lent_beyond_the_need(redis: Redis) -> None:
+    request = replace(Holder(RedisLeases(redis)).request(20), number=2, want=90)
+
+    (grant,) = await RedisLeases(redis).renew("here", [request])
+
+    assert grant.held == 20 + 80 // 4
+
+
+@pytest.mark.parametrize("rule", [RATE, BUDGET])
+async def test_a_request_that_comes_again_or_late_changes_nothing(redis: Redis, rule: Rule) -> None:
+    store = RedisLeases(redis)
+    here = Holder(store, rule)
+    await here.hold(60)
+    older = here.request(60)
+    await here.hold(50, settled=10)
+    latest = replace(here.request(50, settled=10), since=older.number)
+
+    answers = [(await store.renew("here", [again]))[0].held for again in (older, latest)]
+
+    assert answers == [50, 50]
+    assert await _free(redis, rule) == 40
+
+
+@pytest.mark.parametrize("rule", [RATE, BUDGET])
+async def test_what_an_unanswered_request_has_told_is_not_spent_twice(
+    redis: Redis, rule: Rule
+) -> None:
+    here = Holder(RedisLeases(redis), rule)
+    await here.hold(60)
+    await here.hold(50, settled=10, is_answered=False)
+
+    grant = await here.hold(45, settled=15)
+    await here.hold(0)
+
+    assert grant.held == 45
+    assert await _free(redis, rule) == 85
+
+
+async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
+    store = RedisLeases(redis, lease_s=0.05)
+    here, there = Holder(store, BUDGET), Holder(store, BUDGET, name="there")
+    await here.hold(100)
+    refused = await there.hold(50)
+
+    await asyncio.sleep(0.06)
+
+    assert (refused.held, refused.wait_s) == (0, 1.0)
+    assert (await there.hold(50)).held == 50
+    # It was spent before: it is counted, too.
+    overdrawn = await here.hold(0, settled=70)
+    assert (overdrawn.held, overdrawn.overdrawn) == (0, 20)
+
+
+async def test_gateways_that_are_gone_leave_redis(redis: Redis) -> None:
+    store = RedisLeases(redis, lease_s=0.01, remember_s=0.01)
+    for number in range(50):
+        await Holder(store, BUDGET, name=f"gone {number}").hold(1)
+    await asyncio.sleep(0.03)
+
+    await Holder(store, BUDGET).hold(1)
+
+    assert sorted(await redis.hkeys(BUDGET.key)) == [b"gateway:here", b"used"]
+
+
+async def test_what_the_ledger_was_first_to_count_is_not_counted_twice(redis: Redis) -> None:
+    here = Holder(RedisLeases(redis), BUDGET)
+    await here.hold(10)
+    await redis.hincrby(BUDGET.key, "used", 30)
+    await redis.hset(BUDGET.key, "raised", "30")
+
+    await here.hold(0, settled=50)
+
+    assert await redis.hmget(BUDGET.key, "used", "raised") == [b"50", b"0"]
+
+
+async def test_a_refusal_says_when_the_least_is_back(redis: Redis) -> None:
+    quick = replace(RATE, interval_s=0.02)
+    here, there = (Holder(RedisLeases(redis), quick, name=name) for name in ("here", "there"))
+    await here.hold(100)
+    refused = await there.hold(5)
 
     await asyncio.sleep(refused.wait_s + 0.005)
 
-    assert refused.units == 100
-    assert 0 < refused.wait_s <= 0.05
-    assert (await _take(redis, quick, 1)).units == 1
+    assert refused.held == 0
+    assert 0 < refused.wait_s <= 5 * 0.02
+    assert (await there.hold(5)).held == 5
 
 
 async def test_several_buckets_are_answered_in_their_order(redis: Redis) -> None:
-    grants = await RedisLeases(redis).take([Want(RATE, 7), Want(BUDGET, 200)])
+    store = RedisLeases(redis)
+    requests = [Holder(store, rule).request(units) for rule, units in ((RATE, 7), (BUDGET, 100))]
 
-    assert [grant.units for grant in grants] == [7, 100]
+    grants = await store.renew("here", [replace(request, number=2) for request in requests])
+
+    assert [grant.held for grant in grants] == [7, 100]
 
 
 async def test_a_clock_that_was_set_back_leaves_no_bucket_emptier_than_empty(redis: Redis) -> None:
     seconds, _ = await redis.time()
-    await redis.set(RATE.key, (seconds + 10**9) * 10**6)
+    await redis.hset(RATE.key, "full_at", (seconds + 10**9) * 10**6)
 
-    refused = await _take(redis, RATE, 1)
+    refused = await Holder(RedisLeases(redis)).hold(1)
 
-    assert refused.units == 0
+    assert refused.held == 0
     assert refused.wait_s <= 60.0
 
 
-async def test_a_bucket_leaves_redis_when_it_is_full_again(redis: Redis) -> None:
-    await _take(redis, RATE, 3)
+async def test_a_lease_of_before_a_clock_was_set_back_is_taken_back(redis: Redis) -> None:
+    seconds, _ = await redis.time()
+    await redis.hset(BUDGET.key, "used", "100")
+    await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
+
+    assert (await Holder(RedisLeases(redis), BUDGET).hold(100)).held == 100
+
+
+async def test_a_bucket_leaves_redis_when_it_is_full_and_nobody_holds_any(redis: Redis) -> None:
+    here = Holder(RedisLeases(redis))
+    await here.hold(3)
     left_ms = await redis.pttl(RATE.key)
 
-    await _take(redis, RATE, -3)
+    await here.hold(0)
 
-    assert 0 < left_ms <= 3 * 60_000
-    assert await redis.exists(RATE.key) == 0
+    assert 60_000 < left_ms <= 3 * 60_000
+    assert 0 < await redis.pttl(RATE.key) <= 60_000
 
 
 async def test_a_budget_leaves_redis_after_its_day(redis: Redis) -> None:
-    await _take(redis, BUDGET, 3)
+    await Holder(RedisLeases(redis), BUDGET).hold(3)
 
     assert 86_400 < await redis.ttl(BUDGET.key) <= 2 * 86_400
 
 
-async def test_more_than_was_taken_cannot_be_given_back(redis: Redis) -> None:
-    for rule in (RATE, BUDGET):
-        await _take(redis, rule, -1_000)
-
-        assert (await _take(redis, rule, 1_000)).units == 100
-
-
 async def test_large_numbers_keep_their_last_digits(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
-    await _take(redis, large, 10**12 - 3)
+    here = Holder(RedisLeases(redis), large)
+    await here.hold(10**12 - 3)
+    await here.hold(0, settled=10**12 - 3)
 
-    assert (await _take(redis, large, 10)).units == 3
+    assert await _free(redis, large) == 3
 
 
 async def test_a_fast_rate_is_counted_to_the_unit(redis: Redis) -> None:
     # A million requests a minute: a unit comes back every 6 us.
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
+    here = Holder(RedisLeases(redis), fast)
+    await here.hold(10**6)
+    await here.hold(0, settled=10**6)
 
-    grants = [await _take(redis, fast, 10**6) for _ in range(5)]
+    grants = [await _free(redis, fast) for _ in range(5)]
 
-    assert grants[0].units == 10**6
-    assert all(0 < grant.units < 100_000 for grant in grants[1:])
+    assert all(0 < grant < 100_000 for grant in grants)
 
 
 async def test_a_redis_that_has_forgotten_the_script_learns_it_again(redis: Redis) -> None:
-    await _take(redis, RATE, 10)
+    here = Holder(RedisLeases(redis))
+    await here.hold(10)
     await redis.script_flush()
 
-    assert (await _take(redis, RATE, 100)).units == 90
+    assert (await here.hold(90)).held == 90
 
 
 async def test_a_redis_that_is_away_is_an_os_error(tmp_path: Path) -> None:
     async with Redis.from_url(f"unix://{tmp_path}/nobody.sock") as nobody:
         with pytest.raises(OSError, match="limits"):
             async with asyncio.timeout(5):
-                await _take(nobody, RATE, 1)
+                await Holder(RedisLeases(nobody)).hold(1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("rule", [replace(RATE, interval_s=10**6), BUDGET])
+async def test_the_store_in_memory_does_what_the_script_does(
+    redis: Redis, rule: Rule, seed: int
+) -> None:
+    chance, script, fake = random.Random(seed), RedisLeases(redis), FakeLeaseStore(FakeClock())
+    holders = [Holder(script, rule, name=name) for name in "abc"]
+
+    for _ in range(100):
+        holder = chance.choice(holders)
+        holder.number += chance.choice([0, 1, 1, 1])
+        least, need, want = sorted(chance.choices(range(60), k=3))
+        capacity = chance.choice([60, 100, 100, 100])
+        request = replace(
+            holder.request(0, settled=chance.choice([0, 5, 25])),
+            rule=replace(rule, capacity=capacity),
+            least=least,
+            need=need,
+            want=want,
+        )
+        (expected,), (answer,) = (
+            fake.apply(holder.name, [request]),
+            await script.renew(holder.name, [request]),
+        )
+        assert (answer.held, answer.overdrawn) == (expected.held, expected.overdrawn)
+        assert answer.wait_s == pytest.approx(expected.wait_s, rel=1e-3)
+        holder.since = chance.choice([holder.since, holder.number])
 
 
 async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) -> None:
-    # However busy this machine is: who waits no longer would go on alone.
+    # A busy machine must not make a gateway give up waiting and go on without Redis.
     gateways = [Leases(RedisLeases(redis), SystemClock(), max_wait_s=30.0) for _ in range(2)]
 
-    async def spends(gateway: Leases) -> int:
-        try:
-            await gateway.take([Want(RATE, 1)])
-        except OverLimit:
-            return 0
-        return 1
-
-    let_through = await asyncio.gather(*(spends(gateways[n % 2]) for n in range(400)))
+    let_through = await asyncio.gather(
+        *(_is_let_through(gateways[n % 2], RATE) for n in range(400))
+    )
     for gateway in gateways:
         await gateway.close()
 
-    # What a gateway still held when the other was refused is not lost: it is given back.
+    # A gateway may be refused while the other holds units; afterwards none are lost.
     assert 50 <= sum(let_through) <= 100
-    assert (await _take(redis, RATE, 1_000)).units == 100 - sum(let_through)
+    assert await _free(redis) == 100 - sum(let_through)
+
+
+async def _is_let_through(gateway: Leases, rule: Rule, units: int = 1) -> bool:
+    try:
+        (spent,) = await gateway.take([Want(rule, units)])
+    except OverLimit:
+        return False
+    gateway.settle(spent, units)
+    return True
+
+
+async def test_a_crowd_of_calls_at_once_is_no_outage(valkey: EmbeddedPaths, redis: Redis) -> None:
+    """Each is about another tenant, so that no call serves two."""
+    rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
+    url = valkey.redis_url.read_text().strip()
+    async with redis_for_leases(url, socket_timeout_s=30.0) as connection:
+        leases = Leases(RedisLeases(connection), SystemClock(), max_wait_s=30.0)
+
+        let_through = await asyncio.gather(*(_is_let_through(leases, rule) for rule in rules))
+        await leases.close()
+
+    assert all(let_through)
+    assert leases.num_calls["failed"] == 0
+
+
+@dataclass
+class Tenant:
+    """Eight gateways' requests against one budget, over a wire with faults."""
+
+    gateways: list[Leases]
+    rule: Rule
+    num_spent: int = 0
+    num_refused: int = 0
+
+    async def spend_for(self, seconds: float) -> None:
+        ends_s = time.monotonic() + seconds
+        while time.monotonic() < ends_s:
+            for gateway in self.gateways:
+                is_spent = await _is_let_through(gateway, self.rule, 100)
+                self.num_spent += 100 * is_spent
+                self.num_refused += not is_spent
+            await asyncio.sleep(0.001)
+
+
+async def test_a_slow_wire_refuses_nobody_and_loses_nothing(
+    valkey: EmbeddedPaths, redis: Redis
+) -> None:
+    """6% of the answers take 0.6 s, and 2% never come; the budget is hardly used."""
+    budget = replace(BUDGET, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
+    there = urlsplit(valkey.redis_url.read_text().strip())
+    async with AsyncExitStack() as stack:
+        way = stack.enter_context(cut_way(there.path))
+        way.slow_share, way.lost_share = 0.06, 0.02
+        url = f"redis://:{there.password}@127.0.0.1:{way.port}/0"
+        gateways = []
+        for _ in range(8):
+            connection = await stack.enter_async_context(redis_for_leases(url, socket_timeout_s=2))
+            gateways.append(Leases(RedisLeases(connection), SystemClock()))
+        tenant = Tenant(gateways, budget)
+
+        await tenant.spend_for(8.0)
+
+        failed = sum(gateway.num_calls["failed"] for gateway in gateways)
+        held = [lease for name, lease in (await redis.hgetall(budget.key)).items() if b":" in name]
+        way.slow_share = way.lost_share = 0.0
+        for gateway in gateways:
+            await gateway.close()
+    assert failed > 0
+    assert tenant.num_refused == 0
+    assert all(int(lease.split()[3]) <= budget.max_lease + 100 for lease in held)
+    assert await redis.hget(budget.key, "used") == str(tenant.num_spent).encode()

@@ -69,7 +69,10 @@ def _cost(account: Account) -> int:
 async def _counts(redis: Redis) -> dict[str, int]:
     """What Redis has for each budget."""
     keys = cast(list[bytes], await redis.keys())
-    return {key.decode().split(":")[3]: int(cast(bytes, await redis.get(key))) for key in keys}
+    return {
+        key.decode().split(":")[3]: int(cast(bytes, await redis.hget(key.decode(), "used")))
+        for key in keys
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))

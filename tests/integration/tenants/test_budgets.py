@@ -117,18 +117,18 @@ def test_redis_is_told_what_was_spent_before_the_budget_was_made(company: Compan
     raise_floors(company.tenant_id, now=NOW)
 
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
-    assert connect().get(key) == str(3 * COST).encode()
+    assert connect().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
 
 
 def test_a_redis_that_knows_more_is_left_as_it_is(company: Company) -> None:
     budget = make_budget(company)
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
-    connect().set(key, 10**9)
+    connect().hset(key, "used", str(10**9))
     spend(company)
 
     raise_floors(company.tenant_id, now=NOW)
 
-    assert connect().get(key) == str(10**9).encode()
+    assert connect().hgetall(key) == {b"used": str(10**9).encode()}
 
 
 @pytest.mark.parametrize("is_old", [False, True])

@@ -39,10 +39,15 @@ async def test_what_a_limit_refused_is_on_the_page() -> None:
             async with quotas.charged(principal, make_request(path="b.py"), make_account()):
                 pass
 
+    await quotas.leases.sweep()
     page = _told(AdmissionGauges(make_load("fast"), quotas))
 
     assert 'caret_limited_requests_total{limit="user"} 1.0' in page
     assert "caret_limits_alone 0.0" in page
+    assert 'caret_leased_units{limit="user"} 0.0' in page
+    assert 'caret_lease_calls_total{result="answered"} 2.0' in page
+    assert 'caret_lease_calls_total{result="failed"} 0.0' in page
+    assert "caret_leases_unanswered 0.0" in page
 
 
 def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:

@@ -291,4 +291,4 @@ async def test_what_was_spent_meanwhile_is_booked_when_the_store_is_back() -> No
 
     assert await _asks(quotas, principal) == ""
     await quotas.leases.close()
-    assert sum(store.spent.values()) == 10 * MOST
+    assert sum(pool.used for pool in store.pools.values()) == 10 * MOST

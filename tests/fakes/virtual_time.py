@@ -1,0 +1,44 @@
+"""An event loop whose time passes at once: sleeping for an hour takes no longer than a callback."""
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+
+
+class _Selector(selectors.SelectSelector):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 1_000.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("everything waits, and nothing will wake it")
+        self.now_s += max(0.0, timeout)
+        return super().select(0)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.now_s
+
+
+class VirtualClock:
+    """The clock of the loop that runs."""
+
+    def now_ms(self) -> int:
+        return 1_750_000_000_000 + round(self.monotonic_s() * 1000)
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def run_in_virtual_time(main: Coroutine[Any, Any, _Result]) -> _Result:
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        return runner.run(main)

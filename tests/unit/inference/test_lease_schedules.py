@@ -1,0 +1,298 @@
+"""Leases on a bad network, in virtual time: whatever is late, lost, repeated or out of order, no
+budget is exceeded by more than its bound, nobody is refused below it by more, and nothing is lost.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pytest
+import structlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference.gateway.bucket import IDLE_S, LEASE_S, Grant, LeaseRequest, Rule
+from inference.gateway.leases import SWEEP_S, Leases, OverLimit, Want
+from tests.fakes.leases import FakeLeaseStore
+from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
+
+MAX_UNITS: Final = 60  # of a request
+MAX_LEASE: Final = 100
+MAX_DEBT: Final = 80
+BUDGET: Final = Rule(
+    kind="tokens",
+    holder="acme",
+    key="caret:budget:{acme}",
+    capacity=2_000,
+    interval_s=None,
+    lease=10,
+    max_lease=MAX_LEASE,
+    max_debt=MAX_DEBT,
+)
+RATE: Final = replace(BUDGET, kind="user", key="caret:rate:{acme}", interval_s=0.1, capacity=400)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Shares of the calls."""
+
+    slow: float = 0.0  # answered after 0.6 s, which is too late
+    lost: float = 0.0  # never arrive
+    unanswered: float = 0.0  # arrive, and their answers do not
+    repeated: float = 0.0  # arrive once more, up to two minutes later
+    delayed: float = 0.0  # arrive up to two minutes later
+
+
+CALM: Final = Quality()
+SLOW: Final = Quality(slow=0.06)
+REPEATED: Final = Quality(repeated=0.5)
+BAD: Final = Quality(slow=0.2, lost=0.1, unanswered=0.1, repeated=0.3, delayed=0.1)
+CUT: Final = Quality(lost=1.0)
+DEAF: Final = Quality(unanswered=1.0)
+
+
+class Network:
+    """The way to the store. What was sent arrives although the sender waits no longer."""
+
+    def __init__(self, store: FakeLeaseStore, chance: random.Random) -> None:
+        self.quality = CALM
+        self._store = store
+        self._chance = chance
+
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+        loop, answer = asyncio.get_running_loop(), asyncio.Future[list[Grant]]()
+
+        def arrive() -> None:
+            grants = self._store.apply(gateway, requests)
+            if not answer.done() and not self._happens(quality.unanswered):
+                answer.set_result(grants)
+
+        quality = self.quality
+        if not self._happens(quality.lost):
+            is_delayed = self._happens(quality.delayed)
+            loop.call_later(self._chance.uniform(0, 120) if is_delayed else 0.001, arrive)
+        if self._happens(quality.repeated):
+            loop.call_later(self._chance.uniform(0, 120), arrive)
+        grants = await answer
+        await asyncio.sleep(0.6 if self._happens(quality.slow) else 0.001)
+        return grants
+
+    def _happens(self, share: float) -> bool:
+        return self._chance.random() < share
+
+
+@dataclass(eq=False)
+class Gateway:
+    leases: Leases
+    sweeping: asyncio.Task[None]
+    reserved: int = 0
+    most_reserved: int = 0
+    is_killed: bool = False
+
+    def kill(self) -> None:
+        """Nothing is returned, settled or told any more."""
+        self.sweeping.cancel()
+        self.is_killed = True
+
+
+@dataclass
+class World:
+    """Gateways that share a budget, and what they have truly spent of it."""
+
+    chance: random.Random
+    store: FakeLeaseStore = field(init=False)
+    network: Network = field(init=False)
+    gateways: list[Gateway] = field(init=False)
+    past: list[Gateway] = field(default_factory=list)
+    rule: Rule = BUDGET
+    most: int = BUDGET.capacity  # that the limit ever was
+    consumed: int = 0
+    requests: set[asyncio.Task[None]] = field(default_factory=set)
+    errors: list[BaseException] = field(default_factory=list)  # of requests that have ended
+
+    def __post_init__(self) -> None:
+        self.store = FakeLeaseStore(VirtualClock())
+        self.network = Network(self.store, self.chance)
+        self.gateways = [self.make_gateway() for _ in range(4)]
+
+    def make_gateway(self) -> Gateway:
+        leases = Leases(self.network, VirtualClock())
+        return Gateway(leases, asyncio.create_task(leases.run()))
+
+    @property
+    def all(self) -> list[Gateway]:
+        return [*self.gateways, *self.past]
+
+    def bound(self) -> int:
+        """Of each gateway process: what it holds for requests and beyond them."""
+        return sum(gateway.most_reserved + MAX_LEASE for gateway in self.all)
+
+    def ask(self, phase: "Phase") -> None:
+        """At most four at once of a gateway, so that the bounds stay small."""
+        gateway = self.chance.choice(self.gateways)
+        if gateway.reserved > 3 * MAX_UNITS:
+            return
+        units, lasts_s = self.chance.randint(1, MAX_UNITS), self.chance.uniform(0, phase.lasts_s)
+        task = asyncio.create_task(self._request(gateway, units, lasts_s))
+        self.requests.add(task)
+        task.add_done_callback(self._on_ended)
+
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
+        self.requests.discard(task)
+        if (error := task.exception()) is not None:
+            self.errors.append(error)
+
+    async def _request(self, gateway: Gateway, units: int, lasts_s: float) -> None:
+        gateway.reserved += units
+        gateway.most_reserved = max(gateway.most_reserved, gateway.reserved)
+        try:
+            await self._spend(gateway, units, lasts_s)
+        finally:
+            gateway.reserved -= units
+            self.check()
+
+    async def _spend(self, gateway: Gateway, units: int, lasts_s: float) -> None:
+        rule = self.rule
+        try:
+            (spent,) = await gateway.leases.take([Want(rule, units)])
+        except OverLimit:
+            if not gateway.leases.is_alone and rule is self.rule and not gateway.is_killed:
+                asked_for = sum(other.reserved for other in self.all)
+                assert self.consumed + asked_for + self.bound() > rule.capacity
+            return
+        await asyncio.sleep(lasts_s)
+        if not gateway.is_killed:
+            used = self.chance.randint(0, units)
+            gateway.leases.settle(spent, used)
+            self.consumed += used
+
+    def check(self) -> None:
+        debts = MAX_DEBT * len(self.all)
+        assert self.consumed <= self.most + self.bound() + debts
+        for gateway in self.all:
+            held = [
+                lease.held
+                for name, lease in self.store.pools[BUDGET.key].leases.items()
+                if name == gateway.leases._gateway
+            ]
+            assert sum(held) <= gateway.most_reserved + MAX_LEASE
+
+    def step(self, action: str, number: int) -> None:
+        if action == "restart":
+            self.past.append(self.gateways[number])
+            self.gateways[number].kill()
+            self.gateways[number] = self.make_gateway()
+        elif action == "lower":
+            self.rule = replace(BUDGET, capacity=max(1, self.rule.capacity // 2))
+        elif action == "raise":
+            self.rule = replace(BUDGET, capacity=self.rule.capacity + 500)
+            self.most = max(self.most, self.rule.capacity)
+        elif action != "none":
+            self.network.quality = QUALITIES[action]
+
+    async def settle_down(self) -> None:
+        """All requests end, the network is well, and nobody asks for a while."""
+        self.network.quality = CALM
+        while self.requests:
+            await asyncio.wait(self.requests)
+        await asyncio.sleep(120 + LEASE_S + IDLE_S + 2 * SWEEP_S)
+        assert self.errors == []
+
+
+QUALITIES: Final = {"calm": CALM, "slow": SLOW, "bad": BAD, "cut": CUT, "deaf": DEAF}
+
+
+@dataclass(frozen=True)
+class Phase:
+    change: str  # at its beginning
+    number: int  # of the gateway that it is about
+    num_requests: int
+    pause_s: float  # between two, on average
+    lasts_s: float  # each, at most
+
+
+PHASES = st.builds(
+    Phase,
+    change=st.sampled_from(["restart", "lower", "raise", "none", *QUALITIES]),
+    number=st.integers(0, 3),
+    num_requests=st.integers(0, 80),
+    pause_s=st.sampled_from([0.0, 0.01, 0.1, 1.0, 20.0]),
+    lasts_s=st.sampled_from([0.0, 0.5, 90.0]),
+)
+
+
+async def _play(world: World, phases: Sequence[Phase]) -> None:
+    for phase in phases:
+        world.step(phase.change, phase.number)
+        for _ in range(phase.num_requests):
+            world.ask(phase)
+            await asyncio.sleep(world.chance.expovariate(1.0) * phase.pause_s)
+            world.check()
+    await world.settle_down()
+
+
+async def _is_let_through(gateway: Gateway, want: Want) -> bool:
+    with suppress(OverLimit):
+        await gateway.leases.take([want])
+        return True
+    return False
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _logs_are_off() -> Iterator[None]:
+    """There would be thousands of lines."""
+    with structlog.testing.capture_logs():
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PHASES, min_size=1, max_size=10), st.integers(0, 2**32))
+def test_no_schedule_breaks_the_bounds_and_nothing_is_lost(phases: list[Phase], seed: int) -> None:
+    async def scenario() -> None:
+        world = World(random.Random(seed))
+
+        await _play(world, phases)
+
+        counted = world.store.spent(BUDGET.key)
+        lost = sum(gateway.most_reserved + MAX_LEASE + MAX_DEBT for gateway in world.past)
+        assert world.consumed - lost <= counted <= world.consumed
+        left = world.rule.capacity - counted
+        if left > 0:
+            assert await _is_let_through(world.gateways[0], Want(world.rule, left))
+        await asyncio.sleep(2.0)
+        assert not await _is_let_through(world.gateways[1], Want(world.rule, 1))
+
+    run_in_virtual_time(scenario())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from([CALM, REPEATED, BAD]), st.integers(0, 2**32))
+def test_no_schedule_lets_more_through_than_a_rate_and_its_bursts(
+    quality: Quality, seed: int
+) -> None:
+    async def scenario() -> None:
+        world = World(random.Random(seed))
+        world.network.quality = quality
+        let_through: list[tuple[float, int]] = []
+        for _ in range(150):
+            gateway, units = world.chance.choice(world.gateways), world.chance.randint(1, MAX_UNITS)
+            if await _is_let_through(gateway, Want(RATE, units)):
+                let_through.append((VirtualClock().monotonic_s(), units))
+            await asyncio.sleep(world.chance.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
+        # A gateway that the store does not answer keeps the rate alone.
+        num_counts = len(world.gateways) + 1 if quality is BAD else 1
+
+        for first, (start_s, _) in enumerate(let_through):
+            units = 0
+            for now_s, more in let_through[first:]:
+                units += more
+                rate = RATE.capacity + (now_s - start_s) / 0.1
+                assert units <= num_counts * rate + len(world.gateways) * MAX_LEASE + 1
+
+        await world.settle_down()
+        assert await _is_let_through(world.gateways[0], Want(RATE, RATE.capacity))
+
+    run_in_virtual_time(scenario())
