@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 import aiohttp
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 
 from caret.foundation.clock import SystemClock
 from caret.foundation.collector import Collector, collector_replaced
@@ -66,6 +66,7 @@ from inference.telemetry.telemetry import Telemetry
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
+_MAX_REDIS_CONNECTIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,15 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         region=config.region,
     )
     journal = FileJournal(config.journal_folder)
-    redis = Redis.from_url(config.redis_url, socket_timeout=_REDIS_TIMEOUT_S)
+    redis = Redis.from_pool(
+        # One call too many waits for a connection; redis-py's other pool would raise at once.
+        BlockingConnectionPool.from_url(
+            config.redis_url,
+            max_connections=_MAX_REDIS_CONNECTIONS,
+            timeout=_REDIS_TIMEOUT_S,
+            socket_timeout=_REDIS_TIMEOUT_S,
+        )
+    )
     engines = HttpClient(max_stall_s=config.max_engine_stall_s)
     metrics, slowest = Metrics(num_tenants=config.metrics_tenants), Slowest(clock)
     async with (

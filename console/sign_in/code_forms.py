@@ -1,0 +1,35 @@
+"""django-allauth's forms for codes of a second factor, which take each code once.
+
+django-allauth remembers a used code for one step of 30 s, but a code is valid for as many steps as
+MFA_TOTP_TOLERANCE allows before and after its own.
+"""
+
+from typing import Final
+
+from allauth.core.internal.cryptokit import normalize_user_code
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from django.conf import settings
+from django.core.cache import cache
+
+_STEP_S: Final = 30
+_VALID_S: Final = (2 * settings.MFA_TOTP_TOLERANCE + 1) * _STEP_S
+
+
+class _Once:
+    def clean_code(self) -> str:
+        """Raises ValidationError."""
+        code: str = super().clean_code()  # type: ignore[misc]  # of a form of django-allauth
+        user_id = self.user.pk  # type: ignore[attr-defined]
+        key = f"second-factor-code/{user_id}/{normalize_user_code(code)}"
+        if not cache.add(key, "used", timeout=_VALID_S):
+            raise get_adapter().validation_error("incorrect_code")
+        return code
+
+
+class AuthenticateOnce(_Once, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
+    pass
+
+
+class ReauthenticateOnce(_Once, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
+    pass
