@@ -28,6 +28,8 @@ from caret.foundation.web.server_limits import ServerLimits
 _LINGER_S: Final = 1.0
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _MAX_PIPELINED: Final = 16
+# What a client that does not read may hold of our memory, beside one piece of its answer.
+_WRITE_BUFFER_BYTES: Final = 32 * 1024
 # Chunk headers and trailers of a body, in relation to its content: "1\r\nx\r\n" is five to one.
 _MAX_FRAMING_RATIO: Final = 8
 
@@ -99,6 +101,7 @@ class LimitedHttp(HttpToolsProtocol):
         except TooManyConnections:
             transport.abort()
             return
+        transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         gathering = GatheringTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
         )
