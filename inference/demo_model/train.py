@@ -15,7 +15,6 @@ import fcntl
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -169,9 +168,16 @@ def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
     progress["cool_down_step"] = progress["step"]
     progress["cool_down_steps"] = max(1, round(num_tokens / TOKENS_PER_STEP))
     target.mkdir(parents=True, exist_ok=True)
-    if (run / "log.jsonl").exists():
-        shutil.copyfile(run / "log.jsonl", target / "log.jsonl")
+    _copy_log(run, target, last_step=progress["step"])
     checkpoint.save_content(content, target)
+
+
+def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
+    """Leave out the steps that the run took after its newest checkpoint."""
+    log = run / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+    kept = [line for line in lines if json.loads(line)["step"] <= last_step]
+    (target / "log.jsonl").write_text("".join(kept))
 
 
 def lock(folder: Path) -> TextIO:

@@ -52,6 +52,14 @@ def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(run: Path, tmp_
     assert (progress["cool_down_step"], progress["cool_down_steps"]) == (40, 100)
 
 
+def test_a_cool_down_has_the_log_up_to_its_first_step(run: Path, tmp_path: Path) -> None:
+    (run / "log.jsonl").write_text('{"step": 40}\n{"step": 50}\n')
+
+    begin_cool_down(run, tmp_path / "cool", 819_200)
+
+    assert (tmp_path / "cool" / "log.jsonl").read_text() == '{"step": 40}\n'
+
+
 def test_a_cool_down_of_a_cool_down_is_refused(run: Path, tmp_path: Path) -> None:
     begin_cool_down(run, tmp_path / "cool", 819_200)
 
