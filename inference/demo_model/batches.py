@@ -1,35 +1,41 @@
-"""Draws documents from the corpus, lays them out for fill-in-the-middle, and packs them in rows.
+"""Draws documents from the corpus, lays them out for fill-in-the-middle, and puts each in a row.
 
-A document is drawn to a size in tokens, so rows fill up without a cut through a middle. Its prefix
-loses tokens on the left and its suffix on the right, as the gateway's windows do.
+A row holds one document, so that no other document competes for attention. A prefix loses tokens on
+the left and a suffix on the right, as the gateway's windows do. A short file follows a piece of a
+neighbouring file, so that rows have little padding.
 """
 
 import random
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import PurePosixPath
+from typing import Final
 
 from tokenizers import Tokenizer
 
 from inference.demo_model import tokenizer as names
-from inference.demo_model.corpus import SourceFile
-from inference.demo_model.fim import Cut, FimIds, Order, arrange, cut_lines, cut_span
+from inference.demo_model.cuts import Cut, CutKind, Cutter
+from inference.demo_model.fim import FimIds, Order, arrange
+from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
 
-ORDINARY_WEIGHT = 3.0  # drawn per character, against 1 for tests
-FIM_SHARE = 0.8
-CONTEXT_SHARE = 0.25
-LINES_SHARE = 0.6  # of the middles; the rest are spans of characters
-NO_SUFFIX_SHARE = 0.15
-MIN_DOCUMENT_TOKENS = 48
-SHORT_DOCUMENT_TOKENS = 128  # at most; with many answers to a row, the orders are learnt early
-SHORT_SHARE = 0.7
-MIN_CONTEXT_DOCUMENT_TOKENS = 200
-CHARS_PER_TOKEN = 6  # more than any window needs, before the cut to tokens
+MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often
+PLAIN_SHARE = 0.22
+CONTEXT_SHARE = 0.2
+MIN_CONTEXT_ROW_TOKENS = 512
+SHORT_FILE_SHARE = 0.6  # of a row: a shorter file always gets context
+NO_SUFFIX_SHARE = 0.12
 MAX_SUFFIX_SHARE = 0.5  # of the room for prefix and suffix
-PSM_SHARE = 0.7  # the harder order: the answer goes on from a place before the suffix
-ANSWER_WEIGHT = 4.0  # of middles and their end tokens in the loss, against 1 for what is given
-FIRST_WEIGHT = 20.0  # of an answer's first token: in PSM it is hard to find, and all hangs on it
+PSM_SHARE = 0.55
+CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
+    CutKind.LINES: 45,
+    CutKind.NAME: 20,
+    CutKind.SPAN: 20,
+    CutKind.BLOCK: 10,
+    CutKind.DOCSTRING: 5,
+}
+ANSWER_WEIGHT = 4.0  # of middles and their end tokens in the loss, against 1 for the given text
+FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to find
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +52,46 @@ class Row:
     weights: list[float]  # of each label in the loss: 0 in the padding
 
 
-class DocumentSource:
-    """An endless draw of documents. The same seed gives the same documents."""
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """What documents are drawn from."""
 
-    def __init__(
-        self, files: Sequence[SourceFile], tokenizer: Tokenizer, rng: random.Random
-    ) -> None:
-        self._files = files
+    group_shares: Mapping[Group, float]
+    echo_share: float = 0.0  # of the documents
+    order: Order | None = None  # None: both
+
+
+class DocumentSource:
+    """An endless draw of documents. The same seed and mixture give the same documents."""
+
+    def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, rng: random.Random) -> None:
+        self._corpus = corpus
         self._tokenizer = tokenizer
         self._rng = rng
-        weights = (len(f.text) * (1.0 if f.is_test else ORDINARY_WEIGHT) for f in files)
-        self._cumulative_weights = list(accumulate(weights))
-        self._siblings = _siblings(files)
         self._ids = fim_ids(tokenizer)
-        self.echo_share = 0.0  # of the documents
+        self._cutter = Cutter(corpus, tokenizer, rng)
+        self._groups = {group: _WeightedFiles(corpus, group) for group in Group}
+        self._siblings = _siblings(corpus)
+        self.mixture = Mixture({group: 1.0 for group, files in self._groups.items() if files})
 
     def row(self, num_tokens: int) -> Row:
-        tokens: list[int] = []
-        targets: list[int] = []
-        weights: list[float] = []
-        while (room := num_tokens + 1 - len(tokens)) >= MIN_DOCUMENT_TOKENS:
-            document = self.document(self._document_tokens(room))
-            tokens += document.tokens
-            targets += document.targets
-            weights += document.weights
-        padding = num_tokens + 1 - len(tokens)
+        document = self.document(num_tokens + 1)
+        padding = num_tokens + 1 - len(document.tokens)
         pads = [self._id(names.FIM_PAD)] * padding
         return Row(
-            inputs=(tokens + pads)[:-1],
-            labels=(targets + pads)[1:],
-            weights=(weights + [0.0] * padding)[1:],
+            inputs=(document.tokens + pads)[:-1],
+            labels=(document.targets + pads)[1:],
+            weights=(document.weights + [0.0] * padding)[1:],
         )
 
     def document(self, max_tokens: int) -> Document:
-        """At most so many tokens; fewer where the file or its end is near."""
-        file = self._rng.choices(self._files, cum_weights=self._cumulative_weights)[0]
-        if self._rng.random() < self.echo_share:
+        """At most so many tokens; fewer where the file is short and has no neighbours."""
+        file = self._file()
+        if self._rng.random() < self.mixture.echo_share:
             return self._echo(file, max_tokens)
-        if self._rng.random() >= FIM_SHARE:
+        if self.mixture.order is None and self._rng.random() < PLAIN_SHARE:
             return self._plain(file, max_tokens)
-        context: list[int] = []
-        if max_tokens >= MIN_CONTEXT_DOCUMENT_TOKENS and self._rng.random() < CONTEXT_SHARE:
-            context = self._context(file, self._rng.randint(0, max_tokens // 2))
+        context = self._context_for(file, max_tokens)
         filled = self._fim(file, max_tokens - len(context))
         return Document(
             context + filled.tokens,
@@ -95,80 +99,95 @@ class DocumentSource:
             [1.0] * len(context) + filled.weights,
         )
 
-    def _document_tokens(self, room: int) -> int:
-        if room < 3 * MIN_DOCUMENT_TOKENS:
-            return room
-        if self._rng.random() < SHORT_SHARE:
-            return self._rng.randint(MIN_DOCUMENT_TOKENS, SHORT_DOCUMENT_TOKENS)
-        return self._rng.randint(2 * MIN_DOCUMENT_TOKENS, room)
+    def _file(self) -> TokenFile:
+        shares = self.mixture.group_shares
+        group = self._rng.choices(list(shares), list(shares.values()))[0]
+        return self._groups[group].draw(self._rng)
 
-    def _echo(self, file: SourceFile, max_tokens: int) -> Document:
-        """Tokens in an order without sense, twice, the second time with a middle cut out.
+    def _echo(self, file: TokenFile, max_tokens: int) -> Document:
+        """Shuffled tokens, said twice, the second time with a middle cut out.
 
-        Nothing but the answer counts, and nothing but copying finds it: it teaches to look up
-        what stood after the same tokens before, and in PSM to go on from before the suffix.
+        Only the answer counts, and only copying finds it. It teaches to look up what followed the
+        same tokens before, and in PSM to go on from before the suffix.
         """
         num_tokens = (max_tokens - 4) // 2
-        start = self._rng.randrange(len(file.text))
-        text = file.text[start : start + CHARS_PER_TOKEN * num_tokens]
-        tokens = self._encode(text)[:num_tokens]
+        tokens = self._piece(file, num_tokens)
         self._rng.shuffle(tokens)
         cut, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
         return self._filled(tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0)
 
-    def _plain(self, file: SourceFile, max_tokens: int) -> Document:
-        start = self._rng.randrange(len(file.text))
-        start = file.text.rfind("\n", 0, start) + 1
-        tokens = self._encode(file.text[start : start + CHARS_PER_TOKEN * max_tokens])
-        tokens = [*tokens, self._id(names.END_OF_TEXT)][:max_tokens]
+    def _plain(self, file: TokenFile, max_tokens: int) -> Document:
+        start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
+        start = self._cutter.line_start(file, start)
+        tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
+        if start + len(tokens) == file.end:
+            tokens = [*tokens, self._id(names.END_OF_TEXT)][:max_tokens]
         return Document(tokens, tokens, [1.0] * len(tokens))
 
-    def _fim(self, file: SourceFile, max_tokens: int) -> Document:
-        choose = cut_lines if self._rng.random() < LINES_SHARE else cut_span
-        cut = choose(file.text, self._rng)
-        room = max_tokens - 4  # three special tokens and the end
-        middle = self._encode(cut.middle)
-        if len(middle) > room:
+    def _fim(self, file: TokenFile, max_tokens: int) -> Document:
+        kinds = list(CUT_WEIGHTS)
+        kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
+        cut = self._cutter.cut(file, kind)
+        room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end
+        if room < max_tokens // 4:
             return self._plain(file, max_tokens)
-        prefix, suffix = self._windows(cut, room - len(middle))
-        return self._filled(prefix, middle, suffix, given_weight=1.0)
+        prefix, suffix = self._windows(file, cut, room)
+        return self._filled(prefix, cut.middle, suffix, given_weight=1.0)
 
     def _filled(
         self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
     ) -> Document:
-        order = Order.PSM if self._rng.random() < PSM_SHARE else Order.SPM
+        drawn = Order.PSM if self._rng.random() < PSM_SHARE else Order.SPM
+        order = self.mixture.order or drawn
         tokens = arrange(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
         num_given = len(tokens) - len(middle) - 1
         weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
         targets = tokens.copy()
         if order is Order.PSM:
-            # A hint: behind the prefix the answer's first token is asked for already, so that
+            # A hint: the answer's first token is asked for right behind the prefix, too, so that
             # the answer only has to look there. At inference nobody reads that prediction.
             after_marker = len(prefix) + 2
             targets[after_marker] = tokens[num_given]
             weights[after_marker] = FIRST_WEIGHT
         return Document(tokens, targets, weights)
 
-    def _windows(self, cut: Cut, room: int) -> tuple[list[int], list[int]]:
+    def _windows(self, file: TokenFile, cut: Cut, room: int) -> tuple[list[int], list[int]]:
+        """Prefix and suffix that fill the room together, where the file is long enough."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
-        suffix_tokens = int(share * room)
-        suffix = self._encode(cut.suffix[: CHARS_PER_TOKEN * suffix_tokens])[:suffix_tokens]
-        prefix_tokens = room - len(suffix)
-        prefix = self._encode(_from_line_start(cut.prefix, CHARS_PER_TOKEN * prefix_tokens))
-        return prefix[max(0, len(prefix) - prefix_tokens) :], suffix
+        num_before = cut.start - file.start + len(cut.prefix_end)
+        num_suffix = max(int(share * room), room - num_before if has_suffix else 0)
+        after = self._corpus.tokens[cut.end : min(file.end, cut.end + num_suffix)].tolist()
+        suffix = (cut.suffix_start + after)[:num_suffix]
+        num_prefix = room - len(suffix)
+        first = max(file.start, cut.start - num_prefix)
+        prefix = self._corpus.tokens[first : cut.start].tolist() + cut.prefix_end
+        return prefix[max(0, len(prefix) - num_prefix) :], suffix
 
-    def _context(self, file: SourceFile, max_tokens: int) -> list[int]:
+    def _context_for(self, file: TokenFile, max_tokens: int) -> list[int]:
+        if max_tokens < MIN_CONTEXT_ROW_TOKENS:
+            return []
+        missing = max_tokens - len(file) - 40  # the header's tokens, about
+        if len(file) < SHORT_FILE_SHARE * max_tokens:
+            return self._context(file, missing)
+        if self._rng.random() < CONTEXT_SHARE:
+            return self._context(file, self._rng.randint(0, max_tokens // 2))
+        return []
+
+    def _context(self, file: TokenFile, max_tokens: int) -> list[int]:
         """The repository's name, a piece of a neighbouring file, and the own path."""
-        header = [self._id(names.REPO_NAME), *self._encode(f"{_repository(file)}\n")]
+        header = [self._id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
         path = [self._id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
-        other = self._rng.choice(self._siblings[_folder(file)])
-        if other.path == file.path:
+        other = self._rng.choice(self._siblings[file.folder])
+        if other == file:
             return header + path
-        start = other.text.rfind("\n", 0, self._rng.randrange(len(other.text))) + 1
-        piece = other.text[start : start + CHARS_PER_TOKEN * max_tokens]
-        body = self._encode(f"{other.path}\n{piece}\n")[:max_tokens]
+        body = self._encode(f"{other.path}\n") + self._piece(other, max_tokens)
         return [*header, self._id(names.FILE_SEP), *body, *self._encode("\n"), *path]
+
+    def _piece(self, file: TokenFile, max_tokens: int) -> list[int]:
+        start = file.start + self._rng.randrange(max(1, len(file) - max_tokens))
+        piece: list[int] = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
+        return piece
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -176,6 +195,28 @@ class DocumentSource:
 
     def _id(self, name: str) -> int:
         return token_id(self._tokenizer, name)
+
+
+class _WeightedFiles:
+    """The files of a group, drawn by their tokens; a large package's share is limited."""
+
+    def __init__(self, corpus: TokenCorpus, group: Group) -> None:
+        self._files = [file for file in corpus.files if file.group is group and len(file)]
+        totals: dict[str, int] = {}
+        for file in self._files:
+            totals[file.repository] = totals.get(file.repository, 0) + len(file)
+        is_limited = group in (Group.PACKAGES, Group.PACKAGE_TESTS)
+        limit = MAX_PACKAGE_TOKENS if is_limited else max(totals.values(), default=0)
+        self._cumulative = list(
+            accumulate(len(f) * min(1.0, limit / totals[f.repository]) for f in self._files)
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def draw(self, rng: random.Random) -> TokenFile:
+        place = bisect(self._cumulative, rng.random() * self._cumulative[-1])
+        return self._files[min(place, len(self._files) - 1)]
 
 
 def token_id(tokenizer: Tokenizer, name: str) -> int:
@@ -194,25 +235,8 @@ def fim_ids(tokenizer: Tokenizer) -> FimIds:
     )
 
 
-def _siblings(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
-    siblings: dict[str, list[SourceFile]] = {}
-    for file in files:
-        siblings.setdefault(_folder(file), []).append(file)
+def _siblings(corpus: TokenCorpus) -> dict[tuple[str, str], list[TokenFile]]:
+    siblings: dict[tuple[str, str], list[TokenFile]] = {}
+    for file in corpus.files:
+        siblings.setdefault(file.folder, []).append(file)
     return siblings
-
-
-def _folder(file: SourceFile) -> str:
-    return PurePosixPath(file.path).parent.as_posix()
-
-
-def _repository(file: SourceFile) -> str:
-    return PurePosixPath(file.path).parts[0].removesuffix(".py")
-
-
-def _from_line_start(text: str, max_chars: int) -> str:
-    """The last lines of the text, whole ones unless the last alone is longer."""
-    if len(text) <= max_chars:
-        return text
-    window = text[len(text) - max_chars :]
-    newline = window.find("\n")
-    return window if newline < 0 else window[newline + 1 :]

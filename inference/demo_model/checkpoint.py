@@ -1,23 +1,37 @@
-"""What a training run needs to go on after a cut, written so that no cut leaves half a file."""
+"""The state of a training run on disk. A checkpoint that was cut or damaged is never loaded.
 
+A file is the SHA-256 of its content and then the content. It is written beside its place, flushed
+to the disk and renamed. The last two are kept, so that one damaged file loses a few minutes.
+"""
+
+import hashlib
+import io
+import os
+import shutil
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from inference.demo_model.model import Qwen3
 
-AVERAGE_EVERY_STEPS = 10
-AVERAGE_SHARE = 0.01  # of the new weights, each time
+NUM_KEPT = 2
+DIGEST_BYTES = 32
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used."""
 
 
 @dataclass(slots=True)
 class Progress:
     step: int = 0
-    tokens: int = 0
     elapsed_s: float = 0.0  # over all runs, pauses between them not counted
+    seed: int = 1
+    cool_down_step: int | None = None
+    cool_down_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,40 +39,90 @@ class Trained:
     """The parts of a run that a checkpoint keeps."""
 
     model: Qwen3
-    average: dict[str, Tensor]  # a moving mean of the weights; tensors are updated in place
     optimisers: tuple[torch.optim.Optimizer, ...]
     progress: Progress
 
-    def update_average(self) -> None:
-        if self.progress.step % AVERAGE_EVERY_STEPS:
-            return
-        for name, weight in self.model.state_dict().items():
-            self.average[name].lerp_(weight, AVERAGE_SHARE)
 
-
-def save(trained: Trained, path: Path) -> None:
+def save(trained: Trained, folder: Path) -> Path:
     content = {
         "model": trained.model.state_dict(),
-        "average": trained.average,
         "optimisers": [optimiser.state_dict() for optimiser in trained.optimisers],
         "progress": asdict(trained.progress),
     }
-    temporary = path.with_suffix(".tmp")
-    torch.save(content, temporary)
-    temporary.replace(path)
+    return save_content(content, folder)
+
+
+def save_content(content: dict[str, Any], folder: Path) -> Path:
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    payload = buffer.getvalue()
+    path = folder / f"checkpoint-{content['progress']['step']:08d}.pt"
+    write_durably(path, hashlib.sha256(payload).digest() + payload)
+    for old in paths(folder)[:-NUM_KEPT]:
+        old.unlink()
+    return path
+
+
+def paths(folder: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(folder.glob("checkpoint-????????.pt"))
 
 
 def load(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = torch.load(path, weights_only=True)
+    """Raises CheckpointError for a file that was cut or damaged."""
+    stored = path.read_bytes()
+    digest, payload = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
+    if hashlib.sha256(payload).digest() != digest:
+        raise CheckpointError(f"{path} is cut or damaged.")
+    content: dict[str, Any] = torch.load(io.BytesIO(payload), "cpu", weights_only=True)
     return content
 
 
-def restore(trained: Trained, path: Path) -> None:
-    content = load(path)
+def load_newest(folder: Path) -> dict[str, Any] | None:
+    """The newest checkpoint that is whole. None: the folder has no checkpoint at all.
+
+    Raises CheckpointError where there are some, but none is whole.
+    """
+    found = paths(folder)
+    for path in reversed(found):
+        try:
+            return load(path)
+        except CheckpointError as error:
+            print(f"{error} Using the checkpoint before it.", file=sys.stderr, flush=True)
+    if found:
+        raise CheckpointError(f"No checkpoint in {folder} is whole: copy one from the mirror.")
+    return None
+
+
+def restore(trained: Trained, content: dict[str, Any]) -> None:
     trained.model.load_state_dict(content["model"])
-    for name, weight in content["average"].items():
-        trained.average[name].copy_(weight)
     for optimiser, state in zip(trained.optimisers, content["optimisers"], strict=True):
         optimiser.load_state_dict(state)
     for field, value in content["progress"].items():
         setattr(trained.progress, field, value)
+
+
+def mirror(run: Path, target: Path) -> None:
+    """Copy the newest checkpoint and the log, and then remove older checkpoints of the copy."""
+    target.mkdir(parents=True, exist_ok=True)
+    newest = paths(run)[-1]
+    write_durably(target / newest.name, newest.read_bytes())
+    if (run / "log.jsonl").exists():
+        shutil.copyfile(run / "log.jsonl", target / "log.jsonl")
+    for old in paths(target)[:-NUM_KEPT]:
+        old.unlink()
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """A crash leaves the old file, or the new one, or none; never a part."""
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -3,7 +3,8 @@
     python -m inference.demo_model.evaluate --weights inference/demo_model/weights
 
 Prints one JSON object: nats per token, and for single lines, with the cursor in mid-line and
-greedy decoding, the shares that match exactly and that leave the file parseable.
+greedy decoding, the shares that match exactly and that leave the file parseable; and the share of
+names that are copied from the prompt (see `name_probes`).
 """
 
 import argparse
@@ -22,7 +23,8 @@ from transformers import AutoModelForCausalLM
 from inference.demo_model.batches import fim_ids
 from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
 from inference.demo_model.export import WEIGHTS_FOLDER
-from inference.demo_model.fim import Order, prompt
+from inference.demo_model.fim import Cut, Order, prompt
+from inference.demo_model.name_probes import NameProbe, choose_name_probes
 from inference.demo_model.probes import Outcome, Probe, choose_probes, judge, parses
 
 WINDOW_TOKENS = 2048
@@ -39,12 +41,15 @@ class Completer:
     model: Any  # transformers publishes no types
     tokenizer: Tokenizer
 
-    def complete(self, probe: Probe, order: Order) -> str:
-        ids = fim_ids(self.tokenizer)
-        prefix = self._encode(probe.cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
-        suffix = self._encode(probe.cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
-        tokens = prompt(order, ids, prefix=prefix[-PREFIX_TOKENS:], suffix=suffix[:SUFFIX_TOKENS])
+    def complete(self, cut: Cut, order: Order) -> str:
+        prefix, suffix = self._windows(cut)
+        tokens = prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
         return self._generate(tokens)
+
+    def shown(self, cut: Cut) -> str:
+        """The prefix and the suffix as far as the prompt holds them."""
+        prefix, suffix = self._windows(cut)
+        return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
     def nats(self, tokens: Sequence[int]) -> float:
         """Summed over all tokens but the first."""
@@ -52,6 +57,11 @@ class Completer:
         with torch.no_grad():
             logits = self.model(window).logits[0, :-1]
         return functional.cross_entropy(logits.float(), window[0, 1:], reduction="sum").item()
+
+    def _windows(self, cut: Cut) -> tuple[list[int], list[int]]:
+        prefix = self._encode(cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
+        suffix = self._encode(cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
+        return prefix[-PREFIX_TOKENS:], suffix[:SUFFIX_TOKENS]
 
     def _generate(self, tokens: list[int]) -> str:
         window = torch.tensor([tokens])
@@ -107,6 +117,22 @@ def line_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
+def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
+    """Apart: names of which nothing is typed yet, where another name may be right as well."""
+    outcomes = [
+        (bool(probe.typed), probe.is_copied_by(text))
+        for probe, text in zip(probes, completions, strict=True)
+    ]
+    return {
+        "probes": len(outcomes),
+        "copied": _share([is_copied for _, is_copied in outcomes]),
+        "copied_at_start": _share(
+            [is_copied for has_typed, is_copied in outcomes if not has_typed]
+        ),
+        "copied_inside": _share([is_copied for has_typed, is_copied in outcomes if has_typed]),
+    }
+
+
 def sample(outcomes: Sequence[Outcome], seed: int) -> list[dict[str, Any]]:
     """Drawn by chance, not chosen."""
     chosen = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
@@ -140,10 +166,13 @@ def main() -> None:
     held_out = read_corpus(standard_library()).held_out
     completer = load(options.weights)
     probes = choose_probes(held_out, options.seed)[: options.max_probes]
+    name_probes = choose_name_probes(held_out, completer.shown, options.seed)[: options.max_probes]
     report: dict[str, Any] = {"held_out": nats_figures(completer, held_out)}
     for order in Order:
-        outcomes = [judge(probe, completer.complete(probe, order)) for probe in probes]
+        outcomes = [judge(probe, completer.complete(probe.cut, order)) for probe in probes]
         report[order.value] = line_figures(outcomes)
+        named = [completer.complete(probe.cut, order) for probe in name_probes]
+        report[f"{order.value}_names"] = name_figures(name_probes, named)
         report[f"{order.value}_samples"] = sample(outcomes, options.seed)
     print(json.dumps(report, indent=1))
 

@@ -1,8 +1,10 @@
-"""Writes a checkpoint as a folder that vLLM and transformers load by its name.
+"""Writes the newest checkpoint as a folder that vLLM and transformers load by its name.
 
-    python -m inference.demo_model.export --run DIR --to inference/demo_model/weights
+    python -m inference.demo_model.export --run DIR --corpus DIR --to inference/demo_model/weights
 
-Each file is written beside its place and renamed, so an engine never reads half of one.
+The layers' matrices are stored as INT8 (compressed-tensors, W8A8), with a scale for each output
+channel; the embedding stays in bfloat16. Each file is written beside its place and renamed, so an
+engine never reads half of one.
 """
 
 import argparse
@@ -18,21 +20,28 @@ from torch import Tensor
 
 from inference.demo_model import checkpoint, tokenizer
 from inference.demo_model.batches import token_id
+from inference.demo_model.checkpoint import CheckpointError
 from inference.demo_model.model import ModelShape
 
+INT8_MAX = 127
 WEIGHTS_FOLDER = Path(__file__).parent / "weights"
 
 
-def export(run: Path, target: Path, *, use_average: bool) -> None:
-    content = checkpoint.load(run / "checkpoint.pt")
-    trained = Tokenizer.from_file(str(run / "tokenizer.json"))
+def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None:
+    content = checkpoint.load_newest(run)
+    if content is None:
+        raise CheckpointError(f"{run} has no checkpoint.")
+    trained = Tokenizer.from_file(str(corpus / "tokenizer.json"))
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as name:
         folder = Path(name)
-        weights = content["average" if use_average else "model"]
-        save_file(_as_stored(weights), folder / "model.safetensors", metadata={"format": "pt"})
+        weights = as_stored(content["model"], is_quantised=is_quantised)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         trained.save(str(folder / "tokenizer.json"))
-        _write_json(folder / "config.json", model_config(ModelShape(), trained))
+        config = model_config(ModelShape(), trained)
+        if is_quantised:
+            config["quantization_config"] = quantization_config()
+        _write_json(folder / "config.json", config)
         _write_json(folder / "tokenizer_config.json", tokenizer_config(ModelShape()))
         _write_json(folder / "generation_config.json", generation_config(trained))
         for path in folder.iterdir():
@@ -86,9 +95,35 @@ def _end_and_pad(trained: Tokenizer) -> dict[str, int]:
     }
 
 
-def _as_stored(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def quantization_config() -> dict[str, Any]:
+    """W8A8: weights with a scale for each channel, activations quantised for each token."""
+    eight_bits = {"num_bits": 8, "type": "int", "symmetric": True}
+    scheme = {
+        "targets": ["Linear"],
+        "weights": {**eight_bits, "strategy": "channel", "dynamic": False},
+        "input_activations": {**eight_bits, "strategy": "token", "dynamic": True},
+    }
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "int-quantized",
+        "quantization_status": "compressed",
+        "ignore": ["lm_head"],
+        "config_groups": {"group_0": scheme},
+    }
+
+
+def as_stored(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
     """The output layer is tied to the embedding, so it is not stored."""
-    return {f"model.{name}": weight.to(torch.bfloat16) for name, weight in weights.items()}
+    stored = {}
+    for name, weight in weights.items():
+        if is_quantised and weight.ndim == 2 and name.startswith("layers."):
+            scale = (weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / INT8_MAX).bfloat16()
+            rounded = (weight / scale.float()).round().clamp(-INT8_MAX, INT8_MAX)
+            stored[f"model.{name}"] = rounded.to(torch.int8)
+            stored[f"model.{name}_scale"] = scale
+        else:
+            stored[f"model.{name}"] = weight.to(torch.bfloat16)
+    return stored
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
@@ -97,11 +132,12 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="inference.demo_model.export", description=__doc__)
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="train's --out")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="of train")
     parser.add_argument("--to", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
-    parser.add_argument("--average", action="store_true", help="the mean of the recent weights")
+    parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--bfloat16", action="store_true", help="twice as large; for comparison")
     options = parser.parse_args()
-    export(options.run, options.to, use_average=options.average)
+    export(options.run, options.corpus, options.to, is_quantised=not options.bfloat16)
 
 
 if __name__ == "__main__":

@@ -1,31 +1,91 @@
-"""Learning rate and sequence length as functions of how much of the time budget is spent."""
+"""Learning rate, row length and mixture as functions of the step, so that a run can be resumed.
 
+Warm-up, then a constant rate, then a cool-down that can begin at any step. Short rows and echoes
+come first, because they teach copying; long rows come later.
+"""
+
+import random
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-TOKENS_PER_STEP = 4096
+from inference.demo_model.batches import Mixture
+from inference.demo_model.token_corpus import Group
+
+TOKENS_PER_STEP = 8192
+ROW_TOKENS = (256, 512, 1024, 2048)
+WARM_UP_STEPS = 100
+STABLE_SHARES: Final[Mapping[Group, float]] = {
+    Group.LIBRARY: 0.18,
+    Group.LIBRARY_TESTS: 0.06,
+    Group.PACKAGES: 0.66,
+    Group.PACKAGE_TESTS: 0.10,
+}
+COOL_DOWN_SHARES: Final[Mapping[Group, float]] = {
+    Group.LIBRARY: 0.35,
+    Group.LIBRARY_TESTS: 0.08,
+    Group.PACKAGES: 0.52,
+    Group.PACKAGE_TESTS: 0.05,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    until_tokens: float
+    row_weights: tuple[int, int, int, int]  # of the steps, for each of ROW_TOKENS
+    echo_share: float  # of the documents
+
+
+PHASES = (
+    Phase(until_tokens=6e6, row_weights=(100, 0, 0, 0), echo_share=0.25),
+    Phase(until_tokens=20e6, row_weights=(50, 40, 10, 0), echo_share=0.12),
+    Phase(until_tokens=float("inf"), row_weights=(20, 30, 30, 20), echo_share=0.04),
+)
+COOL_DOWN = Phase(until_tokens=float("inf"), row_weights=(5, 20, 40, 35), echo_share=0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a step's batch is made of."""
+
+    row_tokens: int
+    mixture: Mixture
+
+    @property
+    def num_rows(self) -> int:
+        return TOKENS_PER_STEP // self.row_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Warm-up, flat, linear decay to zero. Shares are of the time budget, from 0 to 1."""
+    seed: int
+    cool_down_step: int | None = None  # where the cool-down begins; None: not yet
+    cool_down_steps: int = 0
 
-    warm_up_steps: int = 100
-    decay_start: float = 0.6
-    long_start: float = 0.8
-    echo_until: float = 0.6
-    echo_share: float = 0.12  # of the documents until then
-    short_tokens: int = 512
-    long_tokens: int = 2048
+    @property
+    def last_step(self) -> int | None:
+        """None: the run has no end."""
+        return None if self.cool_down_step is None else self.cool_down_step + self.cool_down_steps
 
-    def rate_factor(self, step: int, share: float) -> float:
+    def rate_factor(self, step: int) -> float:
         """From 0 to 1, to be multiplied with the peak rate."""
-        warm_up = min(1.0, (step + 1) / self.warm_up_steps)
-        if share <= self.decay_start:
+        warm_up = min(1.0, (step + 1) / WARM_UP_STEPS)
+        if not self._is_cooling(step) or self.last_step is None:
             return warm_up
-        return warm_up * max(0.0, (1 - share) / (1 - self.decay_start))
+        return warm_up * max(0.0, (self.last_step - step) / self.cool_down_steps)
 
-    def echo_share_at(self, share: float) -> float:
-        return self.echo_share if share < self.echo_until else 0.0
+    def batch(self, step: int) -> Batch:
+        """The same step of the same run always gives the same batch."""
+        is_cooling = self._is_cooling(step)
+        tokens = step * TOKENS_PER_STEP
+        stable = next(phase for phase in PHASES if tokens < phase.until_tokens)
+        phase = COOL_DOWN if is_cooling else stable
+        rng = random.Random(f"{self.seed}:{step}:length")
+        shares = COOL_DOWN_SHARES if is_cooling else STABLE_SHARES
+        return Batch(
+            row_tokens=rng.choices(ROW_TOKENS, phase.row_weights)[0],
+            mixture=Mixture(shares, echo_share=phase.echo_share),
+        )
 
-    def sequence_tokens(self, share: float) -> int:
-        return self.long_tokens if share >= self.long_start else self.short_tokens
+    def _is_cooling(self, step: int) -> bool:
+        return self.cool_down_step is not None and step >= self.cool_down_step

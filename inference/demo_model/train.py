@@ -1,180 +1,248 @@
-"""Trains the demonstration model within a budget of wall-clock minutes.
+"""Trains the demonstration model, on a CPU or a GPU.
 
-    python -m inference.demo_model.train --minutes 90 --out DIR
+    python -m inference.demo_model.train --corpus DIR --run DIR [--mirror DIR] [--minutes N]
+    python -m inference.demo_model.train --corpus DIR --run DIR --cool-down TOKENS --to DIR
 
-Run again with the same DIR, it goes on from the last checkpoint. SIGTERM and SIGINT save and stop;
-SIGUSR1 begins the decay of the learning rate at once. The same seed draws the same documents; how
-many of them fit in the budget depends on the machine.
+The first form trains at a constant rate until it is stopped. Run again, it goes on from the newest
+checkpoint with exactly the batches that would have come next. SIGTERM and SIGINT save and stop.
+
+The second form copies the newest checkpoint to a folder of its own and lets the learning rate fall
+to zero there. To resume a cool-down, give its folder as --run.
 """
 
 import argparse
-import dataclasses
+import fcntl
 import json
+import os
 import random
 import signal
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
-from inference.demo_model import checkpoint
+from inference.demo_model import checkpoint, token_corpus
 from inference.demo_model.batches import DocumentSource
-from inference.demo_model.checkpoint import Progress, Trained
-from inference.demo_model.corpus import Corpus, read_corpus, standard_library
+from inference.demo_model.checkpoint import CheckpointError, Progress, Trained
+from inference.demo_model.corpus import read_corpus, standard_library
 from inference.demo_model.model import ModelShape, Qwen3
 from inference.demo_model.optimiser import optimisers
 from inference.demo_model.schedule import TOKENS_PER_STEP, Schedule
-from inference.demo_model.tokenizer import train_tokenizer
-from inference.demo_model.validation import as_tensors, plain_rows, validation_loss
+from inference.demo_model.token_corpus import CorpusError, TokenCorpus
+from inference.demo_model.validation import Validation, as_tensors
 
 CHECKPOINT_EVERY_S = 300.0
+VALIDATE_EVERY_S = 1800.0
 LOG_EVERY_STEPS = 10
-VALIDATION_ROWS = 96
+NUM_WORKERS_FOR_GPU = 12
+
+Tensors = tuple[Tensor, Tensor, Tensor]
 
 
-@dataclass(slots=True)
-class Signals:
-    """What the operator has asked for since the last step."""
+class RunError(ValueError):
+    """The options do not fit the state of the run."""
 
-    stop: bool = False
-    decay: bool = False
 
-    def listen(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_stop)
-        signal.signal(signal.SIGUSR1, self._on_decay)
+class Batches(Dataset[Tensors]):
+    """The batch of each step, computed from the seed and the step alone."""
 
-    def _on_stop(self, number: int, frame: FrameType | None) -> None:
-        self.stop = True
+    def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, schedule: Schedule) -> None:
+        self._rng = random.Random()
+        self._source = DocumentSource(corpus, tokenizer, self._rng)
+        self._schedule = schedule
 
-    def _on_decay(self, number: int, frame: FrameType | None) -> None:
-        self.decay = True
+    def __getitem__(self, step: int) -> Tensors:
+        batch = self._schedule.batch(step)
+        self._rng.seed(f"{self._schedule.seed}:{step}")
+        self._source.mixture = batch.mixture
+        return as_tensors([self._source.row(batch.row_tokens) for _ in range(batch.num_rows)])
 
 
 class Run:
-    def __init__(self, options: argparse.Namespace, signals: Signals) -> None:
-        self.out: Path = options.out
-        self.budget_s: float = options.minutes * 60
-        self.seed: int = options.seed
-        self.signals = signals
-        self.schedule = Schedule()
-        corpus = read_corpus(standard_library())
-        self.tokenizer = _tokenizer(corpus, self.out / "tokenizer.json")
-        self.rng = random.Random()
-        self.source = DocumentSource(corpus.training, self.tokenizer, self.rng)
-        self.validation = plain_rows(corpus.held_out, self.tokenizer, 512)[:VALIDATION_ROWS]
-        self.trained = _trained(options.seed)
-        if self._checkpoint_path.exists():
-            checkpoint.restore(self.trained, self._checkpoint_path)
-        model = self.trained.model
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.folder: Path = options.run
+        self._mirror: Path | None = options.mirror
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.trained = _new_model(options.seed, self.device)
+        content = checkpoint.load_newest(self.folder)
+        if content is not None:
+            checkpoint.restore(self.trained, content)
+        self.schedule = _schedule(self.trained.progress)
+        corpus = token_corpus.load(options.corpus)
+        self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
+        self._batches = Batches(corpus, self.tokenizer, self.schedule)
+        held_out = read_corpus(standard_library()).held_out
+        self._validation = Validation(held_out, self.tokenizer, self.device)
         self._loss: Callable[[Tensor, Tensor, Tensor], Tensor] = torch.compile(
-            model.loss, dynamic=False
+            self.trained.model.loss, dynamic=False
         )
+        self._end_step = _end_step(options, self.schedule)
+        self._stop_at = time.monotonic() + 60 * options.minutes
         self._began_at = time.monotonic() - self.trained.progress.elapsed_s
         self._saved_at = time.monotonic()
+        self._validated_at = time.monotonic()
+        self._stop = False
 
     def train(self) -> None:
-        recent: list[float] = []
-        while not self.signals.stop and self._share() < 1.0:
-            if self.signals.decay:
-                self._decay_from_here()
-            recent.append(self._step())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_stop)
+        losses: list[Tensor] = []
+        for batch in self._remaining_batches():
+            losses.append(self._step(*batch))
             if self.trained.progress.step % LOG_EVERY_STEPS == 0:
-                self._log(loss=sum(recent) / len(recent), rate=self._rate_factor())
-                recent.clear()
+                self._log(loss=torch.stack(losses).mean().item())
+                losses.clear()
             if time.monotonic() - self._saved_at > CHECKPOINT_EVERY_S:
                 self._save()
-        self._save()
+            if self._stop or time.monotonic() > self._stop_at:
+                break
+        self._save(is_last=True)
 
-    def _step(self) -> float:
+    def _on_stop(self, number: int, frame: FrameType | None) -> None:
+        self._stop = True
+
+    def _remaining_batches(self) -> Iterator[Tensors]:
+        is_gpu = self.device.type == "cuda"
+        steps = range(self.trained.progress.step, self._end_step)
+        return iter(
+            DataLoader(
+                self._batches,
+                batch_size=None,
+                sampler=steps,
+                num_workers=NUM_WORKERS_FOR_GPU if is_gpu else 0,
+                pin_memory=is_gpu,
+            )
+        )
+
+    def _step(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         progress = self.trained.progress
-        loss = self._loss(*self._batch())
+        parts = [part.to(self.device, non_blocking=True) for part in (inputs, labels, weights)]
+        loss = self._loss(*parts)
         torch.autograd.backward(loss)
-        factor = self._rate_factor()
+        factor = self.schedule.rate_factor(progress.step)
         for optimiser in self.trained.optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = group["peak_rate"] * factor
             optimiser.step()
             optimiser.zero_grad()
         progress.step += 1
-        progress.tokens += TOKENS_PER_STEP
-        self.trained.update_average()
-        return loss.item()
+        return loss.detach()
 
-    def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
-        self.rng.seed(f"{self.seed}:{self.trained.progress.step}")
-        share = self._share()
-        self.source.echo_share = self.schedule.echo_share_at(share)
-        num_tokens = self.schedule.sequence_tokens(share)
-        rows = [self.source.row(num_tokens) for _ in range(TOKENS_PER_STEP // num_tokens)]
-        return as_tensors(rows)
-
-    def _share(self) -> float:
-        return (time.monotonic() - self._began_at) / self.budget_s
-
-    def _rate_factor(self) -> float:
-        return self.schedule.rate_factor(self.trained.progress.step, self._share())
-
-    def _decay_from_here(self) -> None:
-        start = min(self._share(), self.schedule.decay_start)
-        self.schedule = dataclasses.replace(self.schedule, decay_start=start)
-        self.signals.decay = False
-
-    def _save(self) -> None:
+    def _save(self, *, is_last: bool = False) -> None:
         self.trained.progress.elapsed_s = time.monotonic() - self._began_at
-        checkpoint.save(self.trained, self._checkpoint_path)
-        self._log(validation_loss=validation_loss(self.trained.model, self.validation))
+        checkpoint.save(self.trained, self.folder)
+        if is_last or time.monotonic() - self._validated_at > VALIDATE_EVERY_S:
+            self._log(**self._validation.figures(self.trained.model))
+            self._validated_at = time.monotonic()
+        if self._mirror is not None:
+            checkpoint.mirror(self.folder, self._mirror)
         self._saved_at = time.monotonic()
 
     def _log(self, **figures: float) -> None:
-        progress = self.trained.progress
+        step = self.trained.progress.step
         elapsed_s = time.monotonic() - self._began_at
-        line = {"step": progress.step, "tokens": progress.tokens, "elapsed_s": round(elapsed_s, 1)}
+        line = {"step": step, "tokens": step * TOKENS_PER_STEP, "elapsed_s": round(elapsed_s, 1)}
         line |= {name: round(value, 4) for name, value in figures.items()}
-        with (self.out / "log.jsonl").open("a") as log:
+        with (self.folder / "log.jsonl").open("a") as log:
             log.write(json.dumps(line) + "\n")
 
-    @property
-    def _checkpoint_path(self) -> Path:
-        return self.out / "checkpoint.pt"
+
+def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
+    """Copy the newest checkpoint to a new folder, where the rate falls from its step on."""
+    if checkpoint.paths(target):
+        raise RunError(f"{target} has checkpoints already: resume it with --run {target}.")
+    content = checkpoint.load_newest(run)
+    if content is None:
+        raise RunError(f"{run} has no checkpoint to cool down from.")
+    progress = content["progress"]
+    if progress["cool_down_step"] is not None:
+        raise RunError(f"{run} is a cool-down: resume it with --run, without --cool-down.")
+    progress["cool_down_step"] = progress["step"]
+    progress["cool_down_steps"] = max(1, round(num_tokens / TOKENS_PER_STEP))
+    target.mkdir(parents=True, exist_ok=True)
+    _copy_log(run, target, last_step=progress["step"])
+    checkpoint.save_content(content, target)
 
 
-def _trained(seed: int) -> Trained:
+def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
+    """Leave out the steps that the run took after its newest checkpoint."""
+    log = run / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+    kept = [line for line in lines if json.loads(line)["step"] <= last_step]
+    (target / "log.jsonl").write_text("".join(kept))
+
+
+def lock(folder: Path) -> TextIO:
+    """Hold the run's folder for this process, whose ID the file tells."""
+    file = (folder / "train.pid").open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise RunError(f"Another process trains in {folder}: see train.pid.") from None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def _new_model(seed: int, device: torch.device) -> Trained:
     torch.manual_seed(seed)
-    model = Qwen3(ModelShape())
-    average = {name: weight.clone() for name, weight in model.state_dict().items()}
-    return Trained(model, average, optimisers(model), Progress())
+    model = Qwen3(ModelShape()).to(device)
+    return Trained(model, optimisers(model), Progress(seed=seed))
 
 
-def _tokenizer(corpus: Corpus, path: Path) -> Tokenizer:
-    if not path.exists():
-        temporary = path.with_suffix(".tmp")
-        train_tokenizer(file.text for file in corpus.training).save(str(temporary))
-        temporary.replace(path)
-    return Tokenizer.from_file(str(path))
+def _schedule(progress: Progress) -> Schedule:
+    return Schedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
+
+
+def _end_step(options: argparse.Namespace, schedule: Schedule) -> int:
+    asked = int(options.tokens / TOKENS_PER_STEP)
+    return asked if schedule.last_step is None else min(asked, schedule.last_step)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="inference.demo_model.train", description=__doc__)
-    parser.add_argument("--minutes", type=float, required=True, help="over all runs on DIR")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
+    parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--mirror", type=Path, metavar="DIR", help="gets each new checkpoint, too")
+    parser.add_argument("--minutes", type=float, default=1e6, help="of this call")
+    parser.add_argument("--tokens", type=float, default=1e11, help="of the run; stop there")
+    parser.add_argument("--cool-down", type=float, metavar="TOKENS")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="the folder of the cool-down")
+    parser.add_argument("--seed", type=int, default=1, help="of a new run")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    if (options.cool_down is None) != (options.to is None):
+        parser.error("--cool-down and --to go together")
+    return options
 
 
 def main() -> None:
     options = _options()
-    options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
-    signals = Signals()
-    signals.listen()
-    Run(options, signals).train()
+    torch.set_float32_matmul_precision("high")
+    # Of the norms: their weights stay in float32.
+    warnings.filterwarnings("ignore", "Mismatch dtype between input and weight")
+    # Compiling takes minutes; a later start in the same folder finds it done.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((options.to or options.run) / "compiled"))
+    try:
+        if options.cool_down is not None:
+            begin_cool_down(options.run, options.to, options.cool_down)
+            options.run = options.to
+        options.run.mkdir(parents=True, exist_ok=True)
+        with lock(options.run):
+            Run(options).train()
+    except (CheckpointError, CorpusError, RunError) as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

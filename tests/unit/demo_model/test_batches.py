@@ -5,8 +5,15 @@ import random
 import pytest
 from tokenizers import Tokenizer
 
-from inference.demo_model.batches import ANSWER_WEIGHT, FIRST_WEIGHT, DocumentSource, token_id
-from inference.demo_model.corpus import SourceFile
+from inference.demo_model.batches import (
+    ANSWER_WEIGHT,
+    FIRST_WEIGHT,
+    DocumentSource,
+    Mixture,
+    token_id,
+)
+from inference.demo_model.fim import Order
+from inference.demo_model.token_corpus import Group
 from inference.demo_model.tokenizer import (
     END_OF_TEXT,
     FIM_MIDDLE,
@@ -14,20 +21,19 @@ from inference.demo_model.tokenizer import (
     FIM_PREFIX,
     FIM_SUFFIX,
     SPECIAL_TOKENS,
-    train_tokenizer,
 )
+from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 
-LINES = [f"    def method_{n}(self, value):\n        return self.field_{n}\n\n" for n in range(80)]
-FILES = [SourceFile(f"package/m{n}.py", "class A:\n" + "".join(LINES), False) for n in range(3)]
+ECHOES = Mixture({Group.PACKAGES: 1.0}, echo_share=1.0)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tokenizer() -> Tokenizer:
-    return train_tokenizer(file.text for file in FILES)
+    return small_tokenizer()
 
 
 def source(tokenizer: Tokenizer, seed: int = 1) -> DocumentSource:
-    return DocumentSource(FILES, tokenizer, random.Random(seed))
+    return DocumentSource(small_corpus(), tokenizer, random.Random(seed))
 
 
 @pytest.mark.parametrize("num_tokens", [64, 512, 2048])
@@ -65,7 +71,7 @@ def test_behind_a_prefix_the_first_token_of_the_answer_is_asked_for(tokenizer: T
 
 
 def test_padding_has_no_weight(tokenizer: Tokenizer) -> None:
-    rows = [source(tokenizer, seed).row(256) for seed in range(20)]
+    rows = [source(tokenizer, seed).row(8192) for seed in range(5)]
 
     pad = token_id(tokenizer, FIM_PAD)
     weights = [
@@ -111,7 +117,7 @@ def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> No
 
 def test_the_answer_to_an_echo_stands_in_its_prefix(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
-    draw.echo_share = 1.0
+    draw.mixture = ECHOES
 
     for document in [draw.document(100) for _ in range(100)]:
         num_given = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
@@ -121,13 +127,43 @@ def test_the_answer_to_an_echo_stands_in_its_prefix(tokenizer: Tokenizer) -> Non
 
 def test_only_the_answer_to_an_echo_counts(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
-    draw.echo_share = 1.0
+    draw.mixture = ECHOES
 
     assert {weight for _ in range(20) for weight in draw.document(100).weights} == {
         0.0,
         ANSWER_WEIGHT,
         FIRST_WEIGHT,
     }
+
+
+def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+    draw.mixture = Mixture({Group.PACKAGES: 1.0}, order=Order.SPM)
+
+    prefix, suffix = (token_id(tokenizer, name) for name in (FIM_PREFIX, FIM_SUFFIX))
+    filled = [d for d in (draw.document(300).tokens for _ in range(100)) if prefix in d]
+    assert len(filled) > 80
+    assert {d[d.index(prefix) + 1] for d in filled} == {suffix}
+
+
+def test_a_row_that_is_longer_than_the_file_is_filled_with_context(tokenizer: Tokenizer) -> None:
+    num_tokens = 2 * len(small_corpus().files[0])
+    draw = source(tokenizer)
+    draw.mixture = Mixture({Group.PACKAGES: 1.0})
+    rows = [draw.row(num_tokens) for _ in range(20)]
+
+    pad = token_id(tokenizer, FIM_PAD)
+    assert min(row.labels.count(pad) for row in rows) < 0.1 * num_tokens
+
+
+def test_context_from_a_neighbouring_file_comes_before_the_prefix(tokenizer: Tokenizer) -> None:
+    draw = source(tokenizer)
+    documents = [draw.document(600).tokens for _ in range(200)]
+
+    texts = [tokenizer.decode(d, skip_special_tokens=False) for d in documents]
+    with_context = [text for text in texts if text.startswith("<|repo_name|>package\n")]
+    assert with_context
+    assert all("<|file_sep|>" in text.split(FIM_PREFIX)[0] for text in with_context)
 
 
 def test_the_same_seed_draws_the_same_row(tokenizer: Tokenizer) -> None:

@@ -1,31 +1,53 @@
-"""The learning rate and the sequence length over a run."""
+"""The learning rate, the row length and the mixture of each step."""
 
 import pytest
 
-from inference.demo_model.schedule import Schedule
+from inference.demo_model.schedule import (
+    COOL_DOWN_SHARES,
+    STABLE_SHARES,
+    TOKENS_PER_STEP,
+    WARM_UP_STEPS,
+    Schedule,
+)
 
-SCHEDULE = Schedule(warm_up_steps=100, decay_start=0.6, long_start=0.9)
+STABLE = Schedule(seed=1)
+COOLING = Schedule(seed=1, cool_down_step=1000, cool_down_steps=100)
 
 
 @pytest.mark.parametrize(
-    ("step", "share", "factor"),
-    [(0, 0.0, 0.01), (49, 0.01, 0.5), (99, 0.02, 1.0), (5000, 0.6, 1.0), (5000, 0.8, 0.5)],
+    ("step", "factor"), [(0, 1 / WARM_UP_STEPS), (WARM_UP_STEPS - 1, 1.0), (10**6, 1.0)]
 )
-def test_the_rate_warms_up_stays_and_decays(step: int, share: float, factor: float) -> None:
-    assert SCHEDULE.rate_factor(step, share) == pytest.approx(factor)
+def test_the_rate_warms_up_and_stays(step: int, factor: float) -> None:
+    assert STABLE.rate_factor(step) == pytest.approx(factor)
 
 
-@pytest.mark.parametrize("share", [1.0, 1.5])
-def test_the_rate_is_zero_from_the_end_on(share: float) -> None:
-    assert SCHEDULE.rate_factor(5000, share) == 0.0
+@pytest.mark.parametrize(("step", "factor"), [(999, 1.0), (1000, 1.0), (1050, 0.5), (1100, 0.0)])
+def test_a_cool_down_takes_the_rate_to_zero(step: int, factor: float) -> None:
+    assert COOLING.rate_factor(step) == pytest.approx(factor)
 
 
-def test_sequences_are_long_only_late() -> None:
-    assert SCHEDULE.sequence_tokens(0.89) == SCHEDULE.short_tokens
-    assert SCHEDULE.sequence_tokens(0.9) == SCHEDULE.long_tokens
+def test_a_cool_down_has_an_end_and_a_stable_run_has_none() -> None:
+    assert (STABLE.last_step, COOLING.last_step) == (None, 1100)
 
 
-def test_echoes_are_drawn_only_early() -> None:
-    schedule = Schedule(echo_until=0.5, echo_share=0.1)
+def test_a_cool_down_changes_the_mixture_from_its_first_step_on() -> None:
+    assert COOLING.batch(999).mixture.group_shares == STABLE_SHARES
+    assert COOLING.batch(1000).mixture.group_shares == COOL_DOWN_SHARES
 
-    assert (schedule.echo_share_at(0.49), schedule.echo_share_at(0.5)) == (0.1, 0.0)
+
+def test_rows_are_short_and_often_echoes_at_first() -> None:
+    first, late = STABLE.batch(0), [STABLE.batch(step) for step in range(10_000, 10_200)]
+
+    assert first.row_tokens == 256
+    assert {batch.row_tokens for batch in late} == {256, 512, 1024, 2048}
+    assert first.mixture.echo_share > late[0].mixture.echo_share > 0
+
+
+def test_every_step_has_the_same_number_of_tokens() -> None:
+    batches = [STABLE.batch(step) for step in range(0, 20_000, 97)]
+
+    assert {batch.num_rows * batch.row_tokens for batch in batches} == {TOKENS_PER_STEP}
+
+
+def test_a_step_does_not_depend_on_the_steps_before_it() -> None:
+    assert Schedule(seed=1).batch(5000) == STABLE.batch(5000)

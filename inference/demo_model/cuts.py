@@ -1,0 +1,194 @@
+"""Cuts a tokenised file at a cursor.
+
+Only the lines around the cursor are decoded and encoded again. Line breaks begin a piece of the
+tokenizer, so the tokens are those that encoding the parts of the text apart would give.
+"""
+
+import random
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tokenizers import Tokenizer
+
+from inference.demo_model.token_corpus import TokenCorpus, TokenFile
+
+MAX_SPAN_CHARS = 400
+LINE_COUNT_WEIGHTS = (65, 15, 10, 10)  # one to four lines
+AT_INDENT_SHARE = 0.3  # cursors where an editor leaves them after Enter
+MAX_BLOCK_LINES = 12
+MAX_DOCSTRING_CHARS = 600
+REGION_LINES = 16
+NUM_TOKENS_ABOVE = 300
+NUM_DRAWS = 6
+MAX_LINE_TOKENS = 300
+NAME = re.compile(r"\b[A-Za-z_]\w{3,}")
+DOCSTRING = re.compile(r'"""(.+?""")', re.DOTALL)
+
+
+class CutKind(Enum):
+    LINES = auto()  # from a cursor, mostly inside a line, to the end of one to four lines
+    NAME = auto()  # from a cursor in a name that stands above, too, to the end of the line
+    SPAN = auto()  # any characters
+    BLOCK = auto()  # the body under a line that ends with a colon
+    DOCSTRING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """tokens[:start], prefix_end, middle, suffix_start and tokens[end:] are the file."""
+
+    start: int
+    prefix_end: list[int]
+    middle: list[int]
+    suffix_start: list[int]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """Some lines of a file. The text begins with the line break before them."""
+
+    start: int  # in the corpus' tokens
+    end: int
+    text: str
+    above: str  # some text before
+    lead: int  # characters before the first word
+
+
+class Cutter:
+    def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, rng: random.Random) -> None:
+        self._tokens = corpus.tokens
+        self._tokenizer = tokenizer
+        self._rng = rng
+        texts = [tokenizer.decode([i]) for i in range(tokenizer.get_vocab_size())]
+        self._is_break = [text.startswith("\n") for text in texts]
+
+    def cut(self, file: TokenFile, kind: CutKind) -> Cut:
+        """A cut of lines where no lines with the kind asked for are found in a few draws."""
+        for _ in range(NUM_DRAWS):
+            region = self._region(file)
+            span = self._span(region, kind)
+            if span is not None:
+                return self._cut(region, *span)
+        return self._cut(region, *self._lines_span(region))
+
+    def _region(self, file: TokenFile) -> _Region:
+        start = self.line_start(file, file.start + self._rng.randrange(len(file)))
+        end = self._lines_end(file, start, REGION_LINES)
+        text = self._decode(start, end)
+        above = self._decode(max(file.start, start - NUM_TOKENS_ABOVE), start)
+        return _Region(start, end, text, above, lead=_indent(text))
+
+    def _cut(self, region: _Region, first: int, last: int) -> Cut:
+        return Cut(
+            start=region.start,
+            prefix_end=self._encode(region.text[:first]),
+            middle=self._encode(region.text[first:last]),
+            suffix_start=self._encode(region.text[last:]),
+            end=region.end,
+        )
+
+    def line_start(self, file: TokenFile, position: int) -> int:
+        """Where the line break before the position begins, or near it in a very long line."""
+        first = max(file.start, position - MAX_LINE_TOKENS)
+        while position > first and not self._is_break[self._tokens[position]]:
+            position -= 1
+        return position
+
+    def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
+        """Where the line break after so many lines begins."""
+        last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
+        position = start + 1
+        while position < last:
+            if self._is_break[self._tokens[position]]:
+                num_lines -= 1
+                if num_lines == 0:
+                    return position
+            position += 1
+        return self.line_start(file, position) if position < file.end else file.end
+
+    def _span(self, region: _Region, kind: CutKind) -> tuple[int, int] | None:
+        """Where the middle begins and ends. None: nothing of that kind."""
+        match kind:
+            case CutKind.LINES:
+                return self._lines_span(region)
+            case CutKind.SPAN:
+                return self._any_span(region)
+            case CutKind.NAME:
+                return self._name_span(region)
+            case CutKind.BLOCK:
+                return _block_span(region)
+            case CutKind.DOCSTRING:
+                return _docstring_span(region)
+
+    def _lines_span(self, region: _Region) -> tuple[int, int]:
+        text, lead = region.text, region.lead
+        line_end = _line_end(text, lead)
+        cursor = lead if self._rng.random() < AT_INDENT_SHARE else self._rng.randint(lead, line_end)
+        num_lines = self._rng.choices((1, 2, 3, 4), LINE_COUNT_WEIGHTS)[0]
+        end = line_end
+        for _ in range(num_lines - 1):
+            end = _line_end(text, min(len(text), end + 1))
+        return cursor, end
+
+    def _any_span(self, region: _Region) -> tuple[int, int]:
+        start = self._rng.randint(region.lead, _line_end(region.text, region.lead))
+        return start, min(len(region.text), start + int(MAX_SPAN_CHARS ** self._rng.random()))
+
+    def _name_span(self, region: _Region) -> tuple[int, int] | None:
+        line_end = _line_end(region.text, region.lead)
+        known = set(NAME.findall(region.above))
+        found = NAME.finditer(region.text, region.lead, line_end)
+        matches = [match for match in found if match.group() in known]
+        if not matches:
+            return None
+        match = self._rng.choice(matches)
+        return self._rng.randint(match.start(), match.end() - 1), line_end
+
+    def _decode(self, start: int, end: int) -> str:
+        text: str = self._tokenizer.decode(self._tokens[start:end].tolist())
+        return text
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def _block_span(region: _Region) -> tuple[int, int] | None:
+    """The whole body under the first line that ends with a colon, without its first indentation."""
+    text, lead = region.text, region.lead
+    lines = text[lead:].split("\n")
+    head = next((n for n, line in enumerate(lines) if line.rstrip().endswith(":")), None)
+    if head is None or head + 2 >= len(lines):
+        return None
+    indent = _indent(lines[head + 1])
+    last = head + 1
+    while last + 1 < len(lines) and (
+        not lines[last + 1].strip() or _indent(lines[last + 1]) >= indent
+    ):
+        last += 1
+    is_cut_off = last == len(lines) - 1
+    while last > head and not lines[last].strip():
+        last -= 1
+    if is_cut_off or indent == 0 or not 0 < last - head <= MAX_BLOCK_LINES:
+        return None
+    start = lead + sum(len(line) + 1 for line in lines[: head + 1])
+    end = start + sum(len(line) + 1 for line in lines[head + 1 : last + 1]) - 1
+    return start + indent, end
+
+
+def _docstring_span(region: _Region) -> tuple[int, int] | None:
+    match = DOCSTRING.search(region.text)
+    if match is None or len(match.group(1)) > MAX_DOCSTRING_CHARS:
+        return None
+    return match.start(1), match.end(1)
+
+
+def _line_end(text: str, position: int) -> int:
+    newline = text.find("\n", position)
+    return len(text) if newline < 0 else newline
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

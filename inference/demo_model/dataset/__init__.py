@@ -1,0 +1,1 @@
+"""Builds the tokenised training corpus from the standard library and packages from PyPI."""

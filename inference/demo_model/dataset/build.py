@@ -1,0 +1,80 @@
+"""Builds the tokenised corpus.
+
+    python -m inference.demo_model.dataset.build --wheels DIR --to DIR
+
+Downloads the packages of `packages.tsv`, checks their hashes and licences, and writes the tokens of
+the standard library and of the packages, without the held-out files and copies of them.
+"""
+
+import argparse
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from inference.demo_model import token_corpus
+from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
+from inference.demo_model.dataset.packages import (
+    Package,
+    download,
+    licence_of,
+    open_wheel,
+    read_list,
+)
+from inference.demo_model.dataset.python_files import HeldOutFilter, wheel_files, without_copies
+from inference.demo_model.token_corpus import Group
+
+LIBRARY_NAME = "cpython"
+TOKENIZER = Path(__file__).parents[1] / "weights" / "tokenizer.json"
+
+
+def collect(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, str, SourceFile]]:
+    """Every training file once, with its group and its repository."""
+    library = read_corpus(standard_library())
+    held_out = HeldOutFilter(library.held_out)
+    files = [*library.training, *package_files(packages, wheels)]
+    num_library = len(library.training)
+    is_library = {id(file) for file in files[:num_library]}
+    for file in without_copies(files):
+        if held_out.shares_text(file):
+            print(f"left out, shares text with a held-out file: {file.path}")
+        elif id(file) in is_library:
+            yield (Group.LIBRARY_TESTS if file.is_test else Group.LIBRARY), LIBRARY_NAME, file
+        else:
+            repository, _, path = file.path.partition("/")
+            group = Group.PACKAGE_TESTS if file.is_test else Group.PACKAGES
+            yield group, repository, dataclasses.replace(file, path=path)
+
+
+def package_files(packages: Sequence[Package], wheels: Path) -> Iterator[SourceFile]:
+    """Raises LicenceError and PackageError for a package that does not pass the checks."""
+    for package in packages:
+        with open_wheel(package, wheels) as wheel:
+            licence_of(wheel)
+            yield from wheel_files(wheel, package.name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="inference.demo_model.dataset.build", description=__doc__)
+    parser.add_argument("--wheels", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--tokenizer", type=Path, default=TOKENIZER, metavar="FILE")
+    parser.add_argument("--offline", action="store_true", help="download nothing")
+    options = parser.parse_args()
+    packages = read_list()
+    if not options.offline:
+        download(packages, options.wheels)
+    tokenizer = Tokenizer.from_file(str(options.tokenizer))
+    corpus = token_corpus.encode(collect(packages, options.wheels), tokenizer)
+    token_corpus.save(corpus, tokenizer, options.to)
+    counts: Counter[str] = Counter()
+    for file in corpus.files:
+        counts[file.group] += len(file)
+    print(json.dumps({"files": len(corpus.files), "tokens": dict(counts)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Checks that a package is under a permissive licence, by its metadata and by its licence files.
+
+Both must agree: the metadata names a permissive licence, at least one licence file has the text of
+one, and neither mentions a copyleft licence. A package that fails any check is not used.
+"""
+
+import re
+from collections.abc import Sequence
+from email.message import Message
+
+PERMISSIVE_NAME = re.compile(
+    r"\b(MIT|Expat|BSD|0BSD|Apache|ISC|PSF|Python Software Foundation)\b", re.IGNORECASE
+)
+COPYLEFT_NAME = re.compile(
+    r"\b([AL]?GPL|MPL|EPL|CDDL|EUPL|CC[- ]BY)\b|[AL]?GPL[v-]?\d"
+    r"|GNU (Lesser |Affero )?General Public|Mozilla Public|Eclipse Public",
+    re.IGNORECASE,
+)
+# Python's licence mentions the GPL in its history and in its choice of law, but is not the GPL.
+PYTHON_LICENCE = re.compile(
+    r"HISTORY OF THE SOFTWARE.*?TERMS AND CONDITIONS"
+    r"|with\s+regard\s+to\s+derivative\s+works.*?GNU\s+General\s+Public\s+License\s+\(GPL\)",
+    re.DOTALL,
+)
+TEXTS = {
+    "Apache-2.0": r"Apache License[\s,]+Version 2\.0|apache\.org/licenses/LICENSE-2\.0",
+    "MIT": r"Permission is hereby granted, free of charge",
+    "BSD": r"Redistribution\s+and\s+use\s+in\s+source\s+and\s+binary\s+forms",
+    "ISC": r"Permission to use, copy, modify, and(/or)? distribute this software",
+    "PSF-2.0": r"PYTHON SOFTWARE FOUNDATION LICENSE",
+}
+
+
+class LicenceError(ValueError):
+    """The package may not be used for training."""
+
+
+def check_licence(metadata: Message, texts: Sequence[str]) -> str:
+    """Return the licences that the files hold, joined by " AND ".
+
+    Raises LicenceError with the reason in one sentence.
+    """
+    declared = _declared(metadata)
+    if COPYLEFT_NAME.search(declared):
+        raise LicenceError(f"its metadata names a copyleft licence: {declared}")
+    if not PERMISSIVE_NAME.search(declared):
+        raise LicenceError(f"its metadata names no permissive licence: {declared or 'none at all'}")
+    if any(mentions_copyleft(PYTHON_LICENCE.sub("", text)) for text in texts):
+        raise LicenceError("one of its licence files mentions a copyleft licence")
+    found = [name for name, text in TEXTS.items() if any(re.search(text, t) for t in texts)]
+    if not found:
+        raise LicenceError("no licence file has the text of a permissive licence")
+    return " AND ".join(found)
+
+
+def mentions_copyleft(text: str) -> bool:
+    return COPYLEFT_NAME.search(text) is not None
+
+
+def _declared(metadata: Message) -> str:
+    """The SPDX expression, or else the first line of the free text with the classifiers."""
+    expression = metadata.get("License-Expression")
+    if expression:
+        return str(expression)
+    free_text = str(metadata.get("License") or "").strip().split("\n")[0]
+    classifiers = [str(c) for c in metadata.get_all("Classifier") or []]
+    names = [c.rsplit(" :: ", 1)[-1] for c in classifiers if c.startswith("License ::")]
+    return " | ".join([free_text, *names]).strip(" |")

@@ -1,0 +1,83 @@
+"""Writes the licence texts of all packages of the corpus, each text once.
+
+    python -m inference.demo_model.dataset.notices --wheels DIR
+
+Packages whose licences differ only in their copyright lines and in white space share one text. Each
+copyright line stands beside its package.
+"""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference.demo_model.dataset.packages import Package, licence_texts, open_wheel, read_list
+
+NOTICES = Path(__file__).parent / "NOTICES.txt"
+COPYRIGHT = re.compile(r"^\W*(copyright\s+(\(c\)|©|\d|by)|(\(c\)|©)\s*\d).*$", re.IGNORECASE)
+TITLE = re.compile(r"^(The )?(MIT|ISC|BSD)\b.{0,30}$", re.MULTILINE)
+APACHE_TERMS = re.compile(
+    r"TERMS AND CONDITIONS FOR USE, REPRODUCTION.*?END OF TERMS AND CONDITIONS", re.DOTALL
+)
+INTRODUCTION = """\
+Licences of the packages whose code the demonstration model was trained on.
+The list with versions and hashes is packages.tsv; python -m inference.demo_model.dataset.notices
+writes this file. Above each text stand the packages that it applies to.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    copyrights: tuple[str, ...]
+    body: str  # without the lines of copyright
+
+    @property
+    def key(self) -> str:
+        """The same for texts that differ in white space, a title or Apache's appendix only."""
+        apache = APACHE_TERMS.search(self.body)
+        text = apache.group() if apache else TITLE.sub("", self.body)
+        return re.sub(r"\W+", "", text).lower()
+
+
+def split_licence(text: str) -> Licence:
+    lines = [line.rstrip() for line in text.splitlines()]
+    copyrights = tuple(line.strip() for line in lines if COPYRIGHT.match(line))
+    body = "\n".join(line for line in lines if not COPYRIGHT.match(line))
+    return Licence(copyrights, re.sub(r"\n{3,}", "\n\n", body).strip())
+
+
+def compose(texts: Mapping[str, Sequence[str]]) -> str:
+    """Take the licence texts of each package by its name."""
+    bodies: dict[str, str] = {}
+    users: dict[str, list[str]] = {}
+    for package, package_texts in texts.items():
+        for licence in map(split_licence, package_texts):
+            bodies.setdefault(licence.key, licence.body)
+            entry = "\n".join([package, *(f"    {line}" for line in licence.copyrights)])
+            users.setdefault(licence.key, []).append(entry)
+    ordered = sorted(users, key=lambda key: -len(users[key]))
+    rule = "=" * 80
+    parts = [f"{rule}\n" + "\n".join(users[key]) + f"\n\n{bodies[key]}\n" for key in ordered]
+    return "\n".join([INTRODUCTION, *parts])
+
+
+def _texts(packages: Sequence[Package], wheels: Path) -> dict[str, list[str]]:
+    texts = {}
+    for package in packages:
+        with open_wheel(package, wheels) as wheel:
+            texts[f"{package.name} {package.version}"] = list(licence_texts(wheel).values())
+    return texts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="inference.demo_model.dataset.notices", description=__doc__
+    )
+    parser.add_argument("--wheels", type=Path, required=True, metavar="DIR")
+    options = parser.parse_args()
+    NOTICES.write_text(compose(_texts(read_list(), options.wheels)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The fixed list of packages, and how they are downloaded and read.
+
+Only wheels without compiled code are used, by pinned version and SHA-256.
+"""
+
+import email
+import hashlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference.demo_model.dataset.licences import check_licence
+
+LIST = Path(__file__).parent / "packages.tsv"
+LICENCE_FILE_WORDS = ("licen", "copying")
+PYTHON_VERSION = "3.13"  # whose wheels are chosen; they are read, never installed
+
+
+class PackageError(ValueError):
+    """A wheel is missing or is not the one in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    name: str
+    version: str
+    licence: str
+    file_name: str
+    sha256: str
+
+
+def read_list(path: Path = LIST) -> list[Package]:
+    lines = path.read_text().splitlines()
+    return [Package(*line.split("\t")) for line in lines if line and not line.startswith("#")]
+
+
+def download(packages: Sequence[Package], folder: Path) -> None:
+    """Fetch the wheels that the folder lacks. pip refuses a file with another hash."""
+    missing = [p for p in packages if not (folder / p.file_name).exists()]
+    if not missing:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
+        for p in missing:
+            requirements.write(f"{p.name}=={p.version} --hash=sha256:{p.sha256}\n")
+        requirements.flush()
+        subprocess.run(_pip_command(requirements.name, folder), check=True)
+
+
+def _pip_command(requirements: str, folder: Path) -> list[str]:
+    # fmt: off
+    return [
+        sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes",
+        "--only-binary", ":all:", "--platform", "any", "--implementation", "py", "--abi", "none",
+        "--python-version", PYTHON_VERSION, "--dest", str(folder), "--requirement", requirements,
+    ]
+    # fmt: on
+
+
+def open_wheel(package: Package, folder: Path) -> zipfile.ZipFile:
+    path = folder / package.file_name
+    if not path.exists():
+        raise PackageError(f"{package.file_name} is missing from {folder}: run without --offline.")
+    if hashlib.sha256(path.read_bytes()).hexdigest() != package.sha256:
+        raise PackageError(
+            f"{path} does not have the SHA-256 of the list: delete it and run again."
+        )
+    return zipfile.ZipFile(path)
+
+
+def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
+    """Text of each licence file, by its path in the wheel; without those of vendored packages."""
+    found = {}
+    for name in wheel.namelist():
+        folder, _, base = name.rpartition("/")
+        is_licence = any(word in base.lower() for word in LICENCE_FILE_WORDS)
+        if folder.split("/")[0].endswith(".dist-info") and is_licence:
+            found[name] = wheel.read(name).decode(errors="replace")
+    return found
+
+
+def licence_of(wheel: zipfile.ZipFile) -> str:
+    """Raises LicenceError where the package may not be used."""
+    path = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
+    metadata = email.message_from_bytes(wheel.read(path))
+    return check_licence(metadata, list(licence_texts(wheel).values()))

@@ -1,0 +1,114 @@
+"""Chooses source files that are worth learning from, and keeps held-out text away from them."""
+
+import ast
+import hashlib
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from inference.demo_model.corpus import (
+    MAX_LINE_CHARS,
+    MIN_FILE_CHARS,
+    TEST_FOLDERS,
+    SourceFile,
+)
+from inference.demo_model.dataset.licences import mentions_copyleft
+
+MAX_FILE_CHARS = 300_000  # longer files are tables or generated
+MAX_LITERAL_SHARE = 0.5  # of a file's lines in literals at the top level
+HEADER_CHARS = 3_000  # where notices of a licence or a generator stand
+GENERATED = re.compile(
+    r"(auto-?)?generated (by|from|code|file)|do not (edit|modify)", re.IGNORECASE
+)
+EXCLUDED_FOLDERS = frozenset(
+    {
+        "_vendor", "vendor", "vendored", "_vendored", "_vendored_packages", "packages",
+        "third_party", "thirdparty", "extern", "externals", "_external", "external",
+        "site-packages", "node_modules", "typeshed", "migrations", "locale", "locales",
+        "generated", "_generated", "__pycache__", "encodings", "unidata", "data",
+    }
+)  # fmt: skip
+SHINGLE_LINES = 3
+MIN_SHINGLE_CHARS = 45  # shorter runs of lines are idioms that unrelated files share
+MAX_SHARED_SHINGLES = 8
+MAX_SHARED_SHARE = 0.1
+
+
+def wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[SourceFile]:
+    """Source files of a wheel, under paths that begin with the package's name."""
+    for name in sorted(wheel.namelist()):
+        path = PurePosixPath(name)
+        if path.suffix != ".py" or not EXCLUDED_FOLDERS.isdisjoint(path.parts):
+            continue
+        try:
+            text = wheel.read(name).decode().replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            continue
+        if is_ordinary_source(text):
+            yield SourceFile(f"{package}/{name}", text, is_test=_is_test(path))
+
+
+def is_ordinary_source(text: str) -> bool:
+    """Whether a file is neither tiny, huge, generated, a table, Python 2 nor under copyleft."""
+    longest = max(map(len, text.splitlines()), default=0)
+    header = text[:HEADER_CHARS]
+    return (
+        MIN_FILE_CHARS <= len(text) <= MAX_FILE_CHARS
+        and longest <= MAX_LINE_CHARS
+        and not GENERATED.search(header)
+        and not mentions_copyleft(header)
+        and _literal_share(text) <= MAX_LITERAL_SHARE
+    )
+
+
+def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+    """The first file of those that are equal but for white space."""
+    seen = set()
+    for file in files:
+        digest = hashlib.sha256(" ".join(file.text.split()).encode()).digest()
+        if digest not in seen:
+            seen.add(digest)
+            yield file
+
+
+class HeldOutFilter:
+    """Finds files that are copies or near copies of held-out files, or contain a part of one."""
+
+    def __init__(self, held_out: Sequence[SourceFile]) -> None:
+        self._shingles = frozenset[int]().union(*(_shingles(file.text) for file in held_out))
+
+    def shares_text(self, file: SourceFile) -> bool:
+        own = _shingles(file.text)
+        num_shared = len(own & self._shingles)
+        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(1, len(own))
+
+
+def _shingles(text: str) -> frozenset[int]:
+    """Hashes of each run of lines, less indentation and blank lines."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    runs = ("\n".join(lines[i : i + SHINGLE_LINES]) for i in range(len(lines) - SHINGLE_LINES + 1))
+    return frozenset(hash(run) for run in runs if len(run) >= MIN_SHINGLE_CHARS)
+
+
+def _literal_share(text: str) -> float:
+    """Share of the lines in lists, dicts, sets and tuples at the top level. 1: does not parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return 1.0
+    lines = 0
+    for node in body:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if isinstance(value, ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call):
+            lines += (node.end_lineno or node.lineno) - node.lineno + 1
+    return lines / max(1, text.count("\n"))
+
+
+def _is_test(path: PurePosixPath) -> bool:
+    is_test_module = path.name.startswith(("test_", "conftest")) or path.name.endswith("_test.py")
+    return is_test_module or not (TEST_FOLDERS | {"testing"}).isdisjoint(path.parts)

@@ -1,0 +1,83 @@
+"""Measures how often a name is copied from the prompt when the right name stands there.
+
+A probe's cursor stands in a name of the code: anywhere from its start to before its last
+character. The name has at least four characters, is no keyword or builtin, and stands as a whole
+word in another place of the prompt, as cut to the windows of the evaluation. The completion copies
+the name if its text up to the first character that cannot be in a name is the rest of the name.
+"""
+
+import builtins
+import io
+import keyword
+import random
+import re
+import tokenize
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from inference.demo_model.corpus import SourceFile
+from inference.demo_model.fim import Cut, cut_line_at
+
+MAX_PROBES_PER_FILE = 15
+MIN_NAME_CHARS = 4
+NOT_COPIED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+
+Window = Callable[
+    [Cut], str
+]  # the prefix and the suffix that a prompt shows, with a line break between
+
+
+@dataclass(frozen=True, slots=True)
+class NameProbe:
+    path: str
+    cut: Cut
+    typed: str  # the part of the name before the cursor
+    rest: str
+
+    def is_copied_by(self, completion: str) -> bool:
+        return _leading_name(completion) == self.rest
+
+
+def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -> list[NameProbe]:
+    """The same files, windows and seed give the same probes."""
+    probes: list[NameProbe] = []
+    for file in files:
+        rng = random.Random(f"{seed}:{file.path}:names")
+        places = _names(file.text)
+        rng.shuffle(places)
+        found: list[NameProbe] = []
+        for start, name in places:
+            cursor = start + rng.randrange(len(name))
+            cut = cut_line_at(file.text, cursor)
+            if _stands_in(window(cut), name):
+                found.append(_probe(file.path, cut, name, cursor - start))
+            if len(found) == MAX_PROBES_PER_FILE:
+                break
+        probes += found
+    return probes
+
+
+def _probe(path: str, cut: Cut, name: str, num_typed: int) -> NameProbe:
+    return NameProbe(path, cut, typed=name[:num_typed], rest=name[num_typed:])
+
+
+def _names(text: str) -> list[tuple[int, str]]:
+    """Where each name of the code begins. Strings and comments hold none."""
+    lines = [0]
+    for line in text.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    names = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_wanted = len(token.string) >= MIN_NAME_CHARS and token.string not in NOT_COPIED
+        if token.type == tokenize.NAME and is_wanted:
+            names.append((lines[token.start[0] - 1] + token.start[1], token.string))
+    return names
+
+
+def _stands_in(text: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def _leading_name(text: str) -> str:
+    match = re.match(r"\w*", text)
+    return match.group() if match else ""

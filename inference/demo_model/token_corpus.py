@@ -1,0 +1,106 @@
+"""The training files as one array of token IDs, with the place of each file in it.
+
+On disk: `tokens.bin` (16-bit little-endian), `files.tsv` (group, repository, path, number of
+tokens), `tokenizer.json`, and `manifest.json` with the SHA-256 of the others.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+import numpy
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from inference.demo_model.corpus import SourceFile
+
+Tokens = NDArray[numpy.uint16]
+NAMES = ("tokens.bin", "files.tsv", "tokenizer.json")
+
+
+class Group(StrEnum):
+    LIBRARY = "library"  # the standard library
+    LIBRARY_TESTS = "library_tests"
+    PACKAGES = "packages"
+    PACKAGE_TESTS = "package_tests"
+
+
+class CorpusError(ValueError):
+    """The folder holds no complete corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    group: Group
+    repository: str
+    path: str  # within the repository
+    start: int  # in the corpus' tokens
+    end: int
+
+    @property
+    def folder(self) -> tuple[str, str]:
+        return self.repository, PurePosixPath(self.path).parent.as_posix()
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCorpus:
+    tokens: Tokens
+    files: tuple[TokenFile, ...]
+
+
+def encode(groups: Iterable[tuple[Group, str, SourceFile]], tokenizer: Tokenizer) -> TokenCorpus:
+    """Takes (group, repository, file); the file's path must be relative to the repository."""
+    parts: list[Tokens] = []
+    files: list[TokenFile] = []
+    start = 0
+    for group, repository, file in groups:
+        ids = numpy.array(tokenizer.encode(file.text, add_special_tokens=False).ids, numpy.uint16)
+        parts.append(ids)
+        files.append(TokenFile(group, repository, file.path, start, start + len(ids)))
+        start += len(ids)
+    return TokenCorpus(numpy.concatenate(parts), tuple(files))
+
+
+def save(corpus: TokenCorpus, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write the manifest last, so that a folder with one is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus.tokens.astype("<u2").tofile(folder / "tokens.bin")
+    lines = [f"{f.group}\t{f.repository}\t{f.path}\t{len(f)}\n" for f in corpus.files]
+    (folder / "files.tsv").write_text("".join(lines))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    digests = {name: _sha256(folder / name) for name in NAMES}
+    (folder / "manifest.json").write_text(json.dumps(digests, indent=1) + "\n")
+
+
+def load(folder: Path) -> TokenCorpus:
+    check(folder)
+    tokens = numpy.fromfile(folder / "tokens.bin", "<u2").astype(numpy.uint16, copy=False)
+    files = []
+    start = 0
+    for line in (folder / "files.tsv").read_text().splitlines():
+        group, repository, path, length = line.split("\t")
+        files.append(TokenFile(Group(group), repository, path, start, start + int(length)))
+        start += int(length)
+    return TokenCorpus(tokens, tuple(files))
+
+
+def check(folder: Path) -> None:
+    """Raises CorpusError unless every file has the SHA-256 of the manifest."""
+    manifest = folder / "manifest.json"
+    if not manifest.exists():
+        raise CorpusError(f"{folder} holds no corpus: run inference.demo_model.dataset.build.")
+    for name, digest in json.loads(manifest.read_text()).items():
+        path = folder / name
+        if not path.exists() or _sha256(path) != digest:
+            raise CorpusError(f"{path} is missing or damaged: build or copy the corpus again.")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

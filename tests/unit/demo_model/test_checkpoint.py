@@ -1,0 +1,116 @@
+"""Checkpoints: what is kept, and that a damaged one is never used."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from inference.demo_model import checkpoint
+from inference.demo_model.checkpoint import CheckpointError, Progress, Trained
+from inference.demo_model.model import ModelShape, Qwen3
+from inference.demo_model.optimiser import optimisers
+
+TINY = ModelShape(
+    vocabulary_tokens=32, hidden=16, num_layers=2, num_heads=2, head_dim=8, feed_forward=16
+)
+TOKENS = torch.arange(16).view(2, 8)
+
+
+def trained(step: int = 0) -> Trained:
+    torch.manual_seed(1)
+    model = Qwen3(TINY)
+    return Trained(model, optimisers(model), Progress(step=step))
+
+
+def take_step(state: Trained) -> None:
+    torch.autograd.backward(state.model.loss(TOKENS, TOKENS, torch.ones(2, 8)))
+    for optimiser in state.optimisers:
+        optimiser.step()
+        optimiser.zero_grad()
+    state.progress.step += 1
+
+
+def save_steps(folder: Path, num_steps: int) -> Trained:
+    state = trained()
+    for _ in range(num_steps):
+        take_step(state)
+        checkpoint.save(state, folder)
+    return state
+
+
+def resumed(folder: Path) -> Trained:
+    state = trained()
+    content = checkpoint.load_newest(folder)
+    assert content is not None
+    checkpoint.restore(state, content)
+    return state
+
+
+def cut_in_half(path: Path) -> None:
+    stored = path.read_bytes()
+    path.write_bytes(stored[: len(stored) // 2])
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")  # of the norms, whose weights stay in float32
+def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    uninterrupted = save_steps(tmp_path, 3)
+    after_resume = resumed(tmp_path)
+    take_step(uninterrupted)
+    take_step(after_resume)
+
+    assert after_resume.progress.step == 4
+    pairs = zip(uninterrupted.model.parameters(), after_resume.model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_an_empty_folder_has_no_checkpoint(tmp_path: Path) -> None:
+    assert checkpoint.load_newest(tmp_path) is None
+
+
+def test_only_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
+    save_steps(tmp_path, 4)
+
+    names = [path.name for path in checkpoint.paths(tmp_path)]
+    assert names == ["checkpoint-00000003.pt", "checkpoint-00000004.pt"]
+
+
+def test_the_previous_checkpoint_is_used_when_the_newest_is_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_steps(tmp_path, 2)
+    newest = checkpoint.paths(tmp_path)[-1]
+    cut_in_half(newest)
+
+    assert resumed(tmp_path).progress.step == 1
+    message = f"{newest} is cut or damaged. Using the checkpoint before it.\n"
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("num_bytes", [0, 10, 32])
+def test_a_checkpoint_cut_at_its_very_beginning_is_refused(tmp_path: Path, num_bytes: int) -> None:
+    path = checkpoint.save(trained(), tmp_path)
+    path.write_bytes(path.read_bytes()[:num_bytes])
+
+    with pytest.raises(CheckpointError, match="is cut or damaged"):
+        checkpoint.load(path)
+
+
+def test_a_folder_with_damaged_checkpoints_only_is_refused(tmp_path: Path) -> None:
+    save_steps(tmp_path, 2)
+    for path in checkpoint.paths(tmp_path):
+        cut_in_half(path)
+
+    with pytest.raises(CheckpointError, match="copy one from the mirror"):
+        checkpoint.load_newest(tmp_path)
+
+
+def test_the_mirror_holds_the_newest_checkpoint_and_the_log(tmp_path: Path) -> None:
+    run, mirror = tmp_path / "run", tmp_path / "mirror"
+    run.mkdir()
+    save_steps(run, 2)
+    (run / "log.jsonl").write_text("{}\n")
+
+    checkpoint.mirror(run, mirror)
+
+    assert resumed(mirror).progress.step == 2
+    assert (mirror / "log.jsonl").read_text() == "{}\n"

@@ -1,0 +1,77 @@
+"""Where a tokenised file is cut."""
+
+import random
+
+import pytest
+
+from inference.demo_model.cuts import MAX_BLOCK_LINES, Cut, CutKind, Cutter
+from inference.demo_model.token_corpus import TokenFile
+from tests.unit.demo_model.corpora import FILES, SHORT_FILE, small_corpus, small_tokenizer
+
+SEEDS = range(60)
+
+
+def cut(kind: CutKind, seed: int, file: TokenFile) -> Cut:
+    return Cutter(small_corpus(), small_tokenizer(), random.Random(seed)).cut(file, kind)
+
+
+def texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
+    """Prefix, middle and suffix."""
+    drawn, tokens = cut(kind, seed, file), small_corpus().tokens
+    decode = small_tokenizer().decode
+    prefix = tokens[file.start : drawn.start].tolist() + drawn.prefix_end
+    suffix = drawn.suffix_start + tokens[drawn.end : file.end].tolist()
+    return decode(prefix), decode(drawn.middle), decode(suffix)
+
+
+@pytest.mark.parametrize("kind", CutKind)
+def test_prefix_middle_and_suffix_give_the_file_back(kind: CutKind) -> None:
+    wholes = {"".join(texts(kind, seed, small_corpus().files[0])) for seed in SEEDS}
+
+    assert wholes == {FILES[0].text}
+
+
+@pytest.mark.parametrize("kind", CutKind)
+def test_a_file_of_one_line_can_be_cut(kind: CutKind) -> None:
+    wholes = {"".join(texts(kind, seed, small_corpus().files[3])) for seed in range(10)}
+
+    assert wholes == {SHORT_FILE.text}
+
+
+@pytest.mark.parametrize("kind", [CutKind.LINES, CutKind.NAME, CutKind.BLOCK])
+def test_a_cut_of_lines_ends_before_a_line_break(kind: CutKind) -> None:
+    suffixes = [texts(kind, seed, small_corpus().files[0])[2] for seed in SEEDS]
+
+    assert all(suffix == "" or suffix.startswith("\n") for suffix in suffixes)
+
+
+def test_many_cuts_begin_inside_a_word() -> None:
+    cuts = [texts(CutKind.LINES, seed, small_corpus().files[0]) for seed in SEEDS]
+
+    inside = [p for p, middle, _ in cuts if p[-1:].isalpha() and middle[:1].isalpha()]
+    assert len(inside) > len(SEEDS) // 8
+
+
+def test_a_block_is_the_whole_body_under_its_head() -> None:
+    for seed in SEEDS:
+        prefix, middle, _ = texts(CutKind.BLOCK, seed, small_corpus().files[0])
+        head, indent = prefix.rsplit("\n", 1)
+        assert head.endswith(":")
+        assert indent.isspace()
+        assert 1 <= middle.count("\n") + 1 <= MAX_BLOCK_LINES
+
+
+def test_a_docstring_is_cut_between_its_quotes() -> None:
+    for seed in SEEDS:
+        prefix, middle, _ = texts(CutKind.DOCSTRING, seed, small_corpus().files[0])
+        assert prefix.endswith('"""')
+        assert middle.endswith('."""')
+
+
+def test_a_prefix_is_encoded_as_an_editors_prefix_would_be() -> None:
+    corpus, tokenizer = small_corpus(), small_tokenizer()
+    file = corpus.files[0]
+    for seed in SEEDS:
+        drawn = cut(CutKind.LINES, seed, file)
+        tokens = corpus.tokens[file.start : drawn.start].tolist() + drawn.prefix_end
+        assert tokens == tokenizer.encode(tokenizer.decode(tokens)).ids

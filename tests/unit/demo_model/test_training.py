@@ -1,0 +1,92 @@
+"""Resuming a run, and beginning a cool-down."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from inference.demo_model import checkpoint
+from inference.demo_model.checkpoint import Progress
+from inference.demo_model.schedule import Schedule
+from inference.demo_model.train import (
+    Batches,
+    RunError,
+    begin_cool_down,
+    lock,
+)
+from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
+
+
+def batches(seed: int = 1) -> Batches:
+    return Batches(small_corpus(), small_tokenizer(), Schedule(seed))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    checkpoint.save_content({"progress": asdict(Progress(step=40))}, folder)
+    return folder
+
+
+def test_a_resumed_run_gets_the_batches_that_would_have_come_next() -> None:
+    uninterrupted, resumed = batches(), batches()
+    for step in range(3):
+        uninterrupted[step]
+
+    pairs = zip(uninterrupted[3], resumed[3], strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_another_seed_gives_other_batches() -> None:
+    assert not torch.equal(batches(seed=1)[0][0], batches(seed=2)[0][0])
+
+
+def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(run: Path, tmp_path: Path) -> None:
+    begin_cool_down(run, tmp_path / "cool", 819_200)
+
+    content = checkpoint.load_newest(tmp_path / "cool")
+    assert content is not None
+    progress = content["progress"]
+    assert (progress["cool_down_step"], progress["cool_down_steps"]) == (40, 100)
+
+
+def test_a_cool_down_has_the_log_up_to_its_first_step(run: Path, tmp_path: Path) -> None:
+    (run / "log.jsonl").write_text('{"step": 40}\n{"step": 50}\n')
+
+    begin_cool_down(run, tmp_path / "cool", 819_200)
+
+    assert (tmp_path / "cool" / "log.jsonl").read_text() == '{"step": 40}\n'
+
+
+def test_a_cool_down_of_a_cool_down_is_refused(run: Path, tmp_path: Path) -> None:
+    begin_cool_down(run, tmp_path / "cool", 819_200)
+
+    with pytest.raises(RunError, match="is a cool-down"):
+        begin_cool_down(tmp_path / "cool", tmp_path / "again", 819_200)
+
+
+def test_a_cool_down_leaves_the_run_as_it_was(run: Path, tmp_path: Path) -> None:
+    begin_cool_down(run, tmp_path / "cool", 819_200)
+
+    content = checkpoint.load_newest(run)
+    assert content is not None
+    assert content["progress"]["cool_down_step"] is None
+
+
+def test_a_cool_down_does_not_overwrite_another(run: Path, tmp_path: Path) -> None:
+    begin_cool_down(run, tmp_path / "cool", 819_200)
+
+    with pytest.raises(RunError, match="has checkpoints already"):
+        begin_cool_down(run, tmp_path / "cool", 819_200)
+
+
+def test_a_cool_down_needs_a_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no checkpoint to cool down from"):
+        begin_cool_down(tmp_path, tmp_path / "cool", 819_200)
+
+
+def test_two_processes_cannot_train_in_one_folder(run: Path) -> None:
+    with lock(run), pytest.raises(RunError, match="Another process trains"):
+        lock(run)
