@@ -159,6 +159,8 @@ class Leases:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for bucket in self._all():
+            bucket.renewal = None  # a task that is cancelled before its first step clears nothing
         try:
             async with asyncio.timeout(CLOSE_S):
                 while not_returned := [bucket for bucket in self._all() if not bucket.is_returned]:
@@ -186,7 +188,7 @@ class Leases:
         return bucket
 
     def _evict(self) -> None:
-        """What is dropped here without having been returned, the store takes back by itself."""
+        """Evict the least recently used bucket. If its lease is not returned, it expires."""
         if len(self._buckets) <= self._max_buckets:
             return
         key, bucket = self._buckets.popitem(last=False)

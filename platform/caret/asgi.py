@@ -31,6 +31,8 @@ LIMITS: Final = Limits(
     stall_s=1.0,
     max_stalled=64,
     max_held_bytes=64 * 1024 * 1024,
+    max_held_bytes_per_address=8 * 1024 * 1024,
+    uncounted_bytes=16 * 1024,
 )
 
 

@@ -21,6 +21,8 @@ def limits(**changes: Any) -> Limits:
         "stall_s": 0.01,
         "max_stalled": 1,
         "max_held_bytes": 100,
+        "max_held_bytes_per_address": 100,
+        "uncounted_bytes": 0,
     }
     return Limits(**(given | changes))
 
@@ -88,8 +90,8 @@ class TwoParts:
         await send({"type": "http.response.body", "body": b"two"})
 
 
-async def ask(application: Application, server: Server) -> Server:
-    await application(dict(SCOPE), server.receive, server.send)
+async def ask(application: Application, server: Server, *, address: str = "192.0.2.1") -> Server:
+    await application(SCOPE | {"client": (address, 1)}, server.receive, server.send)
     return server
 
 
@@ -148,6 +150,32 @@ async def test_slow_bodies_together_hold_only_so_many_bytes() -> None:
         second = await ask(limited, Server(b"x" * 30, more_follows=True))
 
     assert (first.result().status, second.status) == (408, 503)
+
+
+async def test_the_slow_bodies_of_one_address_leave_room_for_others() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = RequestLimit(echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(limited, Server(b"x" * 40, more_follows=True)))
+        await asyncio.sleep(0.01)
+        same = await ask(limited, Server(b"x" * 30))
+        other = await ask(limited, Server(b"x" * 30), address="192.0.2.2")
+
+    assert (same.status, other.status) == (503, 200)
+
+
+async def test_small_bodies_get_through_beside_large_ones() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = RequestLimit(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(limited, Server(b"x" * 110, more_follows=True)))
+        await asyncio.sleep(0.01)
+        small = await ask(limited, Server(b"x" * 10))
+        large = await ask(limited, Server(b"x" * 11))
+
+    assert (small.status, large.status) == (200, 503)
 
 
 async def test_bytes_of_finished_bodies_do_not_count() -> None:

@@ -1,10 +1,11 @@
 """Which connections of a server may stay: a bound in all, and bounds for unauthenticated ones.
 
 A connection is unauthenticated until the application has verified a credential on it. It is waiting
-while no request of it is being answered: its headers have not come, or it is idle between two
-requests. When a bound is reached, the connection that has waited longest is closed in favour of the
-new one. Headers of a well-behaved client come within milliseconds, so that connections which send
-theirs slowly go first. If no connection waits, the new one is refused.
+while it does not occupy the application: its request has not come completely, or it is idle between
+two requests. When a bound is reached, the connection that has waited longest is closed in favour of
+the new one, an unauthenticated one first. A request of a well-behaved client comes within
+milliseconds, so that connections which send theirs slowly go first. If no connection waits, the new
+one is refused.
 
 Behind a trusted proxy a connection is the proxy's, and carries the requests of many clients. There
 each unauthenticated request counts for the address that the proxy forwards.
@@ -57,30 +58,34 @@ class Slot:
     )
 
     def __init__(
-        self, connections: "Connections", address: str | None, close: Callable[[], None] | None
+        self,
+        connections: "Connections",
+        address: str | None,
+        close: Callable[[], None],
+        *,
+        is_request: bool = False,
     ) -> None:
         self._connections = connections
-        self.address = address  # None: not counted by address
-        self.close = close  # None: a request behind a proxy, which is never closed for another
-        self.is_request = close is None
+        self.address = address  # None: a trusted proxy's, which counts in all only
+        self.close = close
+        self.is_request = is_request
         self.is_authenticated = address is None
         self.is_released = False
 
     def begin_request(self) -> None:
-        """Headers have come: the connection is not waiting any more."""
-        if not self.is_authenticated:
+        """A request has come completely: the connection is not waiting any more."""
+        if not self.is_released:
             self._connections.stop_waiting(self)
 
     def end_request(self) -> None:
         """The response has ended: the connection waits for its next request."""
-        if not self.is_authenticated and not self.is_released:
+        if not self.is_released:
             self._connections.start_waiting(self)
 
     def authenticate(self) -> None:
         """A credential was verified: the bounds for unauthenticated connections do not apply."""
         if not self.is_authenticated and not self.is_released:
-            self._connections.forget_unauthenticated(self)
-            self.is_authenticated = True
+            self._connections.move_to_authenticated(self)
 
     def release(self) -> None:
         """The connection is closed. May be called repeatedly."""
@@ -90,7 +95,7 @@ class Slot:
 
 
 class _Group:
-    """The unauthenticated slots of one address, or of all."""
+    """The slots of one address, of all unauthenticated connections, or of all authenticated."""
 
     __slots__ = ("num", "waiting")
 
@@ -105,7 +110,7 @@ class Connections:
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._num = 0
-        self._unauthenticated = _Group()
+        self._unauthenticated, self._authenticated = _Group(), _Group()
         self._by_address: dict[str, _Group] = {}
         CONNECTIONS.set_function(lambda: self._num)
         UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num)
@@ -116,44 +121,44 @@ class Connections:
         `close` ends the connection. Raises TooManyConnections.
         """
         if self._num >= self._limits.max_connections:
-            self._make_room(self._unauthenticated, "too_many_connections")
+            self._make_room("too_many_connections", self._unauthenticated, self._authenticated)
         slot = self._admitted(address, close)
         self._num += 1
-        if slot.address is not None:
-            self.start_waiting(slot)
         return slot
 
-    def admit_request(self, address: str) -> Slot:
+    def admit_request(self, address: str, close: Callable[[], None]) -> Slot:
         """An unauthenticated request of the client at `address`, through a trusted proxy.
 
         Raises TooManyConnections.
         """
-        return self._admitted(address, None)
+        return self._admitted(address, close, is_request=True)
 
-    def _admitted(self, address: str | None, close: Callable[[], None] | None) -> Slot:
-        if address is None:
-            return Slot(self, None, close)
-        key = network_of(address)
-        self._keep_bounds(key)
-        for group in (self._unauthenticated, self._by_address.setdefault(key, _Group())):
-            group.num += 1
-        return Slot(self, key, close)
+    def _admitted(
+        self, address: str | None, close: Callable[[], None], *, is_request: bool = False
+    ) -> Slot:
+        key = None if address is None else network_of(address)
+        if key is not None:
+            self._keep_bounds(key)
+            self._by_address.setdefault(key, _Group())
+        slot = Slot(self, key, close, is_request=is_request)
+        self._join(slot)
+        self.start_waiting(slot)
+        return slot
 
     def _keep_bounds(self, key: str) -> None:
         own = self._by_address.get(key)
         if own is not None and own.num >= self._limits.max_unauthenticated_per_address:
-            self._make_room(own, "too_many_from_address")
+            self._make_room("too_many_from_address", own)
         if self._unauthenticated.num >= self._limits.max_unauthenticated:
-            self._make_room(self._unauthenticated, "too_many_unauthenticated")
+            self._make_room("too_many_unauthenticated", self._unauthenticated)
 
-    def _make_room(self, group: _Group, reason: str) -> None:
+    def _make_room(self, reason: str, *groups: _Group) -> None:
         REFUSED.labels(reason).inc()
-        longest = next(iter(group.waiting), None)
-        if longest is None or longest.close is None:
+        longest = next((slot for group in groups for slot in group.waiting), None)
+        if longest is None:
             raise TooManyConnections(reason)
-        close = longest.close
         longest.release()
-        close()
+        longest.close()
 
     def start_waiting(self, slot: Slot) -> None:
         for group in self._groups(slot):
@@ -163,23 +168,35 @@ class Connections:
         for group in self._groups(slot):
             group.waiting.pop(slot, None)
 
-    def forget_unauthenticated(self, slot: Slot) -> None:
-        self.stop_waiting(slot)
-        for group in self._groups(slot):
-            group.num -= 1
-        if slot.address is not None and not self._by_address[slot.address].num:
-            del self._by_address[slot.address]
+    def move_to_authenticated(self, slot: Slot) -> None:
+        is_waiting = slot in self._unauthenticated.waiting
+        self._leave(slot)
+        slot.is_authenticated = True
+        self._join(slot)
+        if is_waiting:
+            self.start_waiting(slot)
 
     def forget(self, slot: Slot) -> None:
-        if not slot.is_authenticated:
-            self.forget_unauthenticated(slot)
+        self._leave(slot)
         if not slot.is_request:
             self._num -= 1
 
+    def _join(self, slot: Slot) -> None:
+        for group in self._groups(slot):
+            group.num += 1
+
+    def _leave(self, slot: Slot) -> None:
+        self.stop_waiting(slot)
+        for group in self._groups(slot):
+            group.num -= 1
+        own = None if slot.is_authenticated else slot.address
+        if own is not None and not self._by_address[own].num:
+            del self._by_address[own]
+
     def _groups(self, slot: Slot) -> tuple[_Group, ...]:
-        if slot.address is None:
-            return ()
-        return (self._unauthenticated, self._by_address[slot.address])
+        if not slot.is_authenticated and slot.address is not None:
+            return (self._unauthenticated, self._by_address[slot.address])
+        return () if slot.is_request else (self._authenticated,)
 
 
 def network_of(address: str) -> str:

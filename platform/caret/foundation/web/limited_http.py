@@ -5,7 +5,7 @@ does not read. This protocol answers 431 or 408 and closes the connection.
 
     connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
 
-All along, a client that does not read what was written for it has send_timeout_s.
+At any time, a client that leaves its response unread for send_timeout_s is disconnected.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
 import uvicorn
+from uvicorn._types import ASGI3Application
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from websockets.http11 import Request
@@ -79,6 +80,8 @@ class LimitedHttp(HttpToolsProtocol):
         self._request_slot: Slot | None = None  # of a request through a trusted proxy
         self._stopped_by: _Refusal | None = None
         self._is_refused = self._is_upgraded = False
+        # The request that is being answered; `cycle` is the newest, of several in a pipeline.
+        self._running: RequestResponseCycle | None = None
         self._num_lingering_bytes = 0
         self._num_requests = 0
         # Of the message that the parser is in.
@@ -97,7 +100,9 @@ class LimitedHttp(HttpToolsProtocol):
         if address is not None and address in self.config.trusted_proxies:
             address = None
         try:
-            self._slot = self.config.client_connections.admit(address, self._give_way)
+            self._slot = self.config.client_connections.admit(
+                address, self._close_for_new_connection
+            )
         except TooManyConnections:
             transport.abort()
             return
@@ -117,11 +122,23 @@ class LimitedHttp(HttpToolsProtocol):
         self._slot.release()
         if self._request_slot is not None:
             self._request_slot.release()
+        self._disconnect_running()
         super().connection_lost(exc)
 
-    def _give_way(self) -> None:
-        """Close this waiting connection in favour of a new one."""
+    def _close_for_new_connection(self) -> None:
         self.transport.abort()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _disconnect_running(self) -> None:
+        """Tell the application that its client has left. uvicorn tells the newest request only."""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        for queued, _application in self.pipeline:
+            queued.disconnected = True
 
     # --- bytes received
 
@@ -175,6 +192,8 @@ class LimitedHttp(HttpToolsProtocol):
         self._is_in_body = False
         self._num_wire_bytes = 0
         self._stop_deadline()
+        if not self._is_idle():
+            self._begin_request()
         super().on_message_complete()
 
     def _count_header_bytes(self, num: int) -> None:
@@ -195,22 +214,26 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _admit_request(self) -> None:
         """Stops the parser where a bound is reached."""
-        if self._slot is not None:
-            self._slot.begin_request()
-            slot = self._slot
-            if self._slot.address is None:
-                slot = self._request_slot = self._forwarded_slot()
-            self.scope["state"]["slot"] = slot
+        if self._slot is not None and self._slot.address is None:
+            self._request_slot = self._forwarded_slot()
+        self.scope["state"]["slot"] = self._request_slot or self._slot
+
+    def _begin_request(self) -> None:
+        for slot in (self._slot, self._request_slot):
+            if slot is not None:
+                slot.begin_request()
 
     def _forwarded_slot(self) -> Slot:
-        if self._request_slot is not None and not self._request_slot.is_released:
-            return self._request_slot
+        if not self._is_idle():  # proxies do not pipeline, and a slot is one request's
+            self._stop(HTTPStatus.BAD_REQUEST, "pipelined_by_proxy")
         forwarded = [value for name, value in self.headers if name == b"x-forwarded-for"]
         text = b", ".join(forwarded).decode("latin1")
         address, _ = self.config.trusted_proxies.get_trusted_client_address(text)
         proxy = self.client[0] if self.client else ""
         try:
-            return self.config.client_connections.admit_request(address or proxy)
+            return self.config.client_connections.admit_request(
+                address or proxy, self._close_for_new_connection
+            )
         except TooManyConnections as error:
             self._stop(HTTPStatus.TOO_MANY_REQUESTS, error.reason)
 
@@ -223,9 +246,7 @@ class LimitedHttp(HttpToolsProtocol):
         super().on_response_complete()
 
     def _is_idle(self) -> bool:
-        # uvicorn declares no None, which it has until the first request.
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is None or cycle.response_complete
+        return not self.pipeline and (self._running is None or self._running.response_complete)
 
     # --- deadlines
 
@@ -254,7 +275,12 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _on_body_late(self) -> None:
         self._deadline = None
-        self._refuse(_Refusal(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
+        if self.flow.read_paused:  # the rest waits for the application, not for the client
+            self._start_deadline(self._limits.body_timeout_s, self._on_body_late)
+        elif self._is_idle():  # the request was answered without its body
+            self.transport.close()
+        else:
+            self._refuse(_Refusal(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -281,17 +307,21 @@ class LimitedHttp(HttpToolsProtocol):
         self._is_refused = True
         self._stop_deadline()
         self._unset_keepalive_if_required()
-        if not self._is_idle():
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            if self.cycle.response_started:
-                self.transport.close()
-                return
+        may_answer = self._is_idle() or self._is_waiting_for_body()
+        self._disconnect_running()
+        if not may_answer:  # another response comes first, or is under way
+            self.transport.close()
+            return
         self.transport.write(refusal.response())
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.abort)
+
+    def _is_waiting_for_body(self) -> bool:
+        """The request that is being answered is the refused one, and has no response yet."""
+        is_newest = self._is_in_body and not self.pipeline
+        return is_newest and self._running is not None and not self._running.response_started
 
     def _linger(self, num_bytes: int) -> None:
         self._num_lingering_bytes += num_bytes
@@ -301,7 +331,11 @@ class LimitedHttp(HttpToolsProtocol):
     # --- WebSockets
 
     def handle_websocket_upgrade(self) -> None:
+        if not self._is_idle():
+            self._refuse(_Refusal(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
+            return
         self._is_upgraded = True
+        self._begin_request()
         self._stop_deadline()
         self._send_deadline.stop()
         self.transport.slots = [

@@ -2,17 +2,22 @@
 
 A running request has a place. Its body is read before it gets one, and a request that waits for its
 client to read gives its place back after `stall_s`. Such stalled requests still hold a thread, so
-that their number is bounded, too: one more ends at once. The bytes of all bodies that are being
-read, wait or are worked on are bounded together.
+that their number is bounded, too: one more ends at once.
+
+The bytes of all bodies that are being read, wait or are worked on are bounded together, and each
+client address has a share of them. The first bytes of a body do not count, so that small requests
+get through while others hold large bodies back.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from caret.foundation.web.body_limit import Application, Receive, Send
+from caret.foundation.web.connections import network_of
 
 _SLOW: Final = b'{"status":408,"code":"too_slow","detail":"The body took too long to arrive."}'
 _BUSY: Final = b'{"status":503,"code":"busy","detail":"Too much is going on here. Try again."}'
@@ -25,7 +30,9 @@ class Limits:
     max_transfer_s: float  # for a whole body
     stall_s: float  # after which a client that does not read its answer costs the place
     max_stalled: int  # requests that wait for their clients without a place
-    max_held_bytes: int  # of all the bodies that are being read, wait or are worked on
+    max_held_bytes: int  # of all bodies
+    max_held_bytes_per_address: int  # of the bodies from one client address
+    uncounted_bytes: int  # at the beginning of each body
 
 
 class _Busy(Exception):
@@ -37,8 +44,8 @@ class _TooSlow(Exception):
 
 
 class TooManyStalled(Exception):
-    """This client does not read, and too many others do not either. Their server has a timeout of
-    its own; the connection of this one is closed at once."""
+    """Too many clients do not read their responses. The connection of this client is closed at
+    once; those of the others end with the server's send timeout."""
 
 
 class _Place:
@@ -64,6 +71,7 @@ class RequestLimit:
         self._limits = limits
         self._places = asyncio.Semaphore(limits.max_requests)
         self._num_held_bytes = 0
+        self._held_by_address: Counter[str] = Counter()
         self._num_stalled = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -71,7 +79,7 @@ class RequestLimit:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        body = _Body()
+        body = _Body(_address(scope), self._limits.uncounted_bytes)
         try:
             if not await self._read(body, receive):
                 return  # the client has left
@@ -82,7 +90,7 @@ class RequestLimit:
         except _Busy:
             await _refuse(send, 503, _BUSY)
         finally:
-            self._num_held_bytes -= body.num_bytes
+            self._hold(body, -body.num_counted_bytes)
 
     async def _read(self, body: "_Body", receive: Receive) -> bool:
         """False when the client left meanwhile. Raises _TooSlow, _Busy."""
@@ -92,12 +100,26 @@ class RequestLimit:
                     event = await receive()
                     if event["type"] == "http.disconnect":
                         return False
-                    self._num_held_bytes += body.add(event)
-                    if self._num_held_bytes > self._limits.max_held_bytes:
-                        raise _Busy
+                    self._hold(body, body.add(event))
+                    self._check_held_bytes(body)
         except TimeoutError as error:
             raise _TooSlow from error
         return True
+
+    def _hold(self, body: "_Body", num_bytes: int) -> None:
+        self._num_held_bytes += num_bytes
+        self._held_by_address[body.address] += num_bytes
+        if not self._held_by_address[body.address]:
+            del self._held_by_address[body.address]
+
+    def _check_held_bytes(self, body: "_Body") -> None:
+        """Raises _Busy."""
+        if not body.num_counted_bytes:
+            return
+        num_own_bytes = self._held_by_address[body.address]
+        is_over = self._num_held_bytes > self._limits.max_held_bytes
+        if is_over or num_own_bytes > self._limits.max_held_bytes_per_address:
+            raise _Busy
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[_Place]:
@@ -141,7 +163,7 @@ class RequestLimit:
 
 @asynccontextmanager
 async def _ended_by(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
-    """A timeout that somebody sets later; raises `error` when it has passed."""
+    """A timeout without a deadline; the caller sets one with `reschedule`. Raises `error`."""
     try:
         async with asyncio.timeout(None) as timeout:
             yield timeout
@@ -152,22 +174,24 @@ async def _ended_by(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
 
 
 class _Body:
-    """What has come of one request's body."""
+    """The body of one request, as far as it has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str, uncounted_bytes: int) -> None:
+        self.address = address
+        self._uncounted_bytes = uncounted_bytes
         self._bytes = bytearray()  # not a list: pieces may be a byte each
         self.is_whole = False
 
     @property
-    def num_bytes(self) -> int:
-        return len(self._bytes)
+    def num_counted_bytes(self) -> int:
+        return max(len(self._bytes) - self._uncounted_bytes, 0)
 
     def add(self, event: Mapping[str, Any]) -> int:
-        """The number of bytes that this added."""
-        piece: bytes = event.get("body", b"")
-        self._bytes += piece
+        """Return the number of counted bytes that this added."""
+        before = self.num_counted_bytes
+        self._bytes += event.get("body", b"")
         self.is_whole = not event.get("more_body", False)
-        return len(piece)
+        return self.num_counted_bytes - before
 
     def replayed(self, receive: Receive) -> Receive:
         """Gives the body once, then what the server says next: that the client has left."""
@@ -181,6 +205,12 @@ class _Body:
             return {"type": "http.request", "body": bytes(self._bytes), "more_body": False}
 
         return replay
+
+
+def _address(scope: Mapping[str, Any]) -> str:
+    """The client's, as a trusted proxy forwards it; IPv6 addresses by network."""
+    client = scope.get("client")
+    return network_of(str(client[0])) if client else ""
 
 
 async def _refuse(send: Send, status: int, document: bytes) -> None:
