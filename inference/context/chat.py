@@ -29,6 +29,8 @@ from inference.errors import BadRequest
 
 # On average no text has more: what is longer cannot fit and need not be encoded to know it.
 _MAX_CHARS_PER_TOKEN: Final = 8
+# Longer than the longest secret that a rule finds within a line, such as a signed token.
+_MAX_SECRET_CHARS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,9 @@ class _SafeEncoder:
         return self._encode(without_private_keys(text))
 
     def head(self, text: str, max_tokens: int) -> list[int]:
-        seen = head(text, max_chars=max_tokens * _MAX_CHARS_PER_TOKEN)
+        seen = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
         seen = without_private_keys(seen)
-        seen = head(seen, max_chars=self._num_chars(seen, max_tokens))
+        seen = self._safe_head(seen, self._num_chars(seen, max_tokens))
         return self._encode(seen)[:max_tokens]
 
     def tail(self, text: str, max_tokens: int) -> list[int]:
@@ -59,10 +61,24 @@ class _SafeEncoder:
         max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
         # A private key may begin before the window.
         seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
-        # Whole lines: of half a secret nothing tells that it is one.
-        seen = last_lines(seen, max_chars=max_chars)
-        seen = last_lines(seen, max_chars=self._num_chars(seen, max_tokens))
+        seen = self._safe_tail(seen, max_chars)
+        seen = self._safe_tail(seen, self._num_chars(seen, max_tokens))
         return self._encode(seen)[-max_tokens:]
+
+    # Half a secret does not look like one. So texts are cut between lines; where a line is too
+    # long for that, its secrets are removed before it is cut.
+
+    def _safe_head(self, text: str, max_chars: int) -> str:
+        seen = head(text, max_chars=max_chars)
+        if len(seen) == len(text) or seen.endswith("\n"):
+            return seen
+        return redact_text(text[: max_chars + _MAX_SECRET_CHARS], self.kind)[:max_chars]
+
+    def _safe_tail(self, text: str, max_chars: int) -> str:
+        seen = last_lines(text, max_chars=max_chars)
+        if len(seen) == len(text) or text[-len(seen) - 1] == "\n":
+            return seen
+        return redact_text(text[-(max_chars + _MAX_SECRET_CHARS) :], self.kind)[-max_chars:]
 
     def _encode(self, text: str) -> list[int]:
         return self.tokens.encode(redact_text(text, self.kind))

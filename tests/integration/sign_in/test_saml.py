@@ -123,7 +123,7 @@ def test_a_role_may_be_repeated(company: Company, owner: Person, idp: SamlProvid
         ({"email": "somebody@elsewhere.example"}, "address_not_allowed"),
         ({"question": "_another", "confirmed_question": "_another"}, "unsolicited"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else ",".join(value),
 )
 def test_a_refused_answer_is_in_the_audit_log_with_its_reason(
     company: Company, owner: Person, idp: SamlProvider, changes: dict[str, Any], reason: str

@@ -114,6 +114,21 @@ async def test_a_gateway_that_closes_gives_all_back(store: TurnedStore) -> None:
     assert await there.spends_many(Want(BUDGET, 1), 150) == 99
 
 
+async def test_a_gateway_that_closes_beside_a_call_that_has_not_begun_gives_all_back(
+    store: TurnedStore,
+) -> None:
+    here, there = Gateway(store), Gateway(store)
+    await here.spends(Want(BUDGET, 1))
+    # One unit more than the lease has, so that a call is prepared; it runs in the next turn.
+    renewing = asyncio.ensure_future(here.leases.take([Want(BUDGET, 99)]))
+    await asyncio.sleep(0)
+    renewing.cancel()
+
+    await here.leases.close()
+
+    assert await there.spends_many(Want(BUDGET, 1), 150) == 99
+
+
 async def test_while_the_store_is_away_the_rate_holds_on_each_gateway(
     store: TurnedStore, gateway: Gateway
 ) -> None:

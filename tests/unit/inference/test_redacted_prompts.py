@@ -92,10 +92,14 @@ def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
     assert "lineofakey" not in text_of(prompt)
 
 
+@pytest.mark.parametrize("line_break", ["\n", " "], ids=["between lines", "within a line"])
 @pytest.mark.parametrize("num_after", range(31_930, 32_010, 2))
-def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(num_after: int) -> None:
-    after = (" " * 199 + "\n") * 160  # few tokens: so the window ends by characters
-    text = "x" * 40_000 + f"\n{_LINE}" + after[-num_after + len(_LINE) :]
+def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(
+    num_after: int, line_break: str
+) -> None:
+    after = (" " * 199 + line_break) * 160  # few tokens: so the window ends by characters
+    line = _LINE.replace("\n", line_break)
+    text = "x" * 40_000 + line_break + line + after[-num_after + len(line) :]
 
     prompt = text_of(assembled(mode=Mode.CHAT, messages=(Message("user", text),), prefix=""))
 
