@@ -78,6 +78,20 @@ def test_a_code_lets_in_once_for_as_long_as_it_is_valid(browser: Browser) -> Non
     assert (first.is_in(), second.is_in()) == (True, False)
 
 
+def test_a_code_that_was_used_to_sign_in_confirms_nothing(browser: Browser) -> None:
+    browser.sign_in()
+    code = code_of(browser.set_up(), later_by=1)
+    other = new_browser(browser.person)
+    other.sign_in()
+    other.client.post("/sign-in/code", {"code": code})
+    cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
+
+    page = other.client.post("/account/confirm/code?next=/", {"code": code})
+
+    assert page.status_code == 200
+    assert b"Incorrect code" in page.content
+
+
 def test_a_wrong_code_does_not(browser: Browser) -> None:
     browser.sign_in()
     browser.set_up()

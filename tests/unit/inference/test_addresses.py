@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from caret.foundation.web.connections import Connections, Slot
+from caret.foundation.web.server_limits import ServerLimits
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.base import Scope
 from inference.consumers.generation import GenerationConsumer
@@ -28,7 +30,14 @@ def gateway() -> FakeGateway:
 
 
 def coming_from(scope: Scope, address: str) -> Scope:
-    return {**scope, "client": (address, 50_000)}
+    slot = Connections(ServerLimits()).admit(address, lambda: None)
+    return {**scope, "client": (address, 50_000), "state": {"slot": slot}}
+
+
+def is_authenticated(server: FakeServer) -> bool:
+    """Whether the server does not count the connection as unauthenticated any more."""
+    slot: Slot = server.scope["state"]["slot"]
+    return slot.is_authenticated
 
 
 async def ask(gateway: FakeGateway, path: str, address: str) -> FakeServer:
@@ -55,6 +64,7 @@ async def test_from_elsewhere_the_key_is_invalid(gateway: FakeGateway, path: str
     server = await ask(gateway, path, "198.51.100.7")
 
     assert server.status == 401
+    assert not is_authenticated(server)
     assert b"invalid_key" in server.body or b"not a valid API key" in server.body
 
 
@@ -63,6 +73,7 @@ async def test_from_its_network_the_key_is_good(gateway: FakeGateway, path: str)
     server = await ask(gateway, path, "::ffff:192.0.2.7")
 
     assert server.status != 401
+    assert is_authenticated(server)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +92,7 @@ async def test_a_stream_opens_from_its_network_only(
         await app(server.scope, server.receive, server.send)
 
     assert server.messages[0]["type"] == answer
+    assert is_authenticated(server) is (answer == "websocket.accept")
 
 
 async def test_an_open_stream_is_judged_anew_at_each_completion(gateway: FakeGateway) -> None:
