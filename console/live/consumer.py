@@ -1,6 +1,6 @@
-"""`/live`: one socket, which is told the last minute's numbers as the page would show them.
+"""`/live`: a WebSocket that sends the numbers of the last minute as the page shows them.
 
-open > whose? > told, every two seconds > asked again whose, with each change of access > closed
+handshake > authenticate > send every two seconds, check again after each change > close
 """
 
 import asyncio

@@ -30,8 +30,10 @@ class Viewer:
 
 
 def viewer_of(scope: dict[str, Any]) -> Viewer | None:
-    """Return None for users who may not look, or not from there. Three queries, made anew each
-    time: a session or membership that ended has ended."""
+    """Return None if the user may not see live numbers or the origin is foreign.
+
+    Runs three queries on each call, so that an ended session or membership counts at once.
+    """
     request = _request_of(scope)
     if not _is_own_page(request):
         return None

@@ -16,7 +16,7 @@ _STEP_S: Final = 30
 _VALID_S: Final = (2 * settings.MFA_TOTP_TOLERANCE + 1) * _STEP_S
 
 
-class _Once:
+class _SingleUseCode:
     def clean_code(self) -> str:
         """Raises ValidationError."""
         code: str = super().clean_code()  # type: ignore[misc]  # of a form of django-allauth
@@ -27,9 +27,9 @@ class _Once:
         return code
 
 
-class AuthenticateOnce(_Once, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
+class AuthenticateByFreshCode(_SingleUseCode, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
     pass
 
 
-class ReauthenticateOnce(_Once, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
+class ReauthenticateByFreshCode(_SingleUseCode, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
     pass

@@ -28,8 +28,8 @@ _TOKEN_BYTES: Final = 32
 
 
 class SessionKey(str):
-    """What is stored. It remembers its token where it was made of one, also in another
-    `SessionStore` that is made of this key, as django-allauth makes one in the middle of a request.
+    """The stored session key. It keeps the token that it was derived from, so that another
+    `SessionStore` of this key, such as django-allauth makes within a request, can set the cookie.
     """
 
     __slots__ = ("token",)

@@ -43,9 +43,9 @@ class LeaseRequest:
     number: int  # grows with each request of a gateway: the store ignores one that is not newer
     since: int  # number of the last request that was answered
     settled: int  # spent since that request was made; below 0: it had told too much
-    least: int  # to hold, or nothing more than before: less would serve nobody
-    need: int  # to hold, as far as the pool has it
-    want: int  # to hold, if the pool has plenty
+    least: int  # smallest useful lease; if it cannot be granted, nothing beyond the present one is
+    need: int  # lease that is granted as far as the pool has units
+    want: int  # lease that is granted if the pool has plenty
 
 
 @dataclass(frozen=True, slots=True)

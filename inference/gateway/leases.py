@@ -11,7 +11,7 @@ lease that is half spent is renewed in the background. Rules:
    PROBE_S; until it answers this gateway alone keeps each rate, and spends of each budget beyond
    its lease as much as the rule allows, which is counted afterwards.
 5. A call states a whole lease, so one that is lost, late or repeated is put right by the next (see
-   `LeaseRequest`). What a gateway holds too much is stated again until the store acknowledges it.
+   `LeaseRequest`). A gateway repeats the return of surplus units until the store acknowledges it.
 6. A lease that is not used is returned. At most MAX_BUCKETS are kept, the latest used.
 """
 

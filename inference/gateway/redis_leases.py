@@ -82,7 +82,7 @@ for i, key in ipairs(KEYS) do
     if is_rate then
       used = (used - now) / interval
     end
-    -- What an unanswered request has told already is not spent once more.
+    -- Skip spending that an unanswered request already reported.
     local spent = settled
     if lease[SINCE] == since then
       spent = spent - lease[SETTLED]
@@ -91,7 +91,7 @@ for i, key in ipairs(KEYS) do
     local beyond = math.max(0, spent - lease[HELD])
     used = used - kept
     if not is_rate and beyond > 0 then
-      -- The ledger may have been first.
+      -- The ledger may have added this spending already (`raised`).
       local known = math.min(beyond, tonumber(fields[2] or '0'))
       used = used + beyond - known
       if known > 0 then

@@ -48,7 +48,7 @@ def test_an_answer_is_not_to_be_stored(scene: Scene, pattern: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/no-such-page", "/api/v1/no-such", "/sign-in?next=%00", "/scim/v2/x"]
 )
-def test_nor_is_a_refusal(scene: Scene, path: str) -> None:
+def test_browsers_do_not_keep_a_refusal(scene: Scene, path: str) -> None:
     assert client_with(scene.session(Visitor.MEMBER)).get(path)["Cache-Control"] == "no-store"
 
 

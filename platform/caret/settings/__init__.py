@@ -145,8 +145,8 @@ MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_ADAPTER = "console.sign_in.second_factor.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {
-    "authenticate": "console.sign_in.code_forms.AuthenticateOnce",
-    "reauthenticate": "console.sign_in.code_forms.ReauthenticateOnce",
+    "authenticate": "console.sign_in.code_forms.AuthenticateByFreshCode",
+    "reauthenticate": "console.sign_in.code_forms.ReauthenticateByFreshCode",
     "add_webauthn": "console.sign_in.passkey_forms.AddPasskey",
     "edit_webauthn": "console.sign_in.passkey_forms.RenamePasskey",
     "authenticate_webauthn": "console.sign_in.passkey_forms.SecondFactorByPasskey",

@@ -327,7 +327,9 @@ async def _is_let_through(gateway: Leases, rule: Rule, units: int = 1) -> bool:
     return True
 
 
-async def test_a_crowd_of_calls_at_once_is_no_outage(valkey: EmbeddedPaths, redis: Redis) -> None:
+async def test_more_calls_than_connections_are_not_an_outage(
+    valkey: EmbeddedPaths, redis: Redis
+) -> None:
     """Each is about another tenant, so that no call serves two."""
     rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
     url = valkey.redis_url.read_text().strip()

@@ -120,7 +120,7 @@ def test_an_attacker_does_not_lock_the_owner_out_of_a_known_browser(owner: Perso
     assert browser.sign_in() == "/"
 
 
-def test_nor_out_of_a_network_that_was_signed_in_from(owner: Person) -> None:
+def test_guesses_from_elsewhere_do_not_lock_out_a_known_network(owner: Person) -> None:
     browser = new_browser(owner)
     browser.sign_in()
     spend_attempts(owner.email)

@@ -130,7 +130,7 @@ def test_a_name_id_made_for_us_is_read(idp: SamlProvider) -> None:
     assert read(idp, idp.response(said)) == "olga@acme.example"
 
 
-def test_who_is_named_nowhere_is_refused(idp: SamlProvider) -> None:
+def test_an_answer_that_names_nobody_is_refused(idp: SamlProvider) -> None:
     said = replace(SAID, has_name_id=False, has_email_attribute=False)
 
     with pytest.raises(NotProven, match="no_email"):

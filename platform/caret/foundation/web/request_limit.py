@@ -139,7 +139,7 @@ class RequestLimit:
         loop = asyncio.get_running_loop()
 
         async def sent(event: Mapping[str, Any]) -> None:
-            async with _ended_by(TooManyStalled) as ending:
+            async with _timeout_raising(TooManyStalled) as ending:
 
                 def stall() -> None:
                     if self._num_stalled >= self._limits.max_stalled:
@@ -162,7 +162,7 @@ class RequestLimit:
 
 
 @asynccontextmanager
-async def _ended_by(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
+async def _timeout_raising(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
     """A timeout without a deadline; the caller sets one with `reschedule`. Raises `error`."""
     try:
         async with asyncio.timeout(None) as timeout:
