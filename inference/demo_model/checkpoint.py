@@ -81,6 +81,7 @@ def load(path: Path) -> dict[str, Any]:
 def load_newest(folder: Path) -> dict[str, Any] | None:
     """The newest checkpoint that is whole. None: the folder has no checkpoint at all.
 
+    Damaged ones are renamed, so that they are neither mirrored nor counted among those to keep.
     Raises CheckpointError where there are some, but none is whole.
     """
     found = paths(folder)
@@ -88,6 +89,7 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
         try:
             return load(path)
         except CheckpointError as error:
+            path.rename(path.with_suffix(".damaged"))
             print(f"{error} Using the checkpoint before it.", file=sys.stderr, flush=True)
     if found:
         raise CheckpointError(f"No checkpoint in {folder} is whole: copy one from the mirror.")

@@ -16,15 +16,15 @@ TOKENS_PER_STEP = 8192
 ROW_TOKENS = (256, 512, 1024, 2048)
 WARM_UP_STEPS = 100
 STABLE_SHARES: Final[Mapping[Group, float]] = {
-    Group.LIBRARY: 0.18,
-    Group.LIBRARY_TESTS: 0.06,
-    Group.PACKAGES: 0.66,
-    Group.PACKAGE_TESTS: 0.10,
+    Group.LIBRARY: 0.24,
+    Group.LIBRARY_TESTS: 0.08,
+    Group.PACKAGES: 0.60,
+    Group.PACKAGE_TESTS: 0.08,
 }
 COOL_DOWN_SHARES: Final[Mapping[Group, float]] = {
-    Group.LIBRARY: 0.35,
-    Group.LIBRARY_TESTS: 0.08,
-    Group.PACKAGES: 0.52,
+    Group.LIBRARY: 0.40,
+    Group.LIBRARY_TESTS: 0.10,
+    Group.PACKAGES: 0.45,
     Group.PACKAGE_TESTS: 0.05,
 }
 
@@ -37,9 +37,8 @@ class Phase:
 
 
 PHASES = (
-    Phase(until_tokens=6e6, row_weights=(100, 0, 0, 0), echo_share=0.25),
-    Phase(until_tokens=20e6, row_weights=(50, 40, 10, 0), echo_share=0.12),
-    Phase(until_tokens=float("inf"), row_weights=(20, 30, 30, 20), echo_share=0.04),
+    Phase(until_tokens=15e6, row_weights=(25, 65, 10, 0), echo_share=0.12),
+    Phase(until_tokens=float("inf"), row_weights=(15, 30, 30, 25), echo_share=0.04),
 )
 COOL_DOWN = Phase(until_tokens=float("inf"), row_weights=(5, 20, 40, 35), echo_share=0.02)
 

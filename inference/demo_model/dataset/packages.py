@@ -83,8 +83,13 @@ def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
     return found
 
 
+def _metadata_path(wheel: zipfile.ZipFile) -> str:
+    """Vendored packages have metadata of their own, further down."""
+    names = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return min(names, key=lambda name: name.count("/"))
+
+
 def licence_of(wheel: zipfile.ZipFile) -> str:
     """Raises LicenceError where the package may not be used."""
-    path = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
-    metadata = email.message_from_bytes(wheel.read(path))
+    metadata = email.message_from_bytes(wheel.read(_metadata_path(wheel)))
     return check_licence(metadata, list(licence_texts(wheel).values()))

@@ -104,6 +104,18 @@ def test_a_folder_with_damaged_checkpoints_only_is_refused(tmp_path: Path) -> No
         checkpoint.load_newest(tmp_path)
 
 
+def test_a_damaged_checkpoint_is_not_mirrored(tmp_path: Path) -> None:
+    run, mirror = tmp_path / "run", tmp_path / "mirror"
+    run.mkdir()
+    save_steps(run, 2)
+    cut_in_half(checkpoint.paths(run)[-1])
+    resumed(run)
+
+    checkpoint.mirror(run, mirror)
+
+    assert resumed(mirror).progress.step == 1
+
+
 def test_the_mirror_holds_the_newest_checkpoint_and_the_log(tmp_path: Path) -> None:
     run, mirror = tmp_path / "run", tmp_path / "mirror"
     run.mkdir()

@@ -126,6 +126,19 @@ def test_a_wheel_under_copyleft_is_refused(tmp_path: Path) -> None:
         licence_of(wheel)
 
 
+def test_the_licence_of_a_vendored_package_is_not_taken_for_the_packages_own(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "tool-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("tool/_vendor/x-1.dist-info/METADATA", "Name: x\nLicense: MIT\n")
+        wheel.writestr("tool-1.0.dist-info/METADATA", "Name: tool\nLicense: GPL-3.0\n")
+        wheel.writestr("tool-1.0.dist-info/LICENSE", MIT)
+
+    with zipfile.ZipFile(path) as wheel, pytest.raises(LicenceError, match=r"GPL-3\.0"):
+        licence_of(wheel)
+
+
 def test_licences_of_vendored_packages_do_not_count(tmp_path: Path) -> None:
     files = {"tool/_vendor/x.dist-info/LICENSE": "GNU General Public License"}
 
