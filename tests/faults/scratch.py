@@ -16,7 +16,9 @@ from tests.faults.fault import BadFault, Fault
 
 _IMPORT_ROOTS: Final = (".", "platform", "platform/ide")
 _PACKAGES: Final = ("caret", "inference", "tenants", "console", "caret_ls", "tests")
-_WHERE: Final = f"import {', '.join(_PACKAGES)}; print({', '.join(f'{p}.__path__' for p in _PACKAGES)})"
+_WHERE: Final = (
+    f"import {', '.join(_PACKAGES)}; print({', '.join(f'{p}.__path__' for p in _PACKAGES)})"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,28 +32,34 @@ class Verdict:
 
 def try_tests(scratch: Scratch, tests: Sequence[str], *, limit_s: float) -> Verdict:
     """Run `tests` until one fails. Tests that take longer than `limit_s` fail. Raises NoVerdict."""
+    options = ("-x", "-q", "--tb=short", "-p", "no:cacheprovider")
     started = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-x", "-q", "--tb=short", "-p", "no:cacheprovider", *tests],
-        cwd=scratch.root,
-        env=scratch.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return Verdict(f"the time limit of {limit_s:.0f} s", limit_s, _end(process))
-    finally:
-        _end(process)
+    # A file, since a process that outlives pytest would keep a pipe open.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=scratch.root,
+            env=scratch.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end(process)
+        output.seek(0)
+        said = output.read()
     seconds = time.monotonic() - started
-    return Verdict(_failed_test(process.returncode, output), seconds, output[-_TAIL_CHARS:])
+    caught_by = f"the time limit of {limit_s:.0f} s" if code is None else failed_test(code, said)
+    return Verdict(caught_by, seconds, said[-_TAIL_CHARS:])
 
 
-def _failed_test(code: int, output: str) -> str | None:
+def failed_test(code: int, output: str) -> str | None:
+    """Return the test that failed, by pytest's exit code and output. Raises NoVerdict."""
     if code == _PASSED:
         return None
     if code not in _FAILURES:
@@ -61,8 +68,8 @@ def _failed_test(code: int, output: str) -> str | None:
     return "pytest, before the tests" if failed is None else failed.group(1)
 
 
-def _end(process: subprocess.Popen[str]) -> str:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End pytest and its children. The watchdog of the test services ends those."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
-    return process.communicate()[0] or ""
+        process.wait()
