@@ -3,8 +3,8 @@
     python -m tests.faults [--suite default|deep] [--only PATTERN ...] [--results FILE [--resume]]
     python -m tests.faults --list
 
-PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. The
-tests of a fault run first without it; a fault whose tests fail on their own has no verdict.
+PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. All
+tests run first without a fault; a fault whose tests fail on their own has no verdict.
 Commit first: the copy has the tracked files as they are in the working tree.
 """
 
@@ -19,9 +19,9 @@ from typing import Final
 from tests.faults.fault import REPOSITORY, SUITES, BadFault, Fault, read_catalogue
 from tests.faults.results import BASELINE, FAULT, Result, Results, summary
 from tests.faults.scratch import Scratch, scratch_copy
-from tests.faults.trial import NoVerdict, try_tests
+from tests.faults.trial import NoVerdict, try_files, try_tests
 
-_BASELINE_LIMIT_S: Final = 600.0
+_BASELINE_LIMIT_S: Final = 600.0  # for each file
 # A faulty tree may take this much longer than a sound one before it counts as a hang.
 _SLACK_S: Final = 60.0
 _SLACK_FACTOR: Final = 3
@@ -38,8 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         results = Results(options.results, resume=options.resume)
         with scratch_copy(REPOSITORY) as scratch:
+            _run_without_fault(scratch, faults, results)
             tried = [_try_fault(scratch, fault, results) for fault in faults]
-    except BadFault as error:
+    except (BadFault, NoVerdict) as error:
         print(error, file=sys.stderr)
         return 2
     verdicts = [result for result in tried if result is not None]
@@ -69,7 +70,7 @@ def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> Result | Non
     if known := results.find(FAULT, fault.id):
         return known
     try:
-        sound_s = sum(_baseline_s(scratch, test, results) for test in fault.tests)
+        sound_s = sum(_baseline_s(name, results) for name in fault.test_files)
         with scratch.planted(fault):
             limit_s = _SLACK_S + _SLACK_FACTOR * sound_s
             verdict = try_tests(scratch, fault.tests, limit_s=limit_s)
@@ -82,16 +83,25 @@ def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> Result | Non
     return result
 
 
-def _baseline_s(scratch: Scratch, test: str, results: Results) -> float:
-    """Return how long a test takes without a fault. Raises NoVerdict when it fails."""
-    known = results.find(BASELINE, test)
-    if known is None:
-        verdict = try_tests(scratch, [test], limit_s=_BASELINE_LIMIT_S)
-        known = results.add_baseline(test, verdict)
-        if known.caught_by is not None:
-            print(verdict.output, file=sys.stderr)
+def _run_without_fault(scratch: Scratch, faults: Iterable[Fault], results: Results) -> None:
+    """Learn which files of tests pass, and how long each takes. Raises NoVerdict."""
+    untried = [fault for fault in faults if not results.find(FAULT, fault.id)]
+    names = dict.fromkeys(name for fault in untried for name in fault.test_files)
+    files = [name for name in names if not results.find(BASELINE, name)]
+    if not files:
+        return
+    print(f"{len(files)} files of tests run without a fault.", flush=True)
+    verdicts = try_files(scratch, files, limit_s=_BASELINE_LIMIT_S * len(files))
+    for name, verdict in verdicts.items():
+        results.add_baseline(name, verdict)
+
+
+def _baseline_s(file: str, results: Results) -> float:
+    """Return how long a file of tests takes without a fault. Raises NoVerdict when it fails."""
+    known = results.find(BASELINE, file)
+    assert known is not None
     if known.caught_by is not None:
-        raise NoVerdict(f"{test} fails without a fault: {known.caught_by}")
+        raise NoVerdict(f"{file} fails without a fault: {known.caught_by}")
     return known.seconds
 
 

@@ -43,6 +43,10 @@ class Fault:
         """How much its tests need: 0 for unit tests alone."""
         return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
 
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        return tuple(test.partition("::")[0] for test in self.tests)
+
     def planted_in(self, text: str) -> str:
         """Return `text` with the defect. Raises BadFault."""
         found = text.count(self.find)

@@ -1,4 +1,4 @@
-"""The results file: one JSON line for each test that ran without a fault, and for each fault."""
+"""The results file: a JSON line for each file of tests, run without a fault, and for each fault."""
 
 import json
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ FAULT: Final = "fault"
 @dataclass(frozen=True, slots=True)
 class Result:
     kind: str  # BASELINE or FAULT
-    name: str  # the test, or the fault's id
+    name: str  # the file of tests, or the fault's id
     area: str
     breaks: str
-    caught_by: str | None  # of a baseline: the test that fails without a fault
+    caught_by: str | None  # of a baseline: a test that fails without a fault
     seconds: float
 
 
@@ -36,9 +36,9 @@ class Results:
     def find(self, kind: str, name: str) -> Result | None:
         return self._found.get((kind, name))
 
-    def add_baseline(self, test: str, verdict: Verdict) -> Result:
+    def add_baseline(self, file: str, verdict: Verdict) -> Result:
         return self._add(
-            Result(BASELINE, test, "", "", verdict.caught_by, round(verdict.seconds, 1))
+            Result(BASELINE, file, "", "", verdict.caught_by, round(verdict.seconds, 1))
         )
 
     def add_fault(self, fault: Fault, verdict: Verdict) -> Result:

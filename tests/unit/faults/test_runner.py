@@ -7,7 +7,7 @@ import pytest
 from tests.faults.fault import BadFault, Fault
 from tests.faults.results import FAULT, Results, summary
 from tests.faults.scratch import Scratch
-from tests.faults.trial import NoVerdict, Verdict, failed_test, try_tests
+from tests.faults.trial import NoVerdict, Verdict, failed_test, try_files, try_tests
 
 SUM = "def add(a, b):\n    return a + b\n"
 TEST = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
@@ -50,6 +50,20 @@ def test_a_fault_that_hangs_is_caught_by_the_time_limit(scratch: Scratch) -> Non
         assert _try(scratch, limit_s=3).caught_by == "the time limit of 3 s"
 
 
+def test_each_file_of_tests_has_a_verdict_of_its_own(scratch: Scratch) -> None:
+    files = ("test_sums.py", "test_wrong.py", "test_unreadable.py", "test_nothing.py")
+    (scratch.root / files[1]).write_text("def test_wrong():\n    assert False\n")
+    (scratch.root / files[2]).write_text("import no_such_module\n")
+    (scratch.root / files[3]).write_text("")
+    verdicts = try_files(scratch, files, limit_s=60)
+    assert [verdicts[name].caught_by for name in files] == [
+        None,
+        "test_wrong",
+        "test_unreadable",
+        "no test has run",
+    ]
+
+
 def test_the_file_is_restored_when_a_test_raises(scratch: Scratch) -> None:
     with pytest.raises(RuntimeError), scratch.planted(_fault("a - b")):
         raise RuntimeError
@@ -84,11 +98,11 @@ def test_tests_that_pytest_cannot_run_say_nothing() -> None:
 def test_a_resumed_run_knows_what_an_earlier_one_found(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     first = Results(path, resume=False)
-    caught = first.add_fault(_fault("a - b"), Verdict("test_sums.py::test_add", 1.0, ""))
+    caught = first.add_fault(_fault("a - b"), Verdict("test_sums.py::test_add", 1.0))
     assert Results(path, resume=True).find(FAULT, "sums-wrong") == caught
     assert Results(path, resume=False).find(FAULT, "sums-wrong") is None
 
 
 def test_the_summary_names_what_no_test_has_caught() -> None:
-    missed = Results(None, resume=False).add_fault(_fault("a - b"), Verdict(None, 1.0, ""))
+    missed = Results(None, resume=False).add_fault(_fault("a - b"), Verdict(None, 1.0))
     assert summary([missed]) == {"money": {"caught": 0, "missed": ["sums-wrong"]}}
