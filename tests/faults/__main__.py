@@ -10,6 +10,7 @@ Commit first: the copy has the tracked files as they are in the working tree.
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
@@ -29,6 +30,8 @@ _SLACK_FACTOR: Final = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    # A run that is ended removes its copy and ends its pytest.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         faults = [
             fault for fault in read_catalogue() if _is_chosen(fault, options.suite, options.only)
