@@ -1,0 +1,1 @@
+"""Planted faults: they measure what the test suite catches."""

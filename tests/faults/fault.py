@@ -1,0 +1,81 @@
+"""A planted fault: one small defect, as an entry of the catalogue describes it."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+CATALOGUE: Final = Path(__file__).parent / "catalogue"
+AREAS: Final = (
+    "isolation",
+    "money",
+    "permissions",
+    "loss",
+    "latency",
+    "correctness",
+    "ui",
+    "supply",
+)
+SUITES: Final = ("default", "deep")
+# A test in one of these folders needs more than the folders before it.
+_FOLDERS: Final = ("unit", "architecture", "integration", "functional", "browser")
+
+
+class BadFault(Exception):
+    """The catalogue does not fit the tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    id: str
+    area: str
+    file: str  # relative to the repository
+    find: str  # occurs exactly once in the file
+    replace: str
+    breaks: str  # one sentence
+    tests: tuple[str, ...]  # files or node ids that could see it, the cheapest first
+    suite: str
+
+    @property
+    def cost(self) -> int:
+        """How much its tests need: 0 for unit tests alone."""
+        return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        return tuple(test.partition("::")[0] for test in self.tests)
+
+    def planted_in(self, text: str) -> str:
+        """Return `text` with the defect. Raises BadFault."""
+        found = text.count(self.find)
+        if found != 1:
+            raise BadFault(f"{self.id}: its text occurs {found} times in {self.file}, not once.")
+        return text.replace(self.find, self.replace)
+
+
+def read_catalogue(folder: Path = CATALOGUE) -> list[Fault]:
+    """Return the whole catalogue, the faults with the cheapest tests first. Raises BadFault."""
+    faults = [fault for path in sorted(folder.glob("*.toml")) for fault in _read_file(path)]
+    return sorted(faults, key=lambda fault: fault.cost)
+
+
+def _read_file(path: Path) -> Iterator[Fault]:
+    for entry in tomllib.loads(path.read_text())["fault"]:
+        try:
+            yield _read_entry(entry)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadFault(f"{path.name}, {entry.get('id', 'an entry')}: {error!r}") from error
+
+
+def _read_entry(entry: dict[str, Any]) -> Fault:
+    fault = Fault(
+        **{**entry, "tests": tuple(entry["tests"]), "suite": entry.get("suite", "default")}
+    )
+    if fault.area not in AREAS or fault.suite not in SUITES:
+        raise ValueError(f"area {fault.area!r} and suite {fault.suite!r} must be known ones")
+    if not fault.tests or fault.find == fault.replace:
+        raise ValueError("a fault changes something and names a test")
+    assert fault.cost >= 0  # raises ValueError for a test in an unknown folder
+    return fault

@@ -1,0 +1,90 @@
+"""A copy of the repository's tracked files, in which faults are planted and tests run."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.faults.fault import BadFault, Fault
+
+_IMPORT_ROOTS: Final = (".", "platform", "platform/ide")
+_PACKAGES: Final = ("caret", "inference", "tenants", "console", "caret_ls", "tests")
+_WHERE: Final = (
+    f"import {', '.join(_PACKAGES)}; print({', '.join(f'{p}.__path__' for p in _PACKAGES)})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    root: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For every process of a test: the copy's packages come before the installed ones."""
+        roots = os.pathsep.join(str((self.root / name).resolve()) for name in _IMPORT_ROOTS)
+        return {**os.environ, "PYTHONPATH": roots}
+
+    @contextmanager
+    def planted(self, fault: Fault) -> Iterator[None]:
+        """The copy with the defect, and without it afterwards. Raises BadFault."""
+        path = self.root / fault.file
+        if not path.is_file():
+            raise BadFault(f"{fault.id}: there is no file {fault.file}.")
+        sound = path.read_text()
+        faulty = fault.planted_in(sound)
+        try:
+            _write(path, faulty)
+            yield
+        finally:
+            _write(path, sound)
+
+
+@contextmanager
+def scratch_copy(repository: Path) -> Iterator[Scratch]:
+    """A copy that is removed afterwards. Raises BadFault when Python would not import from it."""
+    with tempfile.TemporaryDirectory(prefix="caret-faults-") as folder:
+        scratch = Scratch(Path(folder).resolve() / "tree")
+        _copy(repository, scratch.root)
+        _require_imports(scratch)
+        yield scratch
+
+
+def _copy(repository: Path, root: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(repository / name, target, follow_symlinks=False)
+    environment = repository / ".venv"
+    if environment.exists():
+        (root / ".venv").symlink_to(environment.resolve())
+
+
+def _require_imports(scratch: Scratch) -> None:
+    """The virtual environment names the original tree; PYTHONPATH must win over it."""
+    answered = subprocess.run(
+        [sys.executable, "-c", _WHERE],
+        cwd="/",
+        env=scratch.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if answered.stdout.count(str(scratch.root)) < len(_PACKAGES):
+        raise BadFault(f"Python does not import from the copy: {answered.stdout}")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+    if path.suffix == ".py":
+        # Compiled files are compared by size and by whole seconds, which two writes may share.
+        Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""The catalogue of planted faults fits the tree: an entry that does not would test nothing."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.fault import REPOSITORY, BadFault, Fault, read_catalogue
+
+ENTRY = """
+[[fault]]
+id = "sums-one-less"
+area = "{area}"
+file = "sums.py"
+find = "limit"
+replace = "limit - 1"
+breaks = "The last one is refused."
+tests = ["{test}"]
+"""
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> list[Fault]:
+    return read_catalogue()
+
+
+def _write_entry(folder: Path, *, area: str = "money", test: str = "tests/unit/test_x.py") -> None:
+    (folder / "sums.toml").write_text(ENTRY.format(area=area, test=test))
+
+
+def test_every_fault_has_an_id_of_its_own(catalogue: list[Fault]) -> None:
+    counts = Counter(fault.id for fault in catalogue)
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_every_fault_changes_one_place_of_a_file_that_still_compiles(
+    catalogue: list[Fault],
+) -> None:
+    for fault in catalogue:
+        faulty = fault.planted_in((REPOSITORY / fault.file).read_text())
+        if fault.file.endswith(".py"):
+            ast.parse(faulty, fault.id)
+
+
+def test_every_test_that_a_fault_names_exists(catalogue: list[Fault]) -> None:
+    named = {test for fault in catalogue for test in fault.tests}
+    missing = [test for test in sorted(named) if not _exists(test)]
+    assert missing == []
+
+
+def _exists(test: str) -> bool:
+    name, _, function = test.partition("::")
+    path = REPOSITORY / name
+    return path.is_file() and f"def {function}(" in path.read_text() if function else path.exists()
+
+
+def test_faults_with_the_cheapest_tests_come_first(catalogue: list[Fault]) -> None:
+    costs = [fault.cost for fault in catalogue]
+    assert costs == sorted(costs)
+
+
+def test_text_that_occurs_twice_or_never_is_refused(tmp_path: Path) -> None:
+    _write_entry(tmp_path)
+    (fault,) = read_catalogue(tmp_path)
+    assert fault.planted_in("if count < limit:") == "if count < limit - 1:"
+    with pytest.raises(BadFault, match=r"sums-one-less: its text occurs 2 times in sums\.py"):
+        fault.planted_in("limit = limit")
+    with pytest.raises(BadFault, match="occurs 0 times"):
+        fault.planted_in("")
+
+
+@pytest.mark.parametrize("entry", [{"area": "colour"}, {"test": "tests/elsewhere/test_x.py"}])
+def test_an_unknown_area_or_folder_of_tests_is_refused(
+    tmp_path: Path, entry: dict[str, str]
+) -> None:
+    _write_entry(tmp_path, **entry)
+    with pytest.raises(BadFault, match=r"sums\.toml, sums-one-less"):
+        read_catalogue(tmp_path)
