@@ -4,6 +4,7 @@ They need no thread and no place among the requests that run, so that a client w
 one keeps nobody else waiting. Each is compressed once and sent so to clients that accept gzip.
 """
 
+import asyncio
 import gzip
 import mimetypes
 import re
@@ -88,3 +89,4 @@ async def _send_file(file: StaticFile, scope: dict[str, Any], send: Send) -> Non
         part = content[start : start + _CHUNK_BYTES]
         more = start + _CHUNK_BYTES < len(content)
         await send({"type": "http.response.body", "body": part, "more_body": more})
+        await asyncio.sleep(0)  # other connections have their turn between two parts

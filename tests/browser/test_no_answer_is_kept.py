@@ -11,12 +11,8 @@ from tests.browser.pages import ACTIONS, FILES, all_pages
 from tests.browser.routes import all_routes
 from tests.browser.scene import Scene, Visitor
 
-# Files with their content's digest in the address, and public keys.
-SHARED: Final = {
-    "assets/<digest>/<name>",
-    "operators/assets/<digest>/<path:name>",
-    ".well-known/caret-signing-keys.json",
-}
+# Public keys. Static files are served before Django (console.static_files).
+SHARED: Final = {".well-known/caret-signing-keys.json"}
 _EXAMPLES: Final = {
     **{page.pattern: page.path_in for page in all_pages()},
     **ACTIONS,
@@ -52,7 +48,7 @@ def test_browsers_do_not_keep_a_refusal(scene: Scene, path: str) -> None:
     assert client_with(scene.session(Visitor.MEMBER)).get(path)["Cache-Control"] == "no-store"
 
 
-def test_nor_is_a_redirection_to_https() -> None:
+def test_browsers_do_not_keep_a_redirection_to_https() -> None:
     with override_settings(SECURE_SSL_REDIRECT=True):
         answer = client_with(None).get("/invitation/civ_secret")
 

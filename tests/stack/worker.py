@@ -27,4 +27,4 @@ def running_worker(services: Services, folder: Path, **settings: str) -> Iterato
             yield log
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=60)  # on two cores that other tests use, too

@@ -18,6 +18,16 @@ def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
 
 
+@pytest.fixture(autouse=True)
+def _no_earlier_guesses(database: None) -> None:
+    """Tests share one operator of each role, whose wrong codes count for 15 minutes."""
+    from tenants.keyvalue import connect
+
+    redis = connect()
+    for key in redis.scan_iter("caret:throttle:*"):
+        redis.delete(key)
+
+
 @pytest.fixture(scope="module")
 def gateway_process(services: Services) -> Iterator[Gateway]:
     # Imported here: plugins are loaded before Django is set up, models after.

@@ -9,6 +9,7 @@ At any time, a client that leaves its response unread for send_timeout_s is disc
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -30,7 +31,8 @@ _LINGER_S: Final = 1.0
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _MAX_PIPELINED: Final = 16
 # What a client that does not read may hold of our memory, beside one piece of its answer.
-_WRITE_BUFFER_BYTES: Final = 32 * 1024
+_WRITE_BUFFER_BYTES: Final = 16 * 1024
+_SOCKET_BUFFER_BYTES: Final = 128 * 1024  # the kernel's, which doubles it
 # Chunk headers and trailers of a body, in relation to its content: "1\r\nx\r\n" is five to one.
 _MAX_FRAMING_RATIO: Final = 8
 
@@ -107,6 +109,10 @@ class LimitedHttp(HttpToolsProtocol):
             transport.abort()
             return
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
+        sock = transport.get_extra_info("socket")
+        # Else the kernel takes megabytes for each client that does not read, and copying them to it
+        # keeps the event loop busy.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
         gathering = GatheringTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
         )
