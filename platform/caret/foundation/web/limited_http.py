@@ -19,11 +19,9 @@ import uvicorn
 from uvicorn._types import ASGI3Application
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from websockets.http11 import Request
 
 from caret.foundation.web.connections import REFUSED, Connections, Slot, TooManyConnections
 from caret.foundation.web.gathered_writes import GatheringTransport
-from caret.foundation.web.paced_closing import PacedWebSocket
 from caret.foundation.web.server_limits import ServerLimits
 
 # A refused client may still be sending: it reads the answer only if its data is taken meanwhile.
@@ -348,37 +346,6 @@ class LimitedHttp(HttpToolsProtocol):
             slot for slot in (self._slot, self._request_slot) if slot is not None
         ]
         super().handle_websocket_upgrade()
-
-
-class LimitedWebSocket(PacedWebSocket):
-    """A WebSocket that began as a request of LimitedHttp, and goes on with its transport."""
-
-    config: ServerConfig
-    transport: GatheringTransport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._send_deadline = SendDeadline(self.transport, self.config.limits.send_timeout_s)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._send_deadline.stop()
-        for slot in self.transport.slots:
-            slot.release()
-        super().connection_lost(exc)
-
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        if self.transport.slots and not self.close_sent:
-            # The task that reads this scope has been made and has not run yet.
-            self.scope["state"]["slot"] = self.transport.slots[-1]
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._send_deadline.start()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._send_deadline.stop()
 
 
 class SendDeadline:

@@ -9,7 +9,8 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from caret.foundation.environment import env_list
-from caret.foundation.web.limited_http import LimitedHttp, LimitedWebSocket, ServerConfig
+from caret.foundation.web.limited_http import LimitedHttp, ServerConfig
+from caret.foundation.web.limited_websocket import LimitedWebSocket
 from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
 
 log = structlog.get_logger(__name__)
