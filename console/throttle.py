@@ -43,7 +43,7 @@ end
 
 
 class Secret(StrEnum):
-    """What an attempt guesses."""
+    """The kind of secret that an attempt guesses."""
 
     PASSWORD = "password"  # noqa: S105  # a kind of secret, none itself
     STEP_UP_PASSWORD = "step-up"  # noqa: S105

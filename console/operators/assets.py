@@ -26,7 +26,7 @@ def url_of(name: str) -> str:
 
 
 def operator_files() -> Mapping[str, StaticFile]:
-    """By path. Call it only where there are operators' pages."""
+    """Return the files by path. Call it only if the operators' pages are on."""
     return {url_of(name): static_file(name, content) for name, content in _contents().items()}
 
 

@@ -1,4 +1,4 @@
-"""Where an account was signed in to before: browsers by a signed cookie, networks by Redis.
+"""Known places of an account: browsers by a signed cookie, networks by Redis.
 
 The cookie opens nothing. It gives the browser a limit of its own for wrong passwords and codes
 (console.throttle), so that other people's attempts do not lock the account's owner out. Source:

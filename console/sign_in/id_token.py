@@ -24,7 +24,7 @@ _REASONS: Final[dict[type[jwt.PyJWTError], str]] = {
 
 
 class ProviderRefused(OAuth2Error):  # type: ignore[misc]  # allauth has no types
-    """What a provider answers is not accepted."""
+    """The answer of a provider is not accepted."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         """`reason`: one of a fixed set, for the audit log. `detail`: for the process log only."""

@@ -265,7 +265,7 @@ def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
 
 
 def _first(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:
-    """Of an attribute with one value that is a text; the same value again counts as one."""
+    """Return the text of an attribute with one value; a repeated value counts once."""
     for name in names:
         values = attributes.get(name, [])
         if values and isinstance(values[0], str) and all(value == values[0] for value in values):

@@ -52,7 +52,7 @@ class SessionStore(db.SessionStore):
 
     @property
     def token(self) -> str:
-        """What the cookie holds. For sessions that are new or came by a token."""
+        """The cookie's value, for sessions that are new or were found by a token."""
         assert isinstance(self.session_key, SessionKey)
         return self.session_key.token
 

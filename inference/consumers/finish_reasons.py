@@ -1,4 +1,4 @@
-"""How each protocol tells why a completion ended (the table is in platform/docs/clients.md).
+"""The finish reason in the terms of each protocol (the table is in platform/docs/clients.md).
 
 A completion that was shed, superseded, cancelled, filtered or out of budget must not look like the
 model's own answer. Strict clients reject values that their protocol does not define, so each

@@ -1,4 +1,4 @@
-"""What OpenAI's protocols have in common: usage and errors."""
+"""Usage and errors, as all of OpenAI's protocols state them."""
 
 import msgspec
 

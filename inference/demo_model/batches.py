@@ -54,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What documents are drawn from."""
+    """The texts that documents are drawn from."""
 
     group_shares: Mapping[Group, float]
     echo_share: float = 0.0  # of the documents

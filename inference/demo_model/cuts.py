@@ -90,14 +90,15 @@ class Cutter:
         )
 
     def line_start(self, file: TokenFile, position: int) -> int:
-        """Where the line break before the position begins, or near it in a very long line."""
+        """Return the start of the line break before the position; of a very long line, a place
+        near it."""
         first = max(file.start, position - MAX_LINE_TOKENS)
         while position > first and not self._is_break[self._tokens[position]]:
             position -= 1
         return position
 
     def _lines_end(self, file: TokenFile, start: int, num_lines: int) -> int:
-        """Where the line break after so many lines begins."""
+        """Return the start of the line break after so many lines."""
         last = min(file.end, start + num_lines * MAX_LINE_TOKENS // 8)
         position = start + 1
         while position < last:
@@ -109,7 +110,7 @@ class Cutter:
         return self.line_start(file, position) if position < file.end else file.end
 
     def _span(self, region: _Region, kind: CutKind) -> tuple[int, int] | None:
-        """Where the middle begins and ends. None: nothing of that kind."""
+        """Return the start and end of the middle; None if the text has nothing of that kind."""
         match kind:
             case CutKind.LINES:
                 return self._lines_span(region)

@@ -62,7 +62,7 @@ def _probe(path: str, cut: Cut, name: str, num_typed: int) -> NameProbe:
 
 
 def _names(text: str) -> list[tuple[int, str]]:
-    """Where each name of the code begins. Strings and comments hold none."""
+    """Return the start of each name in the code; strings and comments have none."""
     lines = [0]
     for line in text.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))

@@ -45,7 +45,7 @@ COOL_DOWN = Phase(until_tokens=float("inf"), row_weights=(5, 20, 40, 35), echo_s
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a step's batch is made of."""
+    """The composition of a step's batch."""
 
     row_tokens: int
     mixture: Mixture

@@ -51,7 +51,7 @@ def wheel_files(wheel: zipfile.ZipFile, package: str) -> Iterator[SourceFile]:
 
 
 def is_ordinary_source(text: str) -> bool:
-    """Whether a file is neither tiny, huge, generated, a table, Python 2 nor under copyleft."""
+    """Return False for files that are tiny, huge, generated, tables, Python 2 or copyleft."""
     longest = max(map(len, text.splitlines()), default=0)
     header = text[:HEADER_CHARS]
     return (

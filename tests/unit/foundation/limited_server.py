@@ -11,7 +11,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from caret.foundation.web.connections import authenticate_connection
 from caret.foundation.web.limited_http import LimitedHttp, ServerConfig
-from caret.foundation.web.limited_websocket import LimitedWebSocket
+from caret.foundation.web.server import LimitedWebSocket
 from caret.foundation.web.server_limits import ServerLimits
 
 # Times are long beside those that nothing waits for, and short where the test waits for them.

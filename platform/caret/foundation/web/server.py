@@ -1,5 +1,6 @@
 """Starting an HTTP server with the same limits everywhere: the gateway's and the console's."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -7,13 +8,46 @@ from typing import Any
 import structlog
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
+from websockets.http11 import Request
 
 from caret.foundation.environment import env_list
-from caret.foundation.web.limited_http import LimitedHttp, ServerConfig
-from caret.foundation.web.limited_websocket import LimitedWebSocket
+from caret.foundation.web.gathered_writes import GatheringTransport
+from caret.foundation.web.limited_http import LimitedHttp, SendDeadline, ServerConfig
+from caret.foundation.web.paced_closing import PacedWebSocket
 from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
 
 log = structlog.get_logger(__name__)
+
+
+class LimitedWebSocket(PacedWebSocket):
+    """A WebSocket that began as a request of LimitedHttp, and goes on with its transport."""
+
+    config: ServerConfig
+    transport: GatheringTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._send_deadline = SendDeadline(self.transport, self.config.limits.send_timeout_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._send_deadline.stop()
+        for slot in self.transport.slots:
+            slot.release()
+        super().connection_lost(exc)
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if self.transport.slots and not self.close_sent:
+            # The task that reads this scope has been made and has not run yet.
+            self.scope["state"]["slot"] = self.transport.slots[-1]
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._send_deadline.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._send_deadline.stop()
 
 
 def run_server(application: str, *, host: str, port: int, **options: Any) -> None:
