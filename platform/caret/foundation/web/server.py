@@ -1,6 +1,7 @@
 """Starting an HTTP server with the same limits everywhere: the gateway's and the console's."""
 
 import asyncio
+import gc
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -78,6 +79,8 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         **options,
     )
     config.load_app()  # before there is an event loop: Django forbids queries beside one
+    gc.collect()
+    gc.freeze()
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run()
