@@ -79,13 +79,21 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         **options,
     )
     config.load_app()  # before there is an event loop: Django forbids queries beside one
-    gc.collect()
-    gc.freeze()
+    _exempt_start_up_heap()
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:
         raise SystemExit(STARTUP_FAILURE)
+
+
+def _exempt_start_up_heap() -> None:
+    """Exempt all present objects from garbage collection: the server keeps them anyway.
+
+    A full collection of the console's start-up heap takes 140 ms, and 1,000 connections trigger one.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _possible(limits: ServerLimits) -> ServerLimits:
