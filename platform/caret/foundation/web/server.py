@@ -90,7 +90,7 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
 def _exempt_start_up_heap() -> None:
     """Exempt all present objects from garbage collection: the server keeps them anyway.
 
-    A full collection of the console's start-up heap takes 140 ms, and 1,000 connections trigger one.
+    A full collection of them takes the console 140 ms, and 1,000 connections trigger one.
     """
     gc.collect()
     gc.freeze()
