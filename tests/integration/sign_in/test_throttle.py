@@ -2,10 +2,14 @@
 
 import json
 import secrets
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core import signing
 from django.test import Client
 
 from console.throttle import (
@@ -152,6 +156,56 @@ def test_the_cookie_of_one_account_is_of_no_use_for_another(owner: Person) -> No
     spend_attempts(owner.email)
 
     assert guess(attacker.client, owner.email, PASSWORD) == 429
+
+
+def device_cookie_name(owner: Person) -> str:
+    browser = new_browser(owner)
+    browser.sign_in()
+    (name,) = [name for name in browser.client.cookies if "caret-device-" in name]
+    return name
+
+
+class PastSigner(signing.TimestampSigner):
+    """Signs as the console did `age` ago."""
+
+    def __init__(self, age: timedelta, **options: Any) -> None:
+        super().__init__(**options)
+        self._age = age
+
+    def timestamp(self) -> str:
+        return signing.b62_encode(int(time.time() - self._age.total_seconds()))
+
+
+@pytest.mark.parametrize(
+    ("key", "age", "status"),
+    [
+        pytest.param(None, timedelta(days=89), 302, id="genuine"),
+        pytest.param(None, timedelta(days=91), 429, id="expired"),
+        pytest.param("an attacker's key", timedelta(0), 429, id="forged"),
+    ],
+)
+def test_a_forged_or_expired_cookie_does_not_make_a_browser_known(
+    owner: Person, key: str | None, age: timedelta, status: int
+) -> None:
+    signer = PastSigner(age, key=key, salt=f"caret.known-device/1|{owner.email.lower()}")
+    client = fresh_client()
+    client.cookies[device_cookie_name(owner)] = signer.sign_object("a device's ID")
+    spend_attempts(owner.email)
+
+    assert guess(client, owner.email, PASSWORD) == status
+
+
+def test_a_changed_cookie_does_not_make_a_browser_known(owner: Person) -> None:
+    browser = new_browser(owner)
+    name = device_cookie_name(owner)
+    browser.sign_in()
+    _, signature = browser.client.cookies[name].value.split(":", 1)
+    client = fresh_client()
+    payload = signing.b64_encode(b'"another ID"').decode()
+    client.cookies[name] = f"{payload}:{signature}"
+    spend_attempts(owner.email)
+
+    assert guess(client, owner.email, PASSWORD) == 429
 
 
 def test_a_browser_is_known_only_once_the_second_factor_was_given(owner: Person) -> None:

@@ -70,6 +70,14 @@ def test_a_glob_excludes_what_it_matches(name: str, glob: str, path: str, exclud
     assert is_excluded(policy, repository="shop", path=path) is excluded
 
 
+def test_a_path_without_a_repository_is_compared_with_the_globs_for_all_only() -> None:
+    policy = make_policy(content_exclusion={"*": ("*.env",), "shop": ("*.key",)})
+
+    excluded = [is_excluded(policy, repository="", path=path) for path in ("a.env", "a.key")]
+
+    assert excluded == [True, False]
+
+
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
 def test_the_console_names_the_glob_that_excludes(glob: str, path: str, excluded: bool) -> None:
     found = excluding_globs({"*": (glob,)}, repository="shop", path=path)

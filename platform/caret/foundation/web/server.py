@@ -1,6 +1,7 @@
 """Starting an HTTP server with the same limits everywhere: the gateway's and the console's."""
 
 import asyncio
+import gc
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -78,11 +79,21 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         **options,
     )
     config.load_app()  # before there is an event loop: Django forbids queries beside one
+    _exempt_start_up_heap()
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:
         raise SystemExit(STARTUP_FAILURE)
+
+
+def _exempt_start_up_heap() -> None:
+    """Exempt all present objects from garbage collection: the server keeps them anyway.
+
+    A full collection of them takes the console 140 ms, and 1,000 connections trigger one.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _possible(limits: ServerLimits) -> ServerLimits:

@@ -1,0 +1,25 @@
+"""`run_server`, in a process of its own."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import gc
+from caret.foundation.web.server import run_server
+
+async def application(scope, receive, send):
+    print(gc.get_freeze_count())
+    await receive()
+    await send({"type": "lifespan.startup.failed"})
+
+run_server("__main__:application", host="127.0.0.1", port=0)
+"""
+
+
+def test_it_exempts_the_start_up_heap_from_garbage_collection() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    num_exempt = int(done.stdout.splitlines()[-1])
+    assert num_exempt > 10_000
