@@ -1,6 +1,6 @@
 # Aliases only; the work is in manage.py and platform/scripts.
 .DEFAULT_GOAL := help
-.PHONY: help up down test check format bench
+.PHONY: help up down unit test check format bench
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -10,6 +10,9 @@ up: ## install, start everything, stream one completion (ARGS=--detach: in the b
 
 down: ## stop everything that `make up` has started
 	@if [ -x .venv/bin/python ]; then exec .venv/bin/python manage.py down; else echo "Caret is not installed here."; fi
+
+unit: ## checks and unit tests in the light environment, in minutes
+	@exec platform/scripts/check --light
 
 test: ## the whole suite, from nothing (ARGS: for pytest)
 	@exec platform/scripts/test $(ARGS)

@@ -1,14 +1,13 @@
-"""Every test's surroundings: a home of this session's own, and real parts started when asked for.
+"""The surroundings of every test: a home for this session, and real services started on demand.
 
-The environment is set while this file is imported, before pytest-django loads the settings, which
-read the home's secrets. Nothing is started here: the fixtures below are lazy, and live in
-`tests/stack`, one file for each.
+The environment is set while this file is imported, before Django loads the settings, which read the
+home's secrets. Nothing is started here: the fixtures are lazy, and live in `tests/stack`, one file
+for each. Django is set up only for folders whose conftest.py uses `tests.stack.django_setup`.
 """
 
 import os
 import shutil
 
-import django
 import pytest
 from hypothesis import settings
 
@@ -16,6 +15,8 @@ from caret.embedded.paths import EmbeddedPaths
 from tests.stack.home import make_home
 
 HOME = make_home()
+# pytest-django would set up Django for every test.
+del os.environ["DJANGO_SETTINGS_MODULE"]
 
 pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.running"]
 
@@ -23,13 +24,6 @@ pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.r
 # Speed is measured in tests/benchmarks; a busy machine fails no example here.
 settings.register_profile("caret", deadline=None)
 settings.load_profile("caret")
-
-
-def pytest_configure() -> None:
-    # Earlier than pytest-django would: it looks for the settings before this file is imported.
-    django.setup()
-    # The processes that share the work would read the settings of this home, not of their own.
-    del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_unconfigure() -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.stack.django_setup import pytest_configure as pytest_configure
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -18,6 +18,7 @@ from caret.embedded.pools import render_pools
 from caret.embedded.ports import LOOPBACK
 from caret.embedded.up_file import UpEntry, read_up_file
 from tests.stack.commands import environment_for, manage
+from tests.stack.django_setup import pytest_configure as pytest_configure
 from tests.stack.ports import free_ports
 
 

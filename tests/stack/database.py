@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 import pytest
-from django.db import connections
 
 from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
 
@@ -53,6 +52,8 @@ def cast(few_tenants: None, services: Services, django_db_blocker: DjangoDbBlock
 def database(
     few_tenants: None, services: Services, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
+    from django.db import connections
+
     with django_db_blocker.unblock():
         yield
         connections.close_all()

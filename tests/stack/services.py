@@ -5,21 +5,24 @@ database is made beside it, since that role may not make one. A test that commit
 its own with a random slug; nothing is emptied between the tests of a module.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
+from typing import TYPE_CHECKING
 
 import pytest
-from django.conf import settings
-from django.core.management import call_command
-from pytest_django import DjangoDbBlocker
 
 from caret.embedded.mark import environment_with, new_mark
 from caret.embedded.paths import EmbeddedPaths
 from caret.embedded.postgres import EmbeddedPostgres
 from caret.embedded.valkey import EmbeddedValkey
 from caret.embedded.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from pytest_django import DjangoDbBlocker
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,9 @@ def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
 
 
 def migrate(paths: EmbeddedPaths) -> None:
+    # Imported here: pytest loads this file for all tests, and most do not need Django.
+    from django.core.management import call_command
+
     _require_own_database(paths)
     call_command("migrate", database="owner", verbosity=0)
     call_command("create_partitions", stdout=StringIO())
@@ -70,6 +76,8 @@ def services(
 def _require_own_database(paths: EmbeddedPaths) -> None:
     """A DJANGO_SETTINGS_MODULE in the person's shell makes pytest-django read the settings before
     the environment was set: the tests would then write into that person's database."""
+    from django.conf import settings
+
     assert settings.DATABASES["default"]["HOST"] == str(paths.sockets), (
         "unset DJANGO_SETTINGS_MODULE"
     )

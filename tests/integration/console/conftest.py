@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.fakes.console_client import Client
+from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
 if TYPE_CHECKING:
     from tests.cast import Person

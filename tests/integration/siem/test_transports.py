@@ -16,8 +16,9 @@ from tenants.siem.syslog import send_syslog
 from tenants.siem.vault import new_secret
 from tenants.siem.webhook import webhook_sender
 from tests.cast import Company
+from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.names import silent_names
-from tests.fakes.sinks import Hook, Syslog, certificate_for_loopback, syslog_server, webhook
+from tests.fakes.sinks import Hook, Syslog, syslog_server, webhook
 from tests.integration.siem.attached import add, attach, attach_syslog, state
 from tests.integration.siem.clock import Clock
 

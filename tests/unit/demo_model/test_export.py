@@ -1,5 +1,9 @@
 """Weights as they are stored for the engine."""
 
+import pytest
+
+pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --dev installs it")
+
 import torch
 
 from inference.demo_model.export import as_stored

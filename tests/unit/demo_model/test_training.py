@@ -4,6 +4,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --dev installs it")
+
 import torch
 
 from inference.demo_model import checkpoint

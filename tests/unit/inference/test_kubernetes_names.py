@@ -12,8 +12,8 @@ from inference.pools import kubernetes_api
 from inference.pools.kubernetes_api import Account, KubernetesApi
 from inference.pools.kubernetes_names import KubernetesNames
 from inference.pools.membership import Unresolved
+from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
-from tests.fakes.sinks import certificate_for_loopback
 from tests.fakes.waiting import until
 
 PAUSE_S = 0.02

@@ -23,7 +23,7 @@ def setup(tmp_path: Path) -> Any:
     loader.exec_module(module)
     locks = tmp_path / "platform" / "locks"
     locks.mkdir(parents=True)
-    for name in ("cpu", "dev", "gpu"):
+    for name in ("light", "cpu", "dev", "gpu"):
         (locks / f"{name}.txt").write_text("torch==1 \\\n    --hash=sha256:aa\nuv==2\n")
     language_server = tmp_path / "platform" / "ide"
     language_server.mkdir()
@@ -60,7 +60,16 @@ def test_with_its_stamp_it_is_installed(setup: Any) -> None:
 
 @pytest.mark.parametrize(
     ("have", "want", "is_enough"),
-    [("dev", "cpu", True), ("gpu", "dev", True), ("cpu", "dev", False), ("dev", "gpu", False)],
+    [
+        ("dev", "cpu", True),
+        ("gpu", "dev", True),
+        ("cpu", "dev", False),
+        ("dev", "gpu", False),
+        ("dev", "light", True),
+        ("gpu", "light", True),
+        ("light", "dev", False),
+        ("cpu", "light", False),
+    ],
 )
 def test_a_larger_installation_serves_who_asks_for_less(
     setup: Any, have: str, want: str, is_enough: bool
@@ -187,14 +196,69 @@ def test_another_machine_is_named(setup: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_ENGINE", "gpu")
-    assert setup.choose_lock(wants_dev=False) == "gpu"
+    assert setup.choose_lock(wants_dev=False, wants_light=False) == "gpu"
 
     monkeypatch.setenv("CARET_ENGINE", "cpu")
-    assert setup.choose_lock(wants_dev=True) == "dev"
+    assert setup.choose_lock(wants_dev=True, wants_light=False) == "dev"
 
     monkeypatch.setenv("CARET_ENGINE", "quantum")
     with pytest.raises(setup.Refusal, match="CARET_ENGINE"):
-        setup.choose_lock(wants_dev=False)
+        setup.choose_lock(wants_dev=False, wants_light=False)
+
+
+@pytest.mark.parametrize(("have", "wants_light"), [("cpu", True), ("light", False)])
+def test_light_and_cpu_are_installed_side_by_side(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, have: str, wants_light: bool
+) -> None:
+    monkeypatch.setenv("CARET_ENGINE", "cpu")
+    setup.write_stamp(have)
+
+    assert setup.choose_lock(wants_dev=False, wants_light=wants_light) == "dev"
+
+
+def test_the_light_environment_needs_no_engine(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ENGINE", "gpu")
+
+    assert setup.choose_lock(wants_dev=False, wants_light=True) == "light"
+
+
+def test_the_light_lock_has_the_versions_of_the_full_one_without_torch() -> None:
+    locks = REPOSITORY / "platform" / "locks"
+    light, dev = (
+        {line.split()[0] for line in (locks / name).read_text().splitlines() if "==" in line}
+        for name in ("light.txt", "dev.txt")
+    )
+
+    assert light < dev
+    assert not {line for line in light if line.startswith(("torch", "vllm", "transformers"))}
+
+
+def test_a_step_that_writes_nothing_is_ended(setup: Any) -> None:
+    setup.MAX_SILENCE_S = 0.5
+    setup.LOG.touch()
+
+    with pytest.raises(setup.Refusal, match="wrote nothing") as caught:
+        setup.step("3/4 packages", "next: Caret itself", ["sleep", "600"])
+
+    assert caught.value.code == 6
+
+
+def test_an_index_that_cannot_be_reached_is_named(setup: Any) -> None:
+    refusal = setup.explain("2/4 uv", 1, "NewConnectionError: Name or service not known\nERROR: x\n")
+
+    assert "cannot be reached" in str(refusal)
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    setup.LOGS = tmp_path / "file" / "logs"
+    monkeypatch.setattr(sys, "argv", ["setup", "--light"])
+    setup.check_disk = lambda lock: None
+
+    assert setup.main() == 6
+    assert "Not a directory" in capsys.readouterr().err
 
 
 def test_a_second_setup_waits_even_for_the_pip_of_a_killed_one(setup: Any) -> None:
