@@ -4,6 +4,7 @@ While one console runs, the next one has imported the libraries and waits for it
 `python -m caret.embedded.preloaded`. It imports no code of ours, which may still change.
 """
 
+import gc
 import importlib
 import runpy
 import sys
@@ -19,6 +20,8 @@ _LIBRARIES: Final = (
     *("scim2_models", "django.contrib.admin", "psycopg", "redis.asyncio", "aiohttp", "uvicorn"),
     *("structlog", "reportlab.platypus", "pyarrow", "fido2.server"),
 )
+
+_MANY_OBJECTS: Final = 100_000
 
 
 class PreloadedPart:
@@ -64,6 +67,9 @@ def main(argv: list[str]) -> None:
     """Wait for the end of the input, then be `manage.py COMMAND`."""
     for name in _LIBRARIES:
         importlib.import_module(name)
+    # A start makes many objects and little garbage: looking for it takes a quarter of the time.
+    gc.freeze()
+    gc.set_threshold(_MANY_OBJECTS)
     sys.stdin.buffer.read()
     sys.argv = [str(REPOSITORY / "manage.py"), *argv[1:]]
     sys.path.insert(0, str(REPOSITORY))
