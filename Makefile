@@ -1,12 +1,15 @@
 # Aliases only; the work is in manage.py and platform/scripts.
 .DEFAULT_GOAL := help
-.PHONY: help up down unit test check format bench
+.PHONY: help up dev down unit test check format bench
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 up: ## install, start everything, stream one completion (ARGS=--detach: in the background)
 	@python3 platform/scripts/setup && exec .venv/bin/python manage.py up $(ARGS)
+
+dev: ## like `up`, and restarts what you edit: see CONTRIBUTING.md
+	@python3 platform/scripts/setup --dev && exec env CARET_RELOAD=True .venv/bin/python manage.py up $(ARGS)
 
 down: ## stop everything that `make up` has started
 	@if [ -x .venv/bin/python ]; then exec .venv/bin/python manage.py down; else echo "Caret is not installed here."; fi

@@ -10,7 +10,10 @@ import mimetypes
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from django.conf import settings
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 
@@ -45,14 +48,23 @@ def static_file(name: str, content: bytes) -> StaticFile:
 Files: TypeAlias = Mapping[str, StaticFile]  # by path
 
 
+def version_of(folder: Path) -> int:
+    """Return a number that changes with the folder's files, in `make dev` only.
+
+    Elsewhere it is always 0, and the files are read once.
+    """
+    if not settings.RELOAD:
+        return 0
+    return max(path.stat().st_mtime_ns for path in (folder, *folder.iterdir()))
+
+
 class StaticFiles:
     """ASGI middleware: answers GET and HEAD of known paths, passes on everything else."""
 
     def __init__(self, application: Application, load_files: Callable[[], Files]) -> None:
-        """`load_files` is called with the first request."""
+        """`load_files` is called with each request, and keeps what it has loaded."""
         self._application = application
         self._load_files = load_files
-        self._files: Files | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         file = self._find(scope) if scope["type"] == "http" else None
@@ -64,9 +76,7 @@ class StaticFiles:
     def _find(self, scope: dict[str, Any]) -> StaticFile | None:
         if scope["method"] not in ("GET", "HEAD"):
             return None
-        if self._files is None:
-            self._files = self._load_files()
-        return self._files.get(scope["path"])
+        return self._load_files().get(scope["path"])
 
 
 async def _send_file(file: StaticFile, scope: dict[str, Any], send: Send) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ import unfold
 from django.urls import reverse
 from unfold.settings import get_config
 
-from console.static_files import StaticFile, static_file
+from console.static_files import StaticFile, static_file, version_of
 
 _UNFOLD: Final = Path(unfold.__file__).parent / "static" / "unfold"
 _OURS: Final = Path(__file__).parents[1] / "static" / "operators"
@@ -21,25 +21,33 @@ _OF_UNFOLD: Final = ("css/styles.css",)
 
 def url_of(name: str) -> str:
     """Raises KeyError for a file that does not exist, so that a page with a dead link fails."""
-    assert _contents()[name]
-    return f"{reverse('operators:index')}assets/{_digest()}/{name}"
+    version = version_of(_OURS)
+    assert _contents(version)[name]
+    return f"{reverse('operators:index')}assets/{_digest(version)}/{name}"
 
 
 def operator_files() -> Mapping[str, StaticFile]:
     """Return the files by path. Call it only if the operators' pages are on."""
-    return {url_of(name): static_file(name, content) for name, content in _contents().items()}
+    return _files(version_of(_OURS))
 
 
-@cache
-def _contents() -> Mapping[str, bytes]:
+@lru_cache(maxsize=1)
+def _files(version: int) -> Mapping[str, StaticFile]:
+    return {
+        url_of(name): static_file(name, content) for name, content in _contents(version).items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _contents(version: int) -> Mapping[str, bytes]:
     theirs = {name: (_UNFOLD / name).read_bytes() for name in _OF_UNFOLD}
     ours = {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
     return {**theirs, **ours, "colors.css": _colors().encode()}
 
 
-@cache
-def _digest() -> str:
-    named = (name.encode() + content for name, content in sorted(_contents().items()))
+@lru_cache(maxsize=1)
+def _digest(version: int) -> str:
+    named = (name.encode() + content for name, content in sorted(_contents(version).items()))
     return hashlib.sha256(b"".join(named)).hexdigest()[:16]
 
 

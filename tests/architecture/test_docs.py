@@ -1,4 +1,4 @@
-"""The pages say what there is: all settings, all pages, and no link leads nowhere."""
+"""The documents name all settings and pages, and only links and paths that exist."""
 
 import re
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ SOURCES = ("platform/caret", "platform/scripts", "inference", "tenants", "consol
 INTERNAL = {"CARET_SUPERVISED_BY"}
 COMPOSED = {f"CARET_SHED_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
 _SETTING = r"(?:CARET_[A-Z0-9_]*[A-Z0-9]|DATABASE_URL|REDIS_URL|OTEL_[A-Z_]+[A-Z])"
+_PATH = re.compile(r"\b(?:platform|inference|tenants|console|tests)/[\w./-]*[\w/]")
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -27,11 +28,18 @@ def test_the_index_names_all_pages() -> None:
     assert pages <= named
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=str)
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_paths_that_contributors_are_told_exist() -> None:
+    told = _PATH.findall((ROOT / "CONTRIBUTING.md").read_text())
+
+    assert len(told) > 40
+    assert [path for path in told if not (ROOT / path).exists()] == []
 
 
 def _written() -> set[str]:

@@ -1,7 +1,8 @@
 """A running installation: every part started in order, then kept alive until somebody says stop."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
+from itertools import repeat
 from types import TracebackType
 from typing import Self
 
@@ -10,10 +11,12 @@ from caret.embedded.demo_tenants import ensure_demo_tenants
 from caret.embedded.mark import end_marked, home_digest, new_mark
 from caret.embedded.part import Part
 from caret.embedded.parts import environment_of_children, make_parts
+from caret.embedded.paths import REPOSITORY
 from caret.embedded.pools import read_pools
 from caret.embedded.ports import require_free
 from caret.embedded.programs import manage, run_to_end
 from caret.embedded.progress import Progress
+from caret.embedded.reload import changed_files, programs_of
 from caret.embedded.settings import UpSettings
 from caret.embedded.supervisor import Supervisor
 from caret.embedded.up_file import PoolEntry, TenantEntry, UpEntry, write_up_file
@@ -30,7 +33,9 @@ class Installation:
         self.progress = progress
         self._mark = new_mark(settings.paths.home)
         self.environment = environment_of_children(settings, mark=self._mark)
-        self._supervisor = Supervisor(tell=lambda text: self.progress.say(text))
+        self._supervisor = Supervisor(
+            tell=lambda text: self.progress.say(text), tolerates_broken=settings.reloads
+        )
         self._watchdog = Watchdog(self._mark)
         self._tenants: list[TenantEntry] = []
 
@@ -72,14 +77,19 @@ class Installation:
             self._await(part)
         self._write_up_file()
 
-    def watch(self, *, until: Callable[[], bool] = lambda: False) -> None:
-        """Raises PartFailed when a part keeps dying."""
+    def watch(self) -> None:
+        """Keep all parts alive until a signal raises StopRequested.
 
-        def stop_or_guard() -> bool:
+        Raises PartFailed when a part keeps dying.
+        """
+        changes = changed_files(REPOSITORY) if self._settings.reloads else repeat(())
+
+        def look() -> bool:
             self._watchdog.ensure()
-            return until()
+            self._restart_after(next(changes))
+            return False
 
-        self._supervisor.watch(until=stop_or_guard, on_launch=self._write_up_file)
+        self._supervisor.watch(until=look, on_launch=self._write_up_file)
 
     def describe(self) -> UpEntry:
         ports = self._settings.ports
@@ -90,6 +100,15 @@ class Installation:
             "tenants": self._tenants,
             "supervisor_pid": os.getpid(),
         }
+
+    def _restart_after(self, files: Iterable[str]) -> None:
+        """Restart the processes that run these files."""
+        for file in sorted(files):
+            parts = [part for part in self._parts.programs if part.name in programs_of(file)]
+            if parts:
+                names = ", ".join(part.name for part in parts)
+                self.progress.say(f"{file} was saved; restarting: {names}.")
+                self._supervisor.restart(parts)
 
     def _end_leftovers(self) -> None:
         """What an earlier supervisor left, if both it and its watchdog were killed."""

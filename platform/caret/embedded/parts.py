@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from caret.embedded.embeddings import embeddings_part
 from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_targets
 from caret.embedded.mark import environment_with
-from caret.embedded.part import Part
+from caret.embedded.part import Part, ProgramPart
 from caret.embedded.pools import render_pools, write_pools
 from caret.embedded.ports import LOOPBACK, Port
 from caret.embedded.postgres import EmbeddedPostgres
+from caret.embedded.preloaded import PreloadedPart
 from caret.embedded.programs import beat_part, web_part, worker_part
 from caret.embedded.settings import UpSettings
 from caret.embedded.valkey import EmbeddedValkey
@@ -50,7 +51,7 @@ def make_parts(settings: UpSettings, *, mark: str) -> Parts:
         engine=_engine(settings, environment=environment),
         embeddings=_embeddings(settings, environment=environment),
         gateway=_web("Gateway", settings.ports.gateway, settings, environment),
-        console=_web("Console", settings.ports.console, settings, environment),
+        console=_console(settings, environment),
         worker=worker_part(
             paths=paths,
             environment=environment,
@@ -112,7 +113,14 @@ def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Part
     return embeddings_part(settings.embeddings, paths=settings.paths, environment=environment)
 
 
-def _web(name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]) -> Part:
+def _console(settings: UpSettings, environment: Mapping[str, str]) -> Part:
+    part = _web("Console", settings.ports.console, settings, environment)
+    return PreloadedPart(part) if settings.reloads else part
+
+
+def _web(
+    name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
+) -> ProgramPart:
     return web_part(
         name,
         port=port.number,

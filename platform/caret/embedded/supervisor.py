@@ -1,13 +1,13 @@
 """Starts the parts in their order, keeps them alive, and ends them all.
 
 Parts that die are launched again after a growing pause; one that keeps dying ends the whole with
-PartFailed.
+PartFailed. In `make dev` it does not: it waits until its code changes.
 
 Everything runs in one thread: children ask the kernel to die with the thread that started them.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -18,12 +18,18 @@ from caret.embedded.restarts import MAX_DEATHS, WINDOW_S, Restarts
 
 _LOOK_S = 0.1
 _LOG_CARE_S = 30.0
+# For a part whose code has changed: what it has in hand is not worth waiting for.
+_RESTART_GRACE_S = 1.0
+# Those that come first, console and gateway, should not share the processors with the others.
+_MAX_RESTARTS_AT_ONCE = 2
 
 
 class _State(Enum):
     STARTING = auto()
     READY = auto()
     PAUSING = auto()  # dead, to be launched again at `next_launch_s`
+    OUTDATED = auto()  # its code has changed: to be stopped and launched again in its turn
+    BROKEN = auto()  # dead until its code changes
 
 
 @dataclass(slots=True)
@@ -38,10 +44,14 @@ class _Watched:
 
 
 class Supervisor:
-    """Holds what was launched, in that order."""
+    """Holds what was launched, in that order.
 
-    def __init__(self, *, tell: Callable[[str], None]) -> None:
+    `tolerates_broken`: a part that does not start waits for `restart`, as somebody is editing it.
+    """
+
+    def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
         self._tell = tell
+        self._tolerates_broken = tolerates_broken
         self._watched: list[_Watched] = []
         self._next_log_care_s = 0.0
 
@@ -65,6 +75,11 @@ class Supervisor:
             self._care_for_logs()
             time.sleep(_LOOK_S)
 
+    def restart(self, parts: Iterable[Part]) -> None:
+        """Have `watch` stop and launch them again. Nothing of this counts as a death."""
+        for part in parts:
+            self._of(part).state = _State.OUTDATED
+
     def stop(self) -> None:
         for is_foundation in (False, True):
             parts = [w.part for w in reversed(self._watched) if w.is_foundation is is_foundation]
@@ -81,6 +96,10 @@ class Supervisor:
         if watched.state is _State.PAUSING:
             if now_s >= watched.next_launch_s:
                 self._launch_again(watched, on_launch=on_launch)
+        elif watched.state is _State.OUTDATED:
+            self._replace(watched, on_launch=on_launch)
+        elif watched.state is _State.BROKEN:
+            pass
         elif not watched.part.child.is_alive:
             self._note_death(watched, now_s=now_s)
         elif watched.state is _State.STARTING:
@@ -90,6 +109,11 @@ class Supervisor:
         part = watched.part
         status = part.child.exit_status
         part.child.kill()  # what its group has left behind would hold its port
+        if self._tolerates_broken and watched.state is _State.STARTING:
+            watched.state = _State.BROKEN
+            self._tell(tail(part.child.spec.log_file))
+            self._tell(f"{part.name} does not start. It is started again when its code changes.")
+            return
         delay_s = watched.restarts.delay_after_death(now_s)
         if delay_s is None:
             raise PartFailed(
@@ -100,6 +124,12 @@ class Supervisor:
         self._tell(f"{part.name} ended with status {status}; it is started again.")
         watched.state = _State.PAUSING
         watched.next_launch_s = now_s + delay_s
+
+    def _replace(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+        starting = [other for other in self._watched if other.state is _State.STARTING]
+        if len(starting) < _MAX_RESTARTS_AT_ONCE:
+            watched.part.child.stop(max_grace_s=_RESTART_GRACE_S)
+            self._launch_again(watched, on_launch=on_launch)
 
     def _launch_again(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
         watched.part.launch()

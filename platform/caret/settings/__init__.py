@@ -27,6 +27,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 EMBEDDED = home_from_environment()
 
 DEBUG = env_bool("CARET_DEBUG", False)
+# Set by `make dev`: templates and static files are read again when they change.
+RELOAD = env_bool("CARET_RELOAD", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
 # What wraps the tenants' keys: tenants.encryption.root_keys has the forms.
 ROOT_KEYS = env_list("CARET_ROOT_KEYS", "root-secret")
@@ -47,7 +49,7 @@ INSTALLED_APPS = [
     "caret",
     "tenants",
     "console",  # before allauth, whose templates it replaces
-    "django_cotton",
+    "django_cotton.apps.SimpleAppConfig",  # its loader and tags are named in TEMPLATES
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -76,16 +78,23 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "caret.urls"
+_TEMPLATE_LOADERS = [
+    "django_cotton.cotton_loader.Loader",
+    "django.template.loaders.app_directories.Loader",
+]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "APP_DIRS": True,
         "OPTIONS": {
+            "loaders": _TEMPLATE_LOADERS
+            if RELOAD
+            else [("django.template.loaders.cached.Loader", _TEMPLATE_LOADERS)],
+            "builtins": ["django_cotton.templatetags.cotton"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
         },
     }
 ]

@@ -1,0 +1,110 @@
+"""`make dev`: the next answer shows what was saved, and the databases go on."""
+
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from caret.embedded.paths import REPOSITORY
+from tests.faults.scratch import Scratch, scratch_copy
+from tests.functional.conftest import Place
+from tests.stack.waiting import wait_until
+
+# Seconds on a quiet machine; the other tests may leave this one little of the processors.
+_RESTART_TIMEOUT_S = 90.0
+_VIEW = """
+from django.http import HttpResponse
+urlpatterns.append(path("edited", lambda request: HttpResponse("an edited view")))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Development:
+    place: Place
+    scratch: Scratch
+    output: Path  # what the terminal shows
+
+    def append(self, file: str, text: str) -> str:
+        """Return the file as it was before."""
+        path = self.scratch.root / file
+        before = path.read_text()
+        path.write_text(before + text)
+        return before
+
+    def shows(self, text: str, *, at: str) -> bool:
+        url = self.place.entry["console_url"] + at
+        try:
+            with urllib.request.urlopen(url) as answer:  # noqa: S310  # of this machine
+                return text in answer.read().decode()
+        except OSError:  # the console is being restarted, or has no such page
+            return False
+
+    def says(self, text: str) -> bool:
+        return text in self.output.read_text()
+
+    @property
+    def postgres(self) -> str:
+        (file,) = self.place.paths.home.rglob("postmaster.pid")
+        return file.read_text().splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def development(place_without_engine: Place) -> Iterator[Development]:
+    place = place_without_engine
+    with scratch_copy(REPOSITORY) as scratch:
+        output = place.paths.home.parent / "output"
+        environment = {
+            **place.environment,
+            "PYTHONPATH": scratch.environment["PYTHONPATH"],
+            "CARET_RELOAD": "True",
+        }
+        with (
+            output.open("w") as stream,
+            subprocess.Popen(
+                [sys.executable, str(scratch.root / "manage.py"), "up"],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            ) as supervisor,
+        ):
+            development = Development(place, scratch, output)
+            try:
+                wait_until(lambda: development.says("Ctrl-C stops everything"), timeout_s=300)
+                yield development
+            finally:
+                supervisor.terminate()
+
+
+def test_a_saved_template_and_a_saved_view_are_in_the_next_answer(
+    development: Development,
+) -> None:
+    postgres = development.postgres
+    assert development.shows("Sign in", at="/sign-in")
+
+    development.append("console/templates/console/_mark.html", "an edited mark")
+    assert development.shows("an edited mark", at="/sign-in")
+
+    development.append("console/urls.py", _VIEW)
+    wait_until(
+        lambda: development.shows("an edited view", at="/edited"), timeout_s=_RESTART_TIMEOUT_S
+    )
+
+    assert development.postgres == postgres
+
+
+def test_a_syntax_error_is_shown_and_the_next_save_starts_the_program_again(
+    development: Development,
+) -> None:
+    before = development.append("inference/consumers/missing.py", "def broken(:\n")
+    wait_until(lambda: development.says("Gateway does not start."), timeout_s=_RESTART_TIMEOUT_S)
+
+    (development.scratch.root / "inference/consumers/missing.py").write_text(before)
+
+    wait_until(lambda: development.says("Gateway is ready again"), timeout_s=_RESTART_TIMEOUT_S)
+    assert development.says("SyntaxError")
+    assert not development.says("Console does not start.")
