@@ -26,7 +26,7 @@ def test_what_was_written_survives_a_kill_after_a_second(paths: EmbeddedPaths) -
     with EmbeddedValkey(paths) as valkey, _client(paths) as client:
         client.set("kept", "yes")
         # `appendfsync everysec`: wait until it is on the disk.
-        assert client.execute_command("WAITAOF", 1, 0, 10_000) == [1, 0]  # type: ignore[no-untyped-call]
+        assert client.execute_command("WAITAOF", 1, 0, 10_000) == [1, 0]
         valkey.child.kill()
 
     with EmbeddedValkey(paths), _client(paths) as client:
