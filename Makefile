@@ -1,9 +1,9 @@
 # Aliases only; the work is in manage.py and platform/scripts.
 .DEFAULT_GOAL := help
-.PHONY: help up dev down unit test check format bench
+.PHONY: help up dev down unit test test-deep check format bench
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 up: ## install, start everything, stream one completion (ARGS=--detach: in the background)
 	@python3 platform/scripts/setup && exec .venv/bin/python manage.py up $(ARGS)
@@ -17,8 +17,11 @@ down: ## stop everything that `make up` has started
 unit: ## checks and unit tests in the light environment, in minutes
 	@exec platform/scripts/check --light
 
-test: ## the whole suite, from nothing (ARGS: for pytest)
+test: ## static checks and the default suite (ARGS: for pytest)
 	@exec platform/scripts/test $(ARGS)
+
+test-deep: ## random and long tests, faults under load (CARET_TEST_SEED=N: repeat a run)
+	@exec platform/scripts/test --deep $(ARGS)
 
 check: ## format, lint, types, architecture, migrations, unit tests
 	@exec platform/scripts/check

@@ -9,10 +9,11 @@ import os
 import shutil
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from caret.embedded.paths import EmbeddedPaths
 from tests.stack.home import make_home
+from tests.stack.seed import IS_DEEP, SEED, SEED_VARIABLE
 
 HOME = make_home()
 # pytest-django would set up Django for every test.
@@ -22,8 +23,24 @@ pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.r
 
 
 # Speed is measured in tests/benchmarks; a busy machine fails no example here.
-settings.register_profile("caret", deadline=None)
-settings.load_profile("caret")
+settings.register_profile("default-suite", deadline=None, derandomize=True)
+settings.register_profile("deep-suite", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile("deep-suite" if IS_DEEP else "default-suite")
+
+
+def pytest_report_header() -> list[str]:
+    return [f"deep suite: {SEED_VARIABLE}={SEED}"] if IS_DEEP else []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add Hypothesis tests to the deep suite, which draws new examples. Put the tests that end
+    shared processes last."""
+    if IS_DEEP:
+        for item in items:
+            if is_hypothesis_test(getattr(item, "obj", None)):
+                item.add_marker("deep")
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 def pytest_unconfigure() -> None:

@@ -7,7 +7,10 @@ import pytest
 
 from caret.embedded.paths import REPOSITORY
 
-pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm"),
+]
 _BUILD_S = 180
 
 

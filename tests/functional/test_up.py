@@ -1,44 +1,38 @@
-"""`manage.py up --detach` with everything in it, as a stranger runs it. The tests share one run and
-stand in the order of a day: it starts, it is looked at, it is killed."""
+"""What `manage.py up --detach` promises with a real engine, looked at in the session's own run."""
 
 import os
 import signal
 import stat
-import subprocess
 
 import pytest
 
 from caret.embedded.http_health import answers_ok
 from tests.functional.conftest import Place, living
+from tests.stack.running import Stack
+from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(scope="module")
-def started(place: Place) -> subprocess.CompletedProcess[str]:
-    return place.manage("up", "--detach")
+@pytest.fixture
+def place(stack: Stack, services: Services) -> Place:
+    return Place(services.paths, stack.environment)
 
 
-def test_it_starts_everything_and_says_so(
-    place: Place, started: subprocess.CompletedProcess[str]
-) -> None:
-    assert started.returncode == 0, started.stdout + started.stderr
-    for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
-        assert f"ok  {part}" in started.stdout
-    assert place.entry["console_url"] in started.stdout
-    assert place.entry["tenants"][0]["api_key"] in started.stdout
+def test_it_starts_everything_and_says_so(place: Place, stack: Stack) -> None:
+    for part in ("Engine", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
+        assert f"ok  {part}" in stack.said
+    assert place.entry["console_url"] in stack.said
+    assert place.entry["tenants"][0]["api_key"] in stack.said
 
 
-def test_it_streams_one_completion_with_its_numbers(
-    started: subprocess.CompletedProcess[str],
-) -> None:
-    assert "A completion of platform/examples/" in started.stdout
-    assert "first token" in started.stdout
-    assert "failed" not in started.stdout
+def test_it_streams_one_completion_with_its_numbers(stack: Stack) -> None:
+    assert "A completion of platform/examples/" in stack.said
+    assert "first token" in stack.said
+    assert "failed" not in stack.said
 
 
-@pytest.mark.usefixtures("started")
 def test_the_up_file_is_private_and_says_what_runs(place: Place) -> None:
     entry = place.entry
 
@@ -52,14 +46,12 @@ def test_the_up_file_is_private_and_says_what_runs(place: Place) -> None:
     )
 
 
-@pytest.mark.usefixtures("started")
 def test_gateway_console_and_engine_answer(place: Place) -> None:
     assert answers_ok(place.entry["gateway_url"] + "/healthz")
     assert answers_ok(place.entry["console_url"] + "/healthz")
     assert answers_ok(place.entry["pools"][0]["url"] + "/health")
 
 
-@pytest.mark.usefixtures("started")
 def test_a_second_up_says_that_it_runs_already(place: Place) -> None:
     before = place.entry
 
@@ -71,10 +63,10 @@ def test_a_second_up_says_that_it_runs_already(place: Place) -> None:
     assert place.entry == before
 
 
-@pytest.mark.usefixtures("started")
+@pytest.mark.last
 def test_nothing_is_left_when_the_supervisor_is_killed(place: Place) -> None:
     family = place.family
-    assert len(family) > 15, "engine core, pool and backends are among them"
+    assert len(family) > 9, "the engine's processes and the worker's pool are among them"
 
     os.kill(place.entry["supervisor_pid"], signal.SIGKILL)
 

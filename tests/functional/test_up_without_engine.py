@@ -1,4 +1,5 @@
-"""What `manage.py up` and `down` promise whatever the engine is; each test starts from a stop."""
+"""What `manage.py up` and `down` promise without an engine of their own. A start takes most of the
+time, so the first tests share three of them, in the order of the file."""
 
 import os
 import re
@@ -7,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -14,58 +16,98 @@ from caret.embedded.http_health import answers_ok
 from caret.embedded.mark import environment_with, new_mark
 from caret.embedded.ports import LOOPBACK
 from tests.functional.conftest import Place, living
+from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def started(place_without_engine: Place) -> subprocess.CompletedProcess[str]:
+    return place_without_engine.manage("up", "--detach")
 
 
 @pytest.fixture
 def stopped(place_without_engine: Place) -> Iterator[Place]:
+    """Nothing runs before the test and after it."""
+    place_without_engine.manage("down")
     yield place_without_engine
     place_without_engine.manage("down")
 
 
-def test_with_an_own_engine_a_stop_leaves_nothing_and_the_next_start_finds_the_data(
-    stopped: Place,
+def test_with_own_engines_none_is_started(
+    place_without_engine: Place, started: subprocess.CompletedProcess[str]
 ) -> None:
-    first = stopped.manage("up", "--detach")
-    assert first.returncode == 0, first.stdout + first.stderr
-    # An engine of one's own is not started, and a sample that fails is no failure.
-    assert "The engines are your own (CARET_POOLS)." in first.stdout
-    assert stopped.entry["pools"][0]["pid"] is None
-    assert not (stopped.paths.logs / "engine.log").exists()
-    before, family = stopped.entry["tenants"], stopped.family
+    place = place_without_engine
 
-    down = stopped.manage("down")
+    assert started.returncode == 0, started.stdout + started.stderr
+    for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
+        assert f"ok  {part}" in started.stdout
+    # A sample that fails is no failure.
+    assert "The engines are your own (CARET_POOLS)." in started.stdout
+    assert place.entry["pools"][0]["pid"] is None
+    assert not (place.paths.logs / "engine.log").exists()
+
+
+@pytest.mark.usefixtures("started")
+def test_a_killed_part_is_started_again(place_without_engine: Place) -> None:
+    place = place_without_engine
+    url = place.entry["gateway_url"] + "/healthz"
+    (gateway,) = [pid for pid in place.pids if _arguments(pid)[-1:] == ["gateway"]]
+
+    os.kill(gateway, signal.SIGKILL)
+    wait_until(lambda: gateway not in place.pids, timeout_s=5)
+
+    wait_until(lambda: answers_ok(url), timeout_s=30)
+
+
+@pytest.mark.usefixtures("started")
+def test_down_leaves_nothing_and_the_next_start_finds_the_data(place_without_engine: Place) -> None:
+    place = place_without_engine
+    before, family = place.entry["tenants"], place.family
+
+    down = place.manage("down")
 
     assert down.returncode == 0
     assert "Caret has stopped" in down.stdout
     assert not living(family)
-    assert not stopped.paths.up_file.exists()
-    assert stopped.manage("up", "--detach").returncode == 0
-    assert stopped.entry["tenants"] == before
+    assert not place.paths.up_file.exists()
+    assert place.manage("up", "--detach").returncode == 0
+    assert place.entry["tenants"] == before
 
 
-def test_ctrl_c_stops_everything(stopped: Place) -> None:
-    with stopped.start("up") as supervisor:
-        assert supervisor.stdout is not None
-        for line in supervisor.stdout:
-            if "Ctrl-C stops everything" in line:
-                break
-        supervisor.send_signal(signal.SIGINT)
-        rest = supervisor.stdout.read()
+@pytest.mark.usefixtures("started")
+def test_a_run_without_supervisor_and_watchdog_is_cleared_by_the_next_which_ctrl_c_stops(
+    place_without_engine: Place,
+) -> None:
+    place = place_without_engine
+    supervisor = place.entry["supervisor_pid"]
+    watchdogs = [
+        pid for pid in _children(supervisor) if "caret.embedded.watchdog" in _arguments(pid)
+    ]
+    mark = environment_with(new_mark(place.paths.home))
+    with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
+        for pid in (*watchdogs, supervisor):
+            os.kill(pid, signal.SIGKILL)
 
-    assert supervisor.returncode == 0
+        with place.start("up") as again:
+            said = _read_until(again, "Ctrl-C stops everything")
+            ended = leftover.wait(timeout=5)
+            new_supervisor = place.entry["supervisor_pid"]
+            again.send_signal(signal.SIGINT)
+            rest = _rest_of(again)
+
+    assert ended == -signal.SIGTERM
+    assert "that an earlier run had left behind" in said
+    assert new_supervisor != supervisor
+    assert again.returncode == 0
     assert "Stopped." in rest
-    assert not stopped.pids
+    assert not place.pids
 
 
 def test_ctrl_c_in_the_middle_of_the_start_leaves_nothing(stopped: Place) -> None:
     with stopped.start("up") as supervisor:
-        assert supervisor.stdout is not None
-        for line in supervisor.stdout:
-            if "... Migrations" in line:
-                break
+        _read_until(supervisor, "... Migrations")
         supervisor.send_signal(signal.SIGINT)
-        supervisor.stdout.read()
+        _rest_of(supervisor)
 
     assert supervisor.returncode == 0
     assert not stopped.pids
@@ -73,12 +115,9 @@ def test_ctrl_c_in_the_middle_of_the_start_leaves_nothing(stopped: Place) -> Non
 
 def test_ctrl_c_while_it_detaches_leaves_nothing(stopped: Place) -> None:
     with stopped.start("up", "--detach") as waiting:
-        assert waiting.stdout is not None
-        for line in waiting.stdout:
-            if "... Migrations" in line:
-                break
+        _read_until(waiting, "... Migrations")
         waiting.send_signal(signal.SIGINT)
-        waiting.stdout.read()
+        _rest_of(waiting)
 
     assert not stopped.pids
 
@@ -125,41 +164,33 @@ def test_a_part_that_does_not_start_is_named_with_its_last_words(
     assert not stopped.pids
 
 
-def test_a_killed_part_is_started_again(stopped: Place) -> None:
-    assert stopped.manage("up", "--detach").returncode == 0
-    url = stopped.entry["gateway_url"] + "/healthz"
-    (gateway,) = [pid for pid in stopped.pids if _arguments(pid)[-1:] == ["gateway"]]
-
-    os.kill(gateway, signal.SIGKILL)
-    wait_until(lambda: gateway not in stopped.pids, timeout_s=5)
-
-    wait_until(lambda: answers_ok(url), timeout_s=30)
-
-
-def test_a_run_without_supervisor_and_watchdog_is_cleared_by_the_next(stopped: Place) -> None:
-    assert stopped.manage("up", "--detach").returncode == 0
-    supervisor = stopped.entry["supervisor_pid"]
-    watchdogs = [
-        pid for pid in _children(supervisor) if "caret.embedded.watchdog" in _arguments(pid)
-    ]
-    mark = environment_with(new_mark(stopped.paths.home))
-    with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
-        for pid in (*watchdogs, supervisor):
-            os.kill(pid, signal.SIGKILL)
-
-        again = stopped.manage("up", "--detach")
-
-        assert leftover.wait(timeout=5) == -signal.SIGTERM
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "that an earlier run had left behind" in again.stdout
-    assert stopped.entry["supervisor_pid"] != supervisor
-
-
 def test_down_without_anything_running_says_so(stopped: Place) -> None:
     down = stopped.manage("down")
 
     assert down.returncode == 0
     assert down.stdout == "Caret was not running.\n"
+
+
+def _read_until(process: subprocess.Popen[str], text: str) -> str:
+    """Return what the process printed up to the line with `text`. Fail if it ends before, and kill
+    it if it hangs."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    killing = Timer(UP_TIMEOUT_S, process.kill)
+    killing.start()
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            if text in line:
+                return "".join(lines)
+    finally:
+        killing.cancel()
+    raise AssertionError(f"it ended without {text!r}: {''.join(lines)}")
+
+
+def _rest_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.read()
 
 
 def _arguments(pid: int) -> list[str]:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from caret.embedded.credentials import write_credentials
 from caret.embedded.paths import EmbeddedPaths
+from tests.stack.seed import SEED_VARIABLE
 
 
 def make_home() -> EmbeddedPaths:
-    """A fresh CARET_HOME, deaf to whatever the person's shell says about Caret."""
-    for name in [name for name in os.environ if name.startswith("CARET_")]:
-        del os.environ[name]
+    """Make a fresh CARET_HOME. Caret's settings in the user's environment are ignored."""
+    for name in list(os.environ):
+        if name.startswith("CARET_") and name != SEED_VARIABLE:
+            del os.environ[name]
     for name in ("DATABASE_URL", "REDIS_URL"):
         os.environ.pop(name, None)
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-test-")))

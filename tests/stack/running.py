@@ -1,9 +1,10 @@
 """All of Caret as real processes under its real supervisor, started once a session.
 
-It shares Postgres and Valkey with the `services` fixture, so that a test may look at both sides:
-at the HTTP answer and at the row.
+It shares Postgres and Valkey with the `services` fixture, so a test can compare an HTTP response
+with the rows in the database.
 """
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from caret.embedded.up_file import PoolEntry, TenantEntry, UpEntry, read_up_file
-from tests.stack.commands import environment_for, manage
+from tests.stack.commands import UP_TIMEOUT_S, environment_for, manage
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
 
@@ -34,10 +35,11 @@ class Stack:
     logs: Path  # one file for each process
     up_file: Path
     environment: dict[str, str]  # for `manage.py` commands against this stack; holds secrets
+    said: str  # what `up` printed
 
     @property
     def pools(self) -> list[PoolEntry]:
-        """As of now: an engine that was started again has a new process id."""
+        """Read the current entries: an engine that was restarted has a new process ID."""
         return _read(self.up_file)["pools"]
 
     def tenant(self, slug: str) -> Tenant:
@@ -68,13 +70,25 @@ def stack(services: Services) -> Iterator[Stack]:
         # So that the supervisor, too, is ended when this session is killed.
         **services.mark,
     }
-    started = manage("up", "--detach", environment=environment)
-    assert started.returncode == 0, started.stdout + started.stderr
     try:
-        yield _describe(services, environment=environment)
+        said = _start(environment)
+        yield _describe(services, environment=environment, said=said)
     finally:
         stopped = manage("down", environment=environment)
         assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+
+
+def _start(environment: dict[str, str]) -> str:
+    """Return what `up` printed. Every test that needs the stack fails if it does not start, so the
+    failure is one sentence."""
+    try:
+        started = manage("up", "--detach", environment=environment)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"`manage.py up` did not end within {UP_TIMEOUT_S:.0f} s.", pytrace=False)
+    if started.returncode != 0:
+        (*_, reason) = (started.stdout + started.stderr).strip().splitlines() or ["no output"]
+        pytest.fail(f"`manage.py up` ended with {started.returncode}: {reason}", pytrace=False)
+    return started.stdout
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +97,7 @@ def engine(stack: Stack) -> Engine:
     return Engine(stack)
 
 
-def _describe(services: Services, *, environment: dict[str, str]) -> Stack:
+def _describe(services: Services, *, environment: dict[str, str], said: str) -> Stack:
     entry = _read(services.paths.up_file)
     return Stack(
         console_url=entry["console_url"],
@@ -92,6 +106,7 @@ def _describe(services: Services, *, environment: dict[str, str]) -> Stack:
         logs=services.paths.logs,
         up_file=services.paths.up_file,
         environment=environment,
+        said=said,
     )
 
 

@@ -24,7 +24,7 @@ from tests.functional.editor.typist import begin, suggested
 from tests.functional.gateway.company import in_thread
 from tests.functional.gateway.site import Site, receive, until
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.engine, pytest.mark.deep, pytest.mark.usefixtures("database")]
 
 _PATIENCE_S: Final = 90.0  # half a minute until it is looked at what was taken
 

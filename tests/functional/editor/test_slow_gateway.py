@@ -15,7 +15,7 @@ from tests.functional.editor.typist import begin
 from tests.functional.gateway.site import Site, until
 from tests.stack.language_server import LanguageServer, OpenBuffer
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
 _PATIENCE_S: Final = 30.0
 _LATE_S: Final = 3.0

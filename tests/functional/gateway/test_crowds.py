@@ -22,7 +22,10 @@ _CROWD: Final = 200
 _PROMPTLY_S: Final = 2.0  # with 16 completions before it in the engine
 
 
-@pytest.mark.parametrize("num_paths", [_CROWD, 1, 20])
+@pytest.mark.parametrize(
+    "num_paths",
+    [20, pytest.param(1, marks=pytest.mark.deep), pytest.param(_CROWD, marks=pytest.mark.deep)],
+)
 async def test_of_many_requests_at_once_each_has_exactly_one_end(
     site: Site, long_frame: Frame, num_paths: int
 ) -> None:

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.engine
 RESTART_S = 120.0  # of the engine, on two busy cores
 
 
-async def test_who_waits_for_an_engine_that_is_killed_keeps_what_came_within_a_second(
+@pytest.mark.deep  # the engine takes half a minute to come back
+async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second(
     site: Site, engine: Engine, long_frame: Frame
 ) -> None:
     async with site.raw() as socket, site.http() as session:

@@ -86,6 +86,13 @@ _PROTOCOLS: Final = {
     "Ollama": ("/api/generate", lambda text: {"prompt": text, "suffix": text}),
     "Ollama, raw": ("/api/generate", lambda text: {"prompt": text, "raw": True}),
 }
+# The engine's prompt, a conversation and one of the editors' dialects. The others are built alike.
+_DEFAULT_PROTOCOLS: Final[list[Any]] = ["OpenAI, raw", "chat", "llama.cpp"]
+_DEEP_PROTOCOLS: Final[list[Any]] = [
+    pytest.param(name, marks=pytest.mark.deep)
+    for name in _PROTOCOLS
+    if name not in _DEFAULT_PROTOCOLS
+]
 _BRIEF: Final = {"max_tokens": 2, "n_predict": 2, "options": {"num_predict": 2}}
 
 
@@ -102,7 +109,7 @@ async def _num_failed(site: Site) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failed.search(line))
 
 
-@pytest.mark.parametrize("protocol", _PROTOCOLS)
+@pytest.mark.parametrize("protocol", _DEFAULT_PROTOCOLS + _DEEP_PROTOCOLS)
 async def test_no_body_ends_as_a_failure_of_ours(site: Site, protocol: str) -> None:
     path, make = _PROTOCOLS[protocol]
     before, statuses = await _num_failed(site), {}
@@ -129,19 +136,26 @@ async def test_half_a_surrogate_pair_is_no_failure_of_ours(site: Site, text: str
     assert await _num_failed(site) == before
 
 
-async def test_no_frame_ends_as_a_failure_of_ours(site: Site) -> None:
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "fim",
+        "chat",
+        *(pytest.param(mode, marks=pytest.mark.deep) for mode in ("inline", "block", "docstring")),
+    ],
+)
+async def test_no_frame_ends_as_a_failure_of_ours(site: Site, mode: str) -> None:
     before, ends = await _num_failed(site), set()
     fields = [{"prefix": text, "suffix": text} for text in _TEXTS.values()]
     fields += [{"prefix": "x = ", **more} for more in _PARAMETERS.values()]
 
     async with site.raw() as socket:
         for more in fields:
-            for mode in ("inline", "fim", "block", "docstring", "chat"):
-                frame = {"type": "complete", "max_tokens": 2, "mode": mode, **more}
-                await socket.send(json.dumps({**frame, "id": site.new_id()}))
-                while (answer := await receive(socket))["type"] == "delta":
-                    pass
-                ends.add(answer.get("code", answer.get("finish")))
+            frame = {"type": "complete", "max_tokens": 2, "mode": mode, **more}
+            await socket.send(json.dumps({**frame, "id": site.new_id()}))
+            while (answer := await receive(socket))["type"] == "delta":
+                pass
+            ends.add(answer.get("code", answer.get("finish")))
 
     assert ends <= {"stop", "length", "filtered", "bad_field"}
     assert await _num_failed(site) == before

@@ -15,6 +15,7 @@ from tests.functional.gateway.site import Frame, Site
 
 pytestmark = [
     pytest.mark.engine,
+    pytest.mark.deep,
     pytest.mark.skipif(
         shutil.which("npm") is None, reason="Tabby's agent comes from npm and needs Node"
     ),

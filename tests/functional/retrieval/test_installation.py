@@ -19,7 +19,7 @@ from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
 from tests.integration.retrieval.library import Library, make_library
 from tests.stack.services import Services
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _PATIENCE_S: Final = 20.0
 _ASK_EVERY_S: Final = 0.5
 _KEPT_WITHIN_S: Final = 2.5  # the worker looks each second

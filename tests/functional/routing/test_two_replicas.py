@@ -16,7 +16,7 @@ from tests.benchmarks.replicas import OwnReplica
 from tests.functional.gateway.site import Frame, Site, ask, receive, until
 from tests.functional.routing.languages import assignments, files_at, numbers
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.deep]
 _NUM_FILES = 8
 _PREFIX_TOKENS = CLEARLY_MORE + 150
 # Twelve windows of a second or of 50 tokens at the least; on a busy core many times that.

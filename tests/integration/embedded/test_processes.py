@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -100,39 +99,55 @@ def test_a_killed_watchdog_is_started_again(mark: str) -> None:
     with Watchdog(mark) as watchdog:
         first = watchdog.pid
         os.kill(first, signal.SIGKILL)
-        time.sleep(0.2)
+        wait_until(lambda: _state(first) == "Z", timeout_s=10)
         watchdog.ensure()
 
         assert watchdog.pid != first
 
 
 def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with Watchdog(mark) as watchdog:
-        time.sleep(0.3)  # it must have set its handlers
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        wait_until(lambda: _ignores(watchdog.pid, signals), timeout_s=10)
+        for number in signals:
             os.kill(watchdog.pid, number)
-        time.sleep(0.1)
 
-        status = Path(f"/proc/{watchdog.pid}/status").read_text()
-        assert "State:\tS" in status  # it sleeps; the dead would be zombies
+        wait_until(lambda: _state(watchdog.pid) in "SZ", timeout_s=10)
+        assert _state(watchdog.pid) == "S"  # asleep; a dead process would be a zombie
 
 
 def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
+    log = tmp_path / "log"
     child = Child(
         ChildSpec(
             name="Stubborn",
-            command=("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"),
-            log_file=tmp_path / "log",
+            command=("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"),
+            log_file=log,
             environment=dict(os.environ),
             stop_grace_s=0.3,
         )
     )
     child.start()
-    time.sleep(0.2)
+    wait_until(lambda: "ready" in log.read_text(), timeout_s=10)
 
     child.stop()
 
     assert child.exit_status == -signal.SIGKILL
+
+
+def _state(pid: int) -> str:
+    """Return the letter of its state in /proc: S while it sleeps, Z once it is dead."""
+    return _status(pid)["State"][0]
+
+
+def _ignores(pid: int, signals: Sequence[signal.Signals]) -> bool:
+    mask = int(_status(pid)["SigIgn"], 16)
+    return all(mask >> (number - 1) & 1 for number in signals)
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: text.strip() for name, _, text in (line.partition(":") for line in lines)}
 
 
 def test_leftovers_of_a_home_are_found_whoever_left_them(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import time
 from pathlib import Path
 from threading import Thread
 
@@ -26,7 +25,8 @@ def _client(paths: EmbeddedPaths) -> redis.Redis:
 def test_what_was_written_survives_a_kill_after_a_second(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths) as valkey, _client(paths) as client:
         client.set("kept", "yes")
-        time.sleep(1.2)  # `appendfsync everysec`
+        # `appendfsync everysec`: wait until it is on the disk.
+        assert client.execute_command("WAITAOF", 1, 0, 10_000) == [1, 0]
         valkey.child.kill()
 
     with EmbeddedValkey(paths), _client(paths) as client:

@@ -138,12 +138,12 @@ async def test_a_request_at_one_gateway_supersedes_the_older_at_the_other(
     frame = {**_FRAME, "path": "src/plan.py", "repository": {"name": "shop"}}
     with _second_gateway(site) as second:
         async with site.stream() as here, second.stream() as there:
-            older = asyncio.create_task(
-                ask(here, {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS})
-            )
-            await asyncio.sleep(0.1)
+            older = {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
+            await here.send({"type": "complete", **older})
+            await here.receive()  # it has begun
             _, newer_done = await ask(there, {**frame, "id": site.new_id(), "max_tokens": 4})
-            _, older_done = await older
+            while (older_done := await here.receive())["type"] != "done":
+                pass
 
     assert older_done["finish"] == "superseded"
     assert newer_done["finish"] in ("stop", "length", "filtered")

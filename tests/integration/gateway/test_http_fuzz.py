@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
 
 from caret.embedded.paths import REPOSITORY
 from tests.functional.gateway.site import Site
+from tests.stack.seed import IS_DEEP, scaled
 
 DESCRIPTION = REPOSITORY / "platform" / "docs" / "openapi.json"
 DEADLINE_S = 5.0  # each, on a busy machine
@@ -37,8 +38,8 @@ def _quick_engine(quick_site: Site) -> Iterator[None]:
 
 @schema.parametrize()
 @settings(
-    max_examples=5,
-    derandomize=True,
+    max_examples=scaled(5, deep=100),
+    derandomize=not IS_DEEP,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

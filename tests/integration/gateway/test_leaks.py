@@ -20,10 +20,12 @@ from caret.contracts.usage import CompletionRecord
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.site import Site, own_site, until
 from tests.integration.gateway.fake_engine import SHORT_TOKENS
+from tests.stack.seed import SEED
 
 _NUM_REQUESTS: Final = 10_000
 _NUM_CLIENTS: Final = 20  # at once
 _NUM_WARM_UP: Final = 2_000
+_NUM_RECORDED: Final = 400
 # Idle connections to the engine are kept for a minute, one a client at most.
 _MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
 # What is kept of a request for minutes, such as its lines, is 1.1 KB; twice that would be a leak.
@@ -56,6 +58,7 @@ def site(fake_engine_url: str) -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.deep
 async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None:
     pid = site.gateway.child.pid
     await _ask_many(site, _NUM_WARM_UP)
@@ -73,20 +76,20 @@ async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None
 
 
 async def test_each_of_them_is_recorded_once(site: Site) -> None:
-    counts = await _ask_many(site, 1_000)
+    counts = await _ask_many(site, _NUM_RECORDED)
 
     async def are_all_there() -> bool:
-        return len(site.records()) >= 1_000
+        return len(site.records()) >= _NUM_RECORDED
 
     assert await until(are_all_there)
     records = [record for record in site.records() if isinstance(record, CompletionRecord)]
-    assert len({record.request_id for record in records}) == len(records) == 1_000
+    assert len({record.request_id for record in records}) == len(records) == _NUM_RECORDED
     finishes = Counter(record.finish.value for record in records)
-    assert finishes == {"length": counts["whole"], "cancelled": 1_000 - counts["whole"]}
+    assert finishes == {"length": counts["whole"], "cancelled": _NUM_RECORDED - counts["whole"]}
 
 
 async def _ask_many(site: Site, count: int) -> Counter[str]:
-    clients = [_Client(site) for _ in range(_NUM_CLIENTS)]
+    clients = [_Client(site, random.Random(SEED + number)) for number in range(_NUM_CLIENTS)]
     async with asyncio.TaskGroup() as group:
         for client in clients:
             group.create_task(client.ask_often(count // _NUM_CLIENTS))
@@ -96,6 +99,7 @@ async def _ask_many(site: Site, count: int) -> Counter[str]:
 @dataclass(slots=True)
 class _Client:
     site: Site
+    random: random.Random
     counts: Counter[str] = field(default_factory=Counter)
     socket: ClientConnection | None = None
 
@@ -103,7 +107,7 @@ class _Client:
         headers = {"Authorization": f"Bearer {self.site.acme}"}
         async with aiohttp.ClientSession(self.site.url, headers=headers) as session:
             for number in range(count):
-                (ending,) = random.choices(list(_ENDINGS), list(_ENDINGS.values()))
+                (ending,) = self.random.choices(list(_ENDINGS), list(_ENDINGS.values()))
                 self.counts[ending] += 1
                 async with asyncio.timeout(_PROMPTLY_S):
                     if ending == "drop":

@@ -22,6 +22,8 @@ from inference.gateway.redis_leases import RedisLeases, redis_for_leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.cut_way import cut_way
 from tests.fakes.leases import FakeLeaseStore
+from tests.functional.gateway.site import until
+from tests.stack.seed import seeds
 
 # A unit comes back after a minute: none does within a test.
 RATE = Rule(
@@ -145,15 +147,16 @@ async def test_what_an_unanswered_request_has_told_is_not_spent_twice(
 
 
 async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
-    store = RedisLeases(redis, lease_s=0.05)
+    store = RedisLeases(redis, lease_s=0.5)  # longer than a busy machine holds up the next line
     here, there = Holder(store, BUDGET), Holder(store, BUDGET, name="there")
     await here.hold(100)
     refused = await there.hold(50)
 
-    await asyncio.sleep(0.06)
+    async def is_free() -> bool:
+        return (await there.hold(50)).held == 50
 
     assert (refused.held, refused.wait_s) == (0, 1.0)
-    assert (await there.hold(50)).held == 50
+    assert await until(is_free, patience_s=10.0)
     # It was spent before: it is counted, too.
     overdrawn = await here.hold(0, settled=70)
     assert (overdrawn.held, overdrawn.overdrawn) == (0, 20)
@@ -182,7 +185,7 @@ async def test_what_the_ledger_was_first_to_count_is_not_counted_twice(redis: Re
 
 
 async def test_a_refusal_says_when_the_least_is_back(redis: Redis) -> None:
-    quick = replace(RATE, interval_s=0.02)
+    quick = replace(RATE, interval_s=0.1)
     here, there = (Holder(RedisLeases(redis), quick, name=name) for name in ("here", "there"))
     await here.hold(100)
     refused = await there.hold(5)
@@ -190,7 +193,7 @@ async def test_a_refusal_says_when_the_least_is_back(redis: Redis) -> None:
     await asyncio.sleep(refused.wait_s + 0.005)
 
     assert refused.held == 0
-    assert 0 < refused.wait_s <= 5 * 0.02
+    assert 0 < refused.wait_s <= 5 * 0.1
     assert (await there.hold(5)).held == 5
 
 
@@ -274,7 +277,7 @@ async def test_a_redis_that_is_away_is_an_os_error(tmp_path: Path) -> None:
                 await Holder(RedisLeases(nobody)).hold(1)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(2, deep=20))
 @pytest.mark.parametrize("rule", [replace(RATE, interval_s=10**6), BUDGET])
 async def test_the_store_in_memory_does_what_the_script_does(
     redis: Redis, rule: Rule, seed: int

@@ -30,6 +30,7 @@ from inference.gateway.quotas import Quotas
 from inference.gateway.redis_leases import RedisLeases
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
+from tests.stack.seed import seeds
 
 PRICES = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
 MOST = 2_000 + 4 * 64
@@ -75,7 +76,7 @@ async def _counts(redis: Redis) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(1, deep=10))
 async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, seed: int) -> None:
     chance = random.Random(seed)
     limit = 300 * MOST

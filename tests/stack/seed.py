@@ -1,0 +1,28 @@
+"""The seed of random tests.
+
+The default suite uses the same seed in every run. The deep suite (`make test-deep`) draws one,
+prints it and passes it on in `CARET_TEST_SEED`; the same value repeats the run.
+"""
+
+import os
+from typing import Any, Final
+
+import pytest
+
+SEED_VARIABLE: Final = "CARET_TEST_SEED"
+_DEFAULT: Final = 20261120
+
+IS_DEEP: Final = SEED_VARIABLE in os.environ
+SEED: Final = int(os.environ.get(SEED_VARIABLE, _DEFAULT))
+
+
+def scaled(count: int, *, deep: int) -> int:
+    """Return how many examples to try: `count` in the default suite, `deep` in the deep one."""
+    return deep if IS_DEEP else count
+
+
+def seeds(count: int, *, deep: int) -> list[Any]:
+    """Return the parameters of a test that is run with several seeds: `count` fixed ones in the
+    default suite, `deep` others in the deep suite, which differ in every run."""
+    drawn = [pytest.param(SEED + number, marks=pytest.mark.deep) for number in range(deep)]
+    return [*range(count), *drawn]
