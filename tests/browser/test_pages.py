@@ -19,8 +19,8 @@ from tests.browser.scene import Scene, Visitor
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
 _MAX_STOPS: Final = 30  # of the tabulator key
-# The focused element, and whether it looks unlike it does without the focus, or shows where one
-# writes. Null at the end, or where the key leads no further: an editor keeps it, and says so.
+# The focused element, and whether the focus changes its look; an editor has a cursor instead.
+# Null at the end, or where the key leads no further: an editor keeps it, and says so.
 _FOCUSED: Final = """() => {
   const element = document.activeElement;
   if (!element || element === document.body || element === window.lastStop) return null;
@@ -36,6 +36,12 @@ _FOCUSED: Final = """() => {
   element.focus({ focusVisible: true });
   return [element.outerHTML.slice(0, 120), seen];
 }"""
+# Let the tabulator key go on from the start of the content.
+_START_IN_CONTENT: Final = """() => {
+  const content = document.querySelector("main");
+  content.tabIndex = -1;
+  content.focus();
+}"""
 _HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
   .filter(heading => heading.checkVisibility())
   .map(heading => [Number(heading.tagName[1]), heading.innerText.trim()])"""
@@ -45,8 +51,8 @@ _HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
 _SIZES: Final = """() => Object.fromEntries([
   ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
 ].map(({ name, encodedBodySize }) => [name, encodedBodySize]))"""
-# The default suite opens these without scripts: one of each layout.
-_WITHOUT_SCRIPTS: Final = frozenset({"overview", "playground", "sign-in", "operators-sign-in"})
+# The default suite opens only these without scripts, and tabs only here through the navigation.
+_ONE_OF_EACH_LAYOUT: Final = frozenset({"overview", "playground", "sign-in", "operators-sign-in"})
 _PAGES: Final = all_pages()
 
 
@@ -103,7 +109,6 @@ def tab(windows: Windows, page: Page) -> Iterator[Tab]:
     loaded, answer = windows.load(page)
     assert "<h1" in answer.text()  # not added by scripts
     yield loaded
-    loaded.emulate_media(color_scheme="light")
     loaded.set_viewport_size({"width": 1440, "height": 900})
     windows.expect_no_complaints()
 
@@ -145,7 +150,14 @@ def test_all_colours_have_contrast(tab: Tab, scheme: Literal["light", "dark"]) -
     assert serious_of_colour(tab) == []
 
 
-def test_keyboard_focus_is_visible(tab: Tab) -> None:
+@pytest.mark.parametrize(
+    "starts_in_content",
+    [True, pytest.param(False, marks=pytest.mark.deep)],
+    ids=["content", "all"],
+)
+def test_keyboard_focus_is_visible(tab: Tab, page: Page, *, starts_in_content: bool) -> None:
+    if starts_in_content and page.name not in _ONE_OF_EACH_LAYOUT:
+        tab.evaluate(_START_IN_CONTENT)
     unseen, num_stops = [], 0
     for _ in range(_MAX_STOPS):
         tab.keyboard.press("Tab")
@@ -156,7 +168,7 @@ def test_keyboard_focus_is_visible(tab: Tab) -> None:
         unseen += [] if stop[1] else [stop[0]]
 
     assert unseen == []
-    assert num_stops > 0
+    assert num_stops > 0 or page.name not in _ONE_OF_EACH_LAYOUT
 
 
 def test_a_phone_needs_no_horizontal_scrolling(tab: Tab) -> None:
@@ -168,7 +180,7 @@ def test_a_phone_needs_no_horizontal_scrolling(tab: Tab) -> None:
 @pytest.mark.parametrize(
     "shown",
     [
-        pytest.param(page, marks=() if page.name in _WITHOUT_SCRIPTS else pytest.mark.deep)
+        pytest.param(page, marks=() if page.name in _ONE_OF_EACH_LAYOUT else pytest.mark.deep)
         for page in _PAGES
     ],
     ids=lambda page: page.name,
@@ -180,5 +192,5 @@ def test_heading_is_visible_without_scripts(windows: Windows, shown: Page) -> No
     windows.expect_no_complaints()
 
 
-def test_pages_without_scripts_are_known() -> None:
-    assert {page.name for page in _PAGES} >= _WITHOUT_SCRIPTS
+def test_pages_of_each_layout_are_known() -> None:
+    assert {page.name for page in _PAGES} >= _ONE_OF_EACH_LAYOUT
