@@ -1,32 +1,87 @@
-"""What stands in the way of somebody who uses a page otherwise than by eye and mouse."""
+"""Accessibility rules, checked by axe in a tab."""
 
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-_AXE: Final = Axe()
+_SCRIPT: Final[str] = Axe().axe_script
 _SERIOUS: Final = ("serious", "critical")
 _VIOLATIONS: Final = {"resultTypes": ["violations"]}
-# By name: of the tag `cat.color` there is a rule of AAA, too, which is off unless asked for.
-_OF_COLOUR: Final = {"runOnly": ["color-contrast", "link-in-text-block"]}
+# By name: the tag `cat.color` has a rule of AAA, too, which is off by default.
+_COLOUR_RULES: Final = ("color-contrast", "link-in-text-block")
+_NOT_COLOUR: Final = {"rules": {rule: {"enabled": False} for rule in _COLOUR_RULES}}
+_COLOUR: Final = {"runOnly": list(_COLOUR_RULES)}
+_MARK: Final = "data-new-colours"
+_RUN: Final = """([selector, options]) => axe.run(selector ?? document, options)
+  .then(({ violations }) => violations.map(({ id, impact, nodes }) =>
+    [id, impact, nodes.map(node => node.html.slice(0, 200))]))"""
+# Mark the elements that show text in colours that are not in `known`, and return their colours:
+# the own and the backgrounds below them, with what else decides how much contrast axe wants.
+_MARK_NEW: Final = """([known, mark]) => {
+  const seen = new Set(known), found = [];
+  const backgrounds = element => {
+    const all = [];
+    for (let one = element; one; one = one.parentElement) {
+      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(one);
+      all.push(backgroundColor, backgroundImage, opacity);
+    }
+    return all.filter(value => !["rgba(0, 0, 0, 0)", "none", "1"].includes(value)).join(" ");
+  };
+  const shows = element => element.checkVisibility() && (element.matches("input, select, textarea")
+    || [...element.childNodes].some(({ nodeType, data }) => nodeType === 3 && data.trim()));
+  for (const marked of document.querySelectorAll(`[${mark}]`)) marked.removeAttribute(mark);
+  for (const element of document.body.querySelectorAll("*")) {
+    if (!shows(element)) continue;
+    const { color, fontSize, fontWeight, textDecorationLine } = getComputedStyle(element);
+    const isInText = element.matches("a") && element.parentElement.matches("p, li, dd, td");
+    const colours = [color, fontSize, fontWeight, isInText && textDecorationLine,
+      element.matches(":disabled, [aria-disabled=true]"), backgrounds(element)].join("|");
+    if (seen.has(colours)) continue;
+    seen.add(colours);
+    found.push(colours);
+    element.setAttribute(mark, "");
+  }
+  return found;
+}"""
 
 
 def serious(tab: Page) -> list[str]:
-    """Each rule that is broken, with where."""
-    return _broken(tab, _VIOLATIONS)
+    """Return each broken rule, with the place."""
+    return _broken(tab, {})
+
+
+def serious_except_colour(tab: Page) -> list[str]:
+    """As `serious`, without the rules that depend on colours."""
+    return _broken(tab, _NOT_COLOUR)
 
 
 def serious_of_colour(tab: Page) -> list[str]:
-    """As `serious`, of the rules that another scheme of colours can break."""
-    return _broken(tab, _VIOLATIONS | _OF_COLOUR)
+    """As `serious`, with only the rules that depend on colours."""
+    return _broken(tab, _COLOUR)
 
 
-def _broken(tab: Page, options: dict[str, Any]) -> list[str]:
-    violations = _AXE.run(tab, options=options).response["violations"]
+@dataclass(slots=True)
+class ColourChecks:
+    """Checks the rules of colours once for each combination of text and backgrounds."""
+
+    checked: set[str] = field(default_factory=set)
+
+    def serious_of_new(self, tab: Page) -> list[str]:
+        """As `serious_of_colour`, for combinations that no earlier call has checked."""
+        found = tab.evaluate(_MARK_NEW, [sorted(self.checked), _MARK])
+        self.checked.update(found)
+        return _broken(tab, _COLOUR, f"[{_MARK}]") if found else []
+
+
+def _broken(tab: Page, options: dict[str, Any], selector: str | None = None) -> list[str]:
+    if tab.evaluate("typeof axe === 'undefined'"):
+        tab.evaluate(_SCRIPT)
+    violations = tab.evaluate(_RUN, [selector, _VIOLATIONS | options])
     return [
-        f"{violation['id']}: {node['html'][:200]}"
-        for violation in violations
-        if violation["impact"] in _SERIOUS
-        for node in violation["nodes"]
+        f"{rule}: {html}"
+        for rule, impact, places in violations
+        if impact in _SERIOUS
+        for html in places
     ]

@@ -1,22 +1,26 @@
-"""Each page, in the browser: everybody can read it and use it, and it is quick to load."""
+"""Each page in the browser: accessibility, layout on a phone, and the size of its first load.
+
+The default suite checks the rules of colours once for each combination of text and backgrounds, on
+the first page that shows it. The deep suite checks them on every page.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, Request, expect
+from playwright.sync_api import Browser, Response, expect
 from playwright.sync_api import Page as Tab
 
-from tests.browser.axe import serious, serious_of_colour
+from tests.browser.axe import ColourChecks, serious_except_colour, serious_of_colour
 from tests.browser.pages import Page, all_pages
 from tests.browser.scene import Scene, Visitor
 from tests.browser.tabs import PHONE, Look, Tabs, tabs_of
 
 _MAX_STOPS: Final = 30  # of the tabulator key
-# The focused element, and whether it looks unlike it does without the focus, or shows where one
-# writes. Null at the end, or where the key leads no further: an editor keeps it, and says so.
+# The focused element, and whether the focus changes its look; an editor has a cursor instead.
+# Null at the end, or where the key leads no further: an editor keeps it, and says so.
 _FOCUSED: Final = """() => {
   const element = document.activeElement;
   if (!element || element === document.body || element === window.lastStop) return null;
@@ -32,18 +36,27 @@ _FOCUSED: Final = """() => {
   element.focus({ focusVisible: true });
   return [element.outerHTML.slice(0, 120), seen];
 }"""
+# Let the tabulator key go on from the start of the content.
+_START_IN_CONTENT: Final = """() => {
+  const content = document.querySelector("main");
+  content.tabIndex = -1;
+  content.focus();
+}"""
 _HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
   .filter(heading => heading.checkVisibility())
   .map(heading => [Number(heading.tagName[1]), heading.innerText.trim()])"""
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
-    tab: Tab
-    requests: list[Request]
+# In bytes, of the page and all that it loads, by address. A browser's cache makes no difference.
+_SIZES: Final = """() => Object.fromEntries([
+  ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
+].map(({ name, encodedBodySize }) => [name, encodedBodySize]))"""
+# The default suite opens only these without scripts, and tabs only here through the navigation.
+_ONE_OF_EACH_LAYOUT: Final = frozenset({"overview", "playground", "sign-in", "operators-sign-in"})
+_PAGES: Final = all_pages()
 
 
-@pytest.fixture(scope="module", params=all_pages(), ids=lambda page: page.name)
+@pytest.fixture(scope="module", params=_PAGES, ids=lambda page: page.name)
 def page(request: pytest.FixtureRequest) -> Page:
     assert isinstance(request.param, Page)
     return request.param
@@ -51,23 +64,29 @@ def page(request: pytest.FixtureRequest) -> Page:
 
 @dataclass(slots=True)
 class Windows:
-    """One of each visitor, with scripts and without: a page is a tab in it."""
+    """One tab for each visitor, with scripts and without."""
 
     tabs: Tabs
     scene: Scene
     _open: dict[tuple[Visitor, bool], Tab] = field(default_factory=dict)
 
-    def open(self, visitor: Visitor, *, has_scripts: bool = True) -> Tab:
-        which = (visitor, has_scripts)
+    def load(self, page: Page, *, has_scripts: bool = True) -> tuple[Tab, Response]:
+        which = (page.visitor, has_scripts)
         if which not in self._open:
             look = Look(motion="reduce", has_scripts=has_scripts)
             self._open[which] = self.tabs.open(look=look)
-        # Who gave his password minutes ago would be asked for it again.
-        return self.tabs.open_beside(self._open[which], self.scene.session(visitor))
+        tab = self._open[which]
+        # A new session: the console asks again for a password that was given minutes ago.
+        self.tabs.sign_in(tab, self.scene.session(page.visitor))
+        path = page.path_in(self.scene)
+        answer = tab.goto(path)
+        assert answer is not None
+        assert (answer.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
+        if page.status != 200:
+            self.tabs.complaints.clear()  # about that status
+        return tab, answer
 
-    def close(self, tab: Tab) -> None:
-        """What the browser complained of in it fails the test."""
-        tab.close()
+    def expect_no_complaints(self) -> None:
         complaints = self.tabs.complaints[:]
         self.tabs.complaints.clear()
         assert not complaints, complaints
@@ -80,37 +99,28 @@ def windows(browser: Browser, console_url: str, scene: Scene) -> Iterator[Window
 
 
 @pytest.fixture(scope="module")
-def visit(windows: Windows, page: Page) -> Iterator[Visit]:
-    """One for all tests of a page."""
-    tab, requests = windows.open(page.visitor), []
-    # As who comes for the first time: nothing of another page's is there.
-    protocol = tab.context.new_cdp_session(tab)
-    protocol.send("Network.enable")  # else the next one does nothing
-    protocol.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    tab.on("requestfinished", lambda request: requests.append(request))
-    load(windows, page, tab)
-    tab.wait_for_load_state("networkidle")  # with the parts that it fetches
-    yield Visit(tab, requests)
-    windows.close(tab)
+def colours() -> ColourChecks:
+    return ColourChecks()
 
 
-def load(windows: Windows, page: Page, tab: Tab) -> None:
-    path = page.path_in(windows.scene)
-    answer = tab.goto(path)
-    assert answer is not None
-    assert (answer.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
-    if page.status != 200:
-        windows.tabs.complaints.clear()  # of that status
+@pytest.fixture(scope="module")
+def tab(windows: Windows, page: Page) -> Iterator[Tab]:
+    """The page, loaded once for all of its tests."""
+    loaded, answer = windows.load(page)
+    assert "<h1" in answer.text()  # not added by scripts
+    yield loaded
+    loaded.set_viewport_size({"width": 1440, "height": 900})
+    windows.expect_no_complaints()
 
 
-def test_its_first_load_is_small(visit: Visit, page: Page) -> None:
-    sizes = {request.url: request.sizes()["responseBodySize"] for request in visit.requests}
+def test_first_load_is_small(tab: Tab, page: Page) -> None:
+    sizes = tab.evaluate(_SIZES)
 
-    assert sum(sizes.values()) < page.max_first_load_bytes, sizes
+    assert 0 < sum(sizes.values()) < page.max_first_load_bytes, sizes
 
 
-def test_its_headings_are_a_tree_of_one_trunk(visit: Visit) -> None:
-    headings = visit.tab.evaluate(_HEADINGS)
+def test_headings_form_one_tree(tab: Tab) -> None:
+    headings = tab.evaluate(_HEADINGS)
 
     levels = [level for level, _ in headings]
     assert levels[:1] == [1], headings
@@ -119,40 +129,68 @@ def test_its_headings_are_a_tree_of_one_trunk(visit: Visit) -> None:
     assert all(text for _, text in headings)
 
 
-def test_axe_finds_nothing_serious(visit: Visit) -> None:
-    assert serious(visit.tab) == []
+def test_axe_finds_nothing_serious(tab: Tab) -> None:
+    assert serious_except_colour(tab) == []
 
 
-def test_axe_finds_nothing_serious_in_the_dark(visit: Visit) -> None:
-    visit.tab.emulate_media(color_scheme="dark")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_new_combinations_of_colours_have_contrast(
+    tab: Tab, colours: ColourChecks, scheme: Literal["light", "dark"]
+) -> None:
+    tab.emulate_media(color_scheme=scheme)
 
-    assert serious_of_colour(visit.tab) == []
+    assert colours.serious_of_new(tab) == []
 
 
-def test_who_tabs_sees_where_he_is(visit: Visit) -> None:
+@pytest.mark.deep
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_colours_have_contrast(tab: Tab, scheme: Literal["light", "dark"]) -> None:
+    tab.emulate_media(color_scheme=scheme)
+
+    assert serious_of_colour(tab) == []
+
+
+@pytest.mark.parametrize(
+    "starts_in_content",
+    [True, pytest.param(False, marks=pytest.mark.deep)],
+    ids=["content", "all"],
+)
+def test_keyboard_focus_is_visible(tab: Tab, page: Page, *, starts_in_content: bool) -> None:
+    if starts_in_content and page.name not in _ONE_OF_EACH_LAYOUT:
+        tab.evaluate(_START_IN_CONTENT)
     unseen, num_stops = [], 0
     for _ in range(_MAX_STOPS):
-        visit.tab.keyboard.press("Tab")
-        stop = visit.tab.evaluate(_FOCUSED)
+        tab.keyboard.press("Tab")
+        stop = tab.evaluate(_FOCUSED)
         if stop is None:
             break
         num_stops += 1
         unseen += [] if stop[1] else [stop[0]]
 
     assert unseen == []
-    assert num_stops > 0
+    assert num_stops > 0 or page.name not in _ONE_OF_EACH_LAYOUT
 
 
-def test_a_phone_shows_its_whole_width(visit: Visit) -> None:
-    visit.tab.set_viewport_size({"width": PHONE.width, "height": 844})
+def test_a_phone_needs_no_horizontal_scrolling(tab: Tab) -> None:
+    tab.set_viewport_size({"width": PHONE.width, "height": 844})
 
-    assert visit.tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
 
 
-def test_it_is_there_without_scripts(windows: Windows, page: Page) -> None:
-    tab = windows.open(page.visitor, has_scripts=False)
-
-    load(windows, page, tab)
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(page, marks=() if page.name in _ONE_OF_EACH_LAYOUT else pytest.mark.deep)
+        for page in _PAGES
+    ],
+    ids=lambda page: page.name,
+)
+def test_heading_is_visible_without_scripts(windows: Windows, shown: Page) -> None:
+    tab, _ = windows.load(shown, has_scripts=False)
 
     expect(tab.locator("h1")).to_be_visible()
-    windows.close(tab)
+    windows.expect_no_complaints()
+
+
+def test_pages_of_each_layout_are_known() -> None:
+    assert {page.name for page in _PAGES} >= _ONE_OF_EACH_LAYOUT

@@ -1,0 +1,51 @@
+"""Tables that say which status each role gets, and their boundary: the weakest role that is allowed
+and the strongest that is refused. The default suite asks over HTTP as these two only."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import pytest
+
+from tenants.members.permissions import Role
+
+STRONGEST_FIRST: Final = (
+    Role.OWNER,
+    Role.ADMINISTRATOR,
+    Role.AUDITOR,
+    Role.BILLING,
+    Role.DEVELOPER,
+)
+Statuses = Mapping[Role, int]
+
+
+def only_for(
+    *roles: Role, status: int = HTTPStatus.OK, otherwise: int = HTTPStatus.FORBIDDEN
+) -> dict[Role, int]:
+    return {role: status if role in roles else otherwise for role in Role}
+
+
+def boundary(statuses: Statuses) -> list[Role]:
+    # A role that is allowed can get a conflict.
+    allowed = [
+        role
+        for role in STRONGEST_FIRST
+        if statuses[role] < HTTPStatus.BAD_REQUEST or statuses[role] == HTTPStatus.CONFLICT
+    ]
+    refused = [role for role in STRONGEST_FIRST if role not in allowed]
+    return [*allowed[-1:], *refused[:1]]
+
+
+def role_cases(table: Mapping[str, tuple[Any, Statuses]]) -> list[Any]:
+    """Return parameters for each name of `table` and each role: what the name stands for, the role.
+    All but the boundary are for the deep suite."""
+    return [
+        pytest.param(
+            value,
+            role,
+            marks=() if role in boundary(statuses) else pytest.mark.deep,
+            id=f"{name}-{role}",
+        )
+        for name, (value, statuses) in table.items()
+        for role in STRONGEST_FIRST
+    ]
