@@ -1,20 +1,27 @@
-"""A home of this session's own, and the environment in which Django is set up for it."""
+"""The home of a test session, and the environment in which Django is set up for it."""
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from caret.embedded.credentials import write_credentials
 from caret.embedded.paths import EmbeddedPaths
 
+# Names a home with a migrated database, made by `tests.stack.template`: sessions start faster.
+HOME_TEMPLATE_VARIABLE: Final = "TEST_HOME_TEMPLATE"
+
 
 def make_home() -> EmbeddedPaths:
-    """A fresh CARET_HOME, deaf to whatever the person's shell says about Caret."""
+    """Make a CARET_HOME of the session's own. Caret's variables in the shell have no effect."""
     for name in [name for name in os.environ if name.startswith("CARET_")]:
         del os.environ[name]
     for name in ("DATABASE_URL", "REDIS_URL"):
         os.environ.pop(name, None)
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-test-")))
+    if template := os.environ.get(HOME_TEMPLATE_VARIABLE):
+        shutil.copytree(template, paths.home, dirs_exist_ok=True)
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
     os.environ["CARET_OPERATORS_PATH"] = "operators"  # else there are no such pages
