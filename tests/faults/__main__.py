@@ -34,6 +34,7 @@ _UNIT_LIMIT_S: Final = 120.0
 _STACK_LIMIT_S: Final = 480.0  # for tests that start services
 _CONFIRMATION_LIMIT_S: Final = 1800.0
 _TESTS_PER_CONFIRMATION: Final = 30
+_MAKES_DATABASE: Final = ("*/migrations/*", "platform/caret/foundation/postgres/*")
 
 Item = TypeVar("Item")
 
@@ -135,10 +136,12 @@ def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> None:
 def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
     """Raises NoVerdict."""
     limit_s = _STACK_LIMIT_S if fault.needs_services else _UNIT_LIMIT_S
+    if any(fnmatch(fault.file, pattern) for pattern in _MAKES_DATABASE):
+        scratch = scratch.with_template(None)
     with scratch.planted(fault):
         verdict = try_tests(scratch, fault.tests, limit_s=limit_s)
-        if verdict.caught_by is None and fault.needs_services:
-            # The fault may be in what makes the database, which sound code made for the template.
+        if verdict.caught_by is None and fault.needs_services and scratch.template:
+            # Sound code made the template's database: the fault may be in that code.
             fresh = try_tests(scratch.with_template(None), fault.tests, limit_s=limit_s)
             verdict = Verdict(fresh.caught_by, verdict.seconds + fresh.seconds, fresh.is_timeout)
     if verdict.is_timeout and try_tests(scratch, fault.tests, limit_s=limit_s).caught_by:

@@ -45,7 +45,7 @@ class Fault:
 
     @property
     def needs_services(self) -> bool:
-        return self.cost >= _FOLDERS.index("integration")
+        return self.cost > _FOLDERS.index("unit")  # tests of the architecture read the database
 
     def planted_in(self, text: str) -> str:
         """Return `text` with the defect. Raises BadFault."""
