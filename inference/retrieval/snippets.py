@@ -23,9 +23,7 @@ class BackgroundSnippets:
     def of(self, admitted: Admitted) -> tuple[Snippet, ...]:
         policy = admitted.principal.snapshot.policy
         request = admitted.request
-        if not policy.retrieval or not _is_about_a_file(request):
-            return ()
-        if not may_index(policy, repository=request.repository):
+        if not _is_about_a_file(request) or not may_index(policy, repository=request.repository):
             return ()
         place = _place(admitted, request.path)
         if self._outbox.is_due(place, is_question=True):

@@ -1,36 +1,47 @@
-"""Plants each fault of the catalogue in a scratch copy, and says which test catches it.
+"""Plant each fault of the catalogue in a scratch copy and report which test catches it.
 
-    python -m tests.faults [--suite default|deep] [--only PATTERN ...] [--results FILE [--resume]]
+    python -m tests.faults [--suite default|deep] [--only PATTERN ...] [--jobs N]
+                           [--results FILE [--resume]]
     python -m tests.faults --list
+    python -m tests.faults --summary FILE > tests/faults/RESULTS.md
 
-PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. All
-tests run first without a fault; a fault whose tests fail on their own has no verdict.
+PATTERN matches ids, areas or files, as in a shell: 'money', 'keys-*', 'tenants/billing/*'. The
+tests that caught a fault run again without it at the end: a test that fails anyway proves nothing.
 Commit first: the copy has the tracked files as they are in the working tree.
 """
 
 import argparse
-import json
+import datetime
+import os
 import signal
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final
+from queue import SimpleQueue
+from typing import Final, TypeVar
 
 from tests.faults.fault import REPOSITORY, SUITES, BadFault, Fault, read_catalogue
-from tests.faults.results import BASELINE, FAULT, Result, Results, summary
-from tests.faults.scratch import Scratch, scratch_copy
-from tests.faults.trial import NoVerdict, try_files, try_tests
+from tests.faults.results import FAULT, Results, summary
+from tests.faults.scratch import Scratch, home_template, scratch_copy
+from tests.faults.trial import NoVerdict, Verdict, end_trials, failing_tests, try_tests
 
-_BASELINE_LIMIT_S: Final = 600.0  # for each file
-# A faulty tree may take this much longer than a sound one before it counts as a hang.
-_SLACK_S: Final = 60.0
-_SLACK_FACTOR: Final = 3
+# Generous: a busy machine must not turn a slow test into a catch.
+_UNIT_LIMIT_S: Final = 120.0
+_STACK_LIMIT_S: Final = 480.0  # for tests that start services
+_CONFIRMATION_LIMIT_S: Final = 1800.0
+_TESTS_PER_CONFIRMATION: Final = 30
+_MAKES_DATABASE: Final = ("*/migrations/*", "platform/caret/foundation/postgres/*")
+
+Item = TypeVar("Item")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    # A run that is ended removes its copy and ends its pytest.
+    # A run that is ended removes its copies and ends its tests.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         faults = [
@@ -39,25 +50,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.list:
             _print_list(faults)
             return 0
+        if options.summary:
+            _print_report(faults, Results(options.summary, resume=True), options.suite)
+            return 0
         results = Results(options.results, resume=options.resume)
-        with scratch_copy(REPOSITORY) as scratch:
-            _run_without_fault(scratch, faults, results)
-            tried = [_try_fault(scratch, fault, results) for fault in faults]
+        _try_all(faults, results, jobs=options.jobs)
     except (BadFault, NoVerdict) as error:
         print(error, file=sys.stderr)
         return 2
-    verdicts = [result for result in tried if result is not None]
-    print(json.dumps(summary(verdicts), indent=1))
-    return 1 if len(verdicts) < len(faults) or any(not one.caught_by for one in verdicts) else 0
+    print(summary(faults, results))
+    return 0 if all(results.is_caught(fault) for fault in faults) else 1
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--suite", choices=SUITES, default="default")
     parser.add_argument("--only", nargs="+", metavar="PATTERN", default=["*"])
+    parser.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="skip what the results file has")
+    parser.add_argument("--resume", action="store_true", help="skip what FILE has as caught")
     parser.add_argument("--list", action="store_true", help="print the faults and run nothing")
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="print what FILE has")
     return parser.parse_args(arguments)
 
 
@@ -68,49 +81,104 @@ def _is_chosen(fault: Fault, suite: str, patterns: Iterable[str]) -> bool:
     )
 
 
-def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> Result | None:
-    """Plant a fault and run its tests. Return None where the tests say nothing."""
-    if known := results.find(FAULT, fault.id):
-        return known
+def _try_all(faults: Sequence[Fault], results: Results, *, jobs: int) -> None:
+    untried = [fault for fault in faults if not results.is_caught(fault)]
+    with ExitStack() as stack:
+        copies = min(jobs, max(len(untried), 1))
+        scratches = [stack.enter_context(scratch_copy(REPOSITORY)) for _ in range(copies)]
+        if any(fault.needs_services for fault in untried):
+            template = stack.enter_context(home_template(scratches[0]))
+            scratches = [scratch.with_template(template) for scratch in scratches]
+        _spread(lambda scratch, fault: _try_fault(scratch, fault, results), untried, scratches)
+        tests = results.unconfirmed(faults)
+        batches = [
+            tests[start : start + _TESTS_PER_CONFIRMATION]
+            for start in range(0, len(tests), _TESTS_PER_CONFIRMATION)
+        ]
+        _spread(lambda scratch, tests: _confirm(scratch, tests, results), batches, scratches)
+
+
+def _spread(
+    work: Callable[[Scratch, Item], None], items: Sequence[Item], scratches: Sequence[Scratch]
+) -> None:
+    """Do `work` on each item, one at a time in each scratch copy."""
+    free: SimpleQueue[Scratch] = SimpleQueue()
+    for scratch in scratches:
+        free.put(scratch)
+
+    def do(item: Item) -> None:
+        scratch = free.get()
+        try:
+            work(scratch, item)
+        finally:
+            free.put(scratch)
+
+    with ThreadPoolExecutor(len(scratches)) as pool:
+        try:
+            list(pool.map(do, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_trials()
+            raise
+
+
+def _try_fault(scratch: Scratch, fault: Fault, results: Results) -> None:
     try:
-        sound_s = sum(_baseline_s(name, results) for name in fault.test_files)
-        with scratch.planted(fault):
-            limit_s = _SLACK_S + _SLACK_FACTOR * sound_s
-            verdict = try_tests(scratch, fault.tests, limit_s=limit_s)
+        verdict = _verdict_on(scratch, fault)
     except NoVerdict as error:
         print(f"no verdict  {fault.id}: {error}", flush=True)
-        return None
-    result = results.add_fault(fault, verdict)
-    said = f"caught by {result.caught_by}" if result.caught_by else f"MISSED: {fault.breaks}"
-    print(f"{result.seconds:6.1f} s  {fault.area:11}  {fault.id}: {said}", flush=True)
-    return result
-
-
-def _run_without_fault(scratch: Scratch, faults: Iterable[Fault], results: Results) -> None:
-    """Learn which files of tests pass, and how long each takes. Raises NoVerdict."""
-    untried = [fault for fault in faults if not results.find(FAULT, fault.id)]
-    names = dict.fromkeys(name for fault in untried for name in fault.test_files)
-    files = [name for name in names if not results.find(BASELINE, name)]
-    if not files:
         return
-    print(f"{len(files)} files of tests run without a fault.", flush=True)
-    verdicts = try_files(scratch, files, limit_s=_BASELINE_LIMIT_S * len(files))
-    for name, verdict in verdicts.items():
-        results.add_baseline(name, verdict)
+    result = results.add_fault(fault, verdict)
+    outcome = f"caught by {result.caught_by}" if result.caught_by else f"MISSED: {fault.breaks}"
+    print(f"{result.seconds:6.1f} s  {fault.area:11}  {fault.id}: {outcome}", flush=True)
 
 
-def _baseline_s(file: str, results: Results) -> float:
-    """Return how long a file of tests takes without a fault. Raises NoVerdict when it fails."""
-    known = results.find(BASELINE, file)
-    assert known is not None
-    if known.caught_by is not None:
-        raise NoVerdict(f"{file} fails without a fault: {known.caught_by}")
-    return known.seconds
+def _verdict_on(scratch: Scratch, fault: Fault) -> Verdict:
+    """Raises NoVerdict."""
+    limit_s = _STACK_LIMIT_S if fault.needs_services else _UNIT_LIMIT_S
+    if any(fnmatch(fault.file, pattern) for pattern in _MAKES_DATABASE):
+        scratch = scratch.with_template(None)
+    with scratch.planted(fault):
+        verdict = try_tests(scratch, fault.tests, limit_s=limit_s)
+        if verdict.caught_by is None and fault.needs_services and scratch.template:
+            # Sound code made the template's database: the fault may be in that code.
+            fresh = try_tests(scratch.with_template(None), fault.tests, limit_s=limit_s)
+            verdict = Verdict(fresh.caught_by, verdict.seconds + fresh.seconds, fresh.is_timeout)
+    if verdict.is_timeout and try_tests(scratch, fault.tests, limit_s=limit_s).caught_by:
+        raise NoVerdict("its tests exceed the time limit, and do not pass without it either")
+    return verdict
+
+
+def _confirm(scratch: Scratch, tests: Sequence[str], results: Results) -> None:
+    try:
+        failing = failing_tests(scratch, tests, limit_s=_CONFIRMATION_LIMIT_S)
+    except NoVerdict as error:
+        print(f"no confirmation of {' '.join(tests)}: {error}", flush=True)
+        return
+    for test in tests:
+        results.add_confirmation(test, fails=test in failing)
+    for test in sorted(failing):
+        print(f"fails without a fault: {test}", flush=True)
 
 
 def _print_list(faults: Iterable[Fault]) -> None:
     for fault in faults:
         print(f"{fault.area:11}  {fault.id}  {fault.file}  ({' '.join(fault.tests)})")
+
+
+def _print_report(faults: Sequence[Fault], results: Results, suite: str) -> None:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    date = datetime.datetime.now(datetime.UTC).date()
+    times = [found.seconds for fault in faults if (found := results.find(FAULT, fault.id))]
+    print("# Results of the planted faults\n")
+    print(f"{date}, commit {commit}, suite `{suite}`: {sum(times) / 60:.0f} minutes on one core.\n")
+    print(summary(faults, results))
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ class Fault:
         return max(_FOLDERS.index(Path(test).parts[1]) for test in self.tests)
 
     @property
-    def test_files(self) -> tuple[str, ...]:
-        return tuple(test.partition("::")[0] for test in self.tests)
+    def needs_services(self) -> bool:
+        return self.cost > _FOLDERS.index("unit")  # tests of the architecture read the database
 
     def planted_in(self, text: str) -> str:
         """Return `text` with the defect. Raises BadFault."""

@@ -1,32 +1,35 @@
-"""The results file: a JSON line for each file of tests, run without a fault, and for each fault."""
+"""The results file: a JSON line for each tried fault and for each test that was confirmed."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from threading import Lock
+from typing import Final
 
-from tests.faults.fault import Fault
-from tests.faults.trial import Verdict
+from tests.faults.fault import AREAS, Fault
+from tests.faults.trial import Verdict, test_function
 
-BASELINE: Final = "baseline"
+# A test that caught a fault, run without any fault.
+CONFIRMATION: Final = "confirmation"
 FAULT: Final = "fault"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    kind: str  # BASELINE or FAULT
-    name: str  # the file of tests, or the fault's id
-    area: str
-    breaks: str
-    caught_by: str | None  # of a baseline: a test that fails without a fault
+    kind: str  # CONFIRMATION or FAULT
+    name: str  # the test, or the fault's id
+    caught_by: str | None  # of a confirmation: the test itself if it fails without a fault
     seconds: float
 
 
 class Results:
+    """Later lines of the file replace earlier ones of the same fault or test."""
+
     def __init__(self, path: Path | None, *, resume: bool) -> None:
         self._path = path
         self._found: dict[tuple[str, str], Result] = {}
+        self._lock = Lock()
         if path is not None and resume and path.exists():
             for line in path.read_text().splitlines():
                 self._keep(Result(**json.loads(line)))
@@ -36,35 +39,68 @@ class Results:
     def find(self, kind: str, name: str) -> Result | None:
         return self._found.get((kind, name))
 
-    def add_baseline(self, file: str, verdict: Verdict) -> Result:
-        return self._add(
-            Result(BASELINE, file, "", "", verdict.caught_by, round(verdict.seconds, 1))
-        )
-
     def add_fault(self, fault: Fault, verdict: Verdict) -> Result:
-        seconds = round(verdict.seconds, 1)
-        return self._add(
-            Result(FAULT, fault.id, fault.area, fault.breaks, verdict.caught_by, seconds)
-        )
+        return self._add(Result(FAULT, fault.id, verdict.caught_by, round(verdict.seconds, 1)))
+
+    def add_confirmation(self, test: str, *, fails: bool) -> None:
+        self._add(Result(CONFIRMATION, test, test if fails else None, 0.0))
+
+    def is_caught(self, fault: Fault) -> bool:
+        """Return whether a test caught the fault and does not fail without it."""
+        result = self.find(FAULT, fault.id)
+        if result is None or result.caught_by is None:
+            return False
+        confirmation = self.find(CONFIRMATION, test_function(result.caught_by))
+        return confirmation is None or confirmation.caught_by is None
+
+    def is_missed(self, fault: Fault) -> bool:
+        result = self.find(FAULT, fault.id)
+        return result is not None and result.caught_by is None
+
+    def unconfirmed(self, faults: Iterable[Fault]) -> list[str]:
+        """Return the tests that caught one of `faults` and have not yet run without a fault."""
+        found = [self.find(FAULT, fault.id) for fault in faults]
+        tests = [test_function(one.caught_by) for one in found if one and one.caught_by]
+        return [
+            test
+            for test in dict.fromkeys(tests)
+            if test.startswith("tests/") and not self.find(CONFIRMATION, test)
+        ]
 
     def _add(self, result: Result) -> Result:
-        self._keep(result)
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps(asdict(result)) + "\n")
+        with self._lock:
+            self._keep(result)
+            if self._path is not None:
+                with self._path.open("a") as file:
+                    file.write(json.dumps(asdict(result)) + "\n")
         return result
 
     def _keep(self, result: Result) -> None:
         self._found[result.kind, result.name] = result
 
 
-def summary(results: Iterable[Result]) -> dict[str, Any]:
-    """Return the numbers by area, and the faults that no test has caught."""
-    faults = list(results)
-    return {
-        area: {
-            "caught": sum(one.caught_by is not None for one in faults if one.area == area),
-            "missed": [one.name for one in faults if one.area == area and one.caught_by is None],
-        }
-        for area in dict.fromkeys(one.area for one in faults)
-    }
+def summary(faults: Sequence[Fault], results: Results) -> str:
+    """Return the counts by area as a Markdown table, and the list of missed faults."""
+    rows = [
+        _row(area, [fault for fault in faults if fault.area == area], results) for area in AREAS
+    ]
+    missed = [fault for fault in faults if results.is_missed(fault)]
+    return "\n".join(
+        [
+            "| area | planted | caught | missed | no verdict |",
+            "| --- | ---: | ---: | ---: | ---: |",
+            *filter(None, rows),
+            _row("all", faults, results),
+            *(["", "Missed:", ""] if missed else []),
+            *(f"- `{fault.id}` ({fault.area}): {fault.breaks}" for fault in missed),
+        ]
+    )
+
+
+def _row(title: str, faults: Sequence[Fault], results: Results) -> str:
+    if not faults:
+        return ""
+    caught = sum(results.is_caught(fault) for fault in faults)
+    missed = sum(results.is_missed(fault) for fault in faults)
+    planted = len(faults)
+    return f"| {title} | {planted} | {caught} | {missed} | {planted - caught - missed} |"

@@ -1,4 +1,4 @@
-"""A copy of the repository's tracked files, in which faults are planted and tests run."""
+"""Scratch copies of the repository's tracked files, where faults are planted and tests run."""
 
 import importlib.util
 import os
@@ -8,11 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from tests.faults.fault import BadFault, Fault
+from tests.stack.home import HOME_TEMPLATE_VARIABLE
 
 _IMPORT_ROOTS: Final = (".", "platform", "platform/ide")
 _PACKAGES: Final = ("caret", "inference", "tenants", "console", "caret_ls", "tests")
@@ -24,16 +25,25 @@ _WHERE: Final = (
 @dataclass(frozen=True, slots=True)
 class Scratch:
     root: Path
+    template: Path | None = None  # see `home_template`
+
+    def with_template(self, template: Path | None) -> "Scratch":
+        return replace(self, template=template)
 
     @property
     def environment(self) -> dict[str, str]:
-        """For every process of a test: the copy's packages come before the installed ones."""
+        """The environment of each process: the copy's packages precede the installed ones."""
         roots = os.pathsep.join(str((self.root / name).resolve()) for name in _IMPORT_ROOTS)
-        return {**os.environ, "PYTHONPATH": roots}
+        environment = {**os.environ, "PYTHONPATH": roots}
+        # Compiling all modules again for each fault takes longer than most tests.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        if self.template is not None:
+            environment[HOME_TEMPLATE_VARIABLE] = str(self.template)
+        return environment
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
-        """The copy with the defect, and without it afterwards. Raises BadFault."""
+        """Plant the defect until the block ends. Raises BadFault."""
         path = self.root / fault.file
         if not path.is_file():
             raise BadFault(f"{fault.id}: there is no file {fault.file}.")
@@ -48,12 +58,26 @@ class Scratch:
 
 @contextmanager
 def scratch_copy(repository: Path) -> Iterator[Scratch]:
-    """A copy that is removed afterwards. Raises BadFault when Python would not import from it."""
+    """Make a copy, removed afterwards. Raises BadFault when Python would not import from it."""
     with tempfile.TemporaryDirectory(prefix="caret-faults-") as folder:
         scratch = Scratch(Path(folder).resolve() / "tree")
         _copy(repository, scratch.root)
         _require_imports(scratch)
         yield scratch
+
+
+@contextmanager
+def home_template(scratch: Scratch) -> Iterator[Path]:
+    """Make a home with a migrated database, which test sessions copy; removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="caret-faults-") as folder:
+        template = Path(folder) / "home"
+        subprocess.run(
+            [sys.executable, "-m", "tests.stack.template", str(template)],
+            cwd=scratch.root,
+            env=scratch.environment,
+            check=True,
+        )
+        yield template
 
 
 def _copy(repository: Path, root: Path) -> None:
@@ -70,7 +94,7 @@ def _copy(repository: Path, root: Path) -> None:
 
 
 def _require_imports(scratch: Scratch) -> None:
-    """The virtual environment names the original tree; PYTHONPATH must win over it."""
+    """Check that PYTHONPATH takes precedence over the original tree, which is installed."""
     answered = subprocess.run(
         [sys.executable, "-c", _WHERE],
         cwd="/",

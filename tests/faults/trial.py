@@ -1,4 +1,4 @@
-"""Runs tests in the scratch copy, and says whether they fail."""
+"""Runs tests in a scratch copy and reports which of them fail."""
 
 import os
 import re
@@ -10,7 +10,6 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
-from xml.etree import ElementTree
 
 from tests.faults.scratch import Scratch
 
@@ -18,64 +17,79 @@ _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILIN
 _PASSED: Final = 0
 _FAILURES: Final = (1, 2)  # failed tests; interrupted by an error during collection
 _TAIL_CHARS: Final = 2_000
-_OPTIONS: Final = ("-q", "--tb=short", "-p", "no:cacheprovider")
+_OPTIONS: Final = (
+    *("-q", "--tb=short"),
+    *("-p", "no:cacheprovider"),
+    *("-p", "no:schemathesis"),  # takes a second to import; tests use it without its plugin
+)
+_running: Final[set[subprocess.Popen[bytes]]] = set()
 
 
 class NoVerdict(Exception):
-    """pytest itself failed, so the tests say nothing."""
+    """pytest did not run the tests, so the result is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     caught_by: str | None  # the first test that failed; None: all passed
     seconds: float
+    is_timeout: bool = False
 
 
 def try_tests(scratch: Scratch, tests: Sequence[str], *, limit_s: float) -> Verdict:
-    """Run `tests` until one fails. Tests that take longer than `limit_s` fail. Raises NoVerdict."""
+    """Run `tests` until one fails. Exceeding `limit_s` is a failure. Raises NoVerdict."""
     started = time.monotonic()
-    code, said = _run_pytest(scratch, ["-x", *tests], limit_s=limit_s)
+    code, output = _run_pytest(scratch, ["-x", *tests], limit_s=limit_s)
     seconds = time.monotonic() - started
-    caught_by = f"the time limit of {limit_s:.0f} s" if code is None else failed_test(code, said)
-    return Verdict(caught_by, seconds)
+    if code is None:
+        return Verdict(f"the time limit of {limit_s:.0f} s", seconds, is_timeout=True)
+    return Verdict(failed_test(code, output), seconds)
 
 
-def try_files(scratch: Scratch, files: Collection[str], *, limit_s: float) -> dict[str, Verdict]:
-    """Run all tests of `files` in one session, and return a verdict for each file."""
-    report = scratch.root / "report.xml"
-    options = (f"--junitxml={report}", "--override-ini=junit_family=xunit1")
-    report.unlink(missing_ok=True)
-    _, said = _run_pytest(
-        scratch, [*options, "--continue-on-collection-errors", *files], limit_s=limit_s
+def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -> set[str]:
+    """Return which of `tests` (files or functions) fail when all run. Raises NoVerdict."""
+    code, output = _run_pytest(
+        scratch, ["--continue-on-collection-errors", *tests], limit_s=limit_s
     )
-    if not report.exists():
-        raise NoVerdict(f"the tests without a fault did not end: {said[-_TAIL_CHARS:]}")
-    cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314  # pytest wrote it
-    return {name: _verdict_of([case for case in cases if _is_in(case, name)]) for name in files}
+    if code not in (_PASSED, *_FAILURES):
+        raise NoVerdict(f"pytest ended with {code} without a fault: {output[-_TAIL_CHARS:]}")
+    failed = {test_function(name) for name in _FAILED.findall(output)}
+    failed_files = {name for name in failed if "::" not in name}
+    files = {name.partition("::")[0] for name in failed}
+    return {
+        test
+        for test in tests
+        if test in failed or test.partition("::")[0] in failed_files or test in files
+    }
 
 
-def _verdict_of(cases: Sequence[ElementTree.Element]) -> Verdict:
-    failed = [
-        case.get("name", "")
-        for case in cases
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
-    seconds = sum(float(case.get("time", 0)) for case in cases)
-    return Verdict(next(iter(failed if cases else ["no test has run"]), None), seconds)
+def test_function(name: str) -> str:
+    """Return a test's name without its parameters."""
+    return name.partition("[")[0]
 
 
-def _is_in(case: ElementTree.Element, file: str) -> bool:
-    """Tell by its module: a test that another module defines has that one's file."""
-    module = file.removesuffix(".py").replace("/", ".")
-    # What fails during collection has no class, but a module for its name.
-    name = case.get("classname") or case.get("name", "")
-    return f"{name}.".startswith(f"{module}.")
+def failed_test(code: int, output: str) -> str | None:
+    """Return the test that failed, given pytest's exit code and output. Raises NoVerdict."""
+    if code == _PASSED:
+        return None
+    if code not in _FAILURES:
+        raise NoVerdict(f"pytest ended with {code}: {output[-_TAIL_CHARS:]}")
+    failed = _FAILED.search(output)
+    if failed is None:
+        raise NoVerdict(f"pytest failed before the tests: {output[-_TAIL_CHARS:]}")
+    return failed.group(1)
+
+
+def end_trials() -> None:
+    """End the tests that run now; their trials raise NoVerdict."""
+    for process in list(_running):
+        _end(process)
 
 
 def _run_pytest(
     scratch: Scratch, arguments: Sequence[str], *, limit_s: float
 ) -> tuple[int | None, str]:
-    """Return its exit code, None after the limit, and its output."""
+    """Return the exit code (None: the limit was exceeded) and the output."""
     # A file, since a process that outlives pytest would keep a pipe open.
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
@@ -87,28 +101,20 @@ def _run_pytest(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        _running.add(process)
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             code = None
         finally:
             _end(process)
+            _running.discard(process)
         output.seek(0)
         return code, output.read()
 
 
-def failed_test(code: int, output: str) -> str | None:
-    """Return the test that failed, by pytest's exit code and output. Raises NoVerdict."""
-    if code == _PASSED:
-        return None
-    if code not in _FAILURES:
-        raise NoVerdict(f"pytest ended with {code}: {output[-_TAIL_CHARS:]}")
-    failed = _FAILED.search(output)
-    return "pytest, before the tests" if failed is None else failed.group(1)
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End pytest and its children. The watchdog of the test services ends those."""
+    """End pytest and its children. The watchdog of the test services ends the services."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

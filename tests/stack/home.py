@@ -1,12 +1,17 @@
-"""A home of this session's own, and the environment in which Django is set up for it."""
+"""The home of a test session, and the environment in which Django is set up for it."""
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from caret.embedded.credentials import write_credentials
 from caret.embedded.paths import EmbeddedPaths
 from tests.stack.seed import SEED_VARIABLE
+
+# Names a home with a migrated database, made by `tests.stack.template`: sessions start faster.
+HOME_TEMPLATE_VARIABLE: Final = "TEST_HOME_TEMPLATE"
 
 
 def make_home() -> EmbeddedPaths:
@@ -17,6 +22,8 @@ def make_home() -> EmbeddedPaths:
     for name in ("DATABASE_URL", "REDIS_URL"):
         os.environ.pop(name, None)
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-test-")))
+    if template := os.environ.get(HOME_TEMPLATE_VARIABLE):
+        shutil.copytree(template, paths.home, dirs_exist_ok=True)
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
     os.environ["CARET_OPERATORS_PATH"] = "operators"  # else there are no such pages

@@ -257,6 +257,22 @@ def test_an_address_moves_within_verified_domains_only(
     assert User.objects.get(id=ada.user_id).email == f"ada.l@{domain}"
 
 
+def test_an_address_does_not_move_out_of_a_domain_that_was_given_up(
+    company: Company, domain: str, provider: Provider
+) -> None:
+    name = f"{secrets.token_hex(4)}.example"
+    domain_id = make_domain(company, name, verified=True)
+    scim_id, ada = provisioned(provider, company, f"ada@{name}")
+    give_up_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
+
+    moved = provider.patch(
+        f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": f"ada@{domain}"}
+    )
+
+    assert moved.status_code == 400
+    assert User.objects.get(id=ada.user_id).email == f"ada@{name}"
+
+
 def test_a_former_address_is_left_nowhere(
     company: Company, domain: str, provider: Provider
 ) -> None:

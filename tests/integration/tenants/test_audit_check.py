@@ -126,6 +126,18 @@ def test_a_head_that_somebody_else_signed_is_found(company: Company) -> None:
     assert found.broken_at == last
 
 
+def test_a_head_with_a_forged_signature_is_found(
+    company: Company, tamper: Callable[[str, str], None]
+) -> None:
+    last = add(company)
+    sign(company)
+    forged = "SET signature = set_byte(signature, 0, get_byte(signature, 0) # 1)"
+
+    tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
+
+    assert checked(company).broken_at == last
+
+
 def test_a_long_chain_is_checked_from_a_signed_head_on(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ from tenants.billing.budgets.queries import find_budget, find_webhook_secret, pa
 from tenants.billing.rating.rate import rate
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.keyvalue import connect
+from tenants.members.changes import remove_member
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
 from tenants.snapshots.queries import read_snapshot
 from tenants.teams.operations import put_into_team, take_out_of_team
@@ -175,6 +176,14 @@ def test_there_is_one_budget_for_each(company: Company) -> None:
 def test_a_tenant_without_a_plan_has_no_prices_to_bound(cast: Cast) -> None:
     with pytest.raises(Conflict):
         make_budget(cast.globex)
+
+
+def test_a_removed_member_gets_no_budget(company: Company) -> None:
+    user_id = company.developer.user_id
+    remove_member(actor=company.administrator.actor, user_id=user_id, reason="Left.", now=NOW)
+
+    with pytest.raises(Invalid):
+        make_budget(company, holder=Holder(BudgetScope.USER, UUID(user_id)))
 
 
 def test_the_neighbours_people_and_teams_have_no_budget_here(company: Company, cast: Cast) -> None:

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+import pytest
+
 from caret_ls.assistant import Wish
 from caret_ls.buffer import Position
 from caret_ls.link import Address
@@ -59,9 +61,9 @@ class Work:
 
 
 @asynccontextmanager
-async def at_work() -> AsyncIterator[Work]:
+async def at_work(**chosen: bool) -> AsyncIterator[Work]:
     clock, statuses = TurnedClock(), list[Status]()
-    settings = Settings(prefetch=False)
+    settings = Settings(prefetch=False, **chosen)
     session = FailingSession(settings, clock, statuses.append, upkeep_every_s=0.01)
     work = Work(session, clock, asyncio.create_task(session.run()), statuses)
     try:
@@ -80,6 +82,17 @@ async def test_outcomes_have_the_requests_own_id() -> None:
     told = [frame for frame in made.heard if frame["type"] == "outcome"]
     assert [frame["event"] for frame in told] == ["shown", "accepted", "persisted"]
     assert {frame["request_id"] for frame in told} == {f"request-{told[0]['id']}"}
+
+
+@pytest.mark.parametrize("share_edits", [False, True])
+async def test_the_text_that_a_suggestion_became_is_sent_by_opt_in_only(share_edits: bool) -> None:
+    async with gateway() as made, at_work(share_edits=share_edits) as work:
+        await work.takes_a_suggestion_of(made)
+        work.clock.now_s += 31
+        await soon(lambda: made.told("persisted") != [])
+
+    (persisted,) = made.told("persisted")
+    assert persisted.get("text") == ("a + 1" if share_edits else None)
 
 
 async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.fault import BadFault, Fault
-from tests.faults.results import FAULT, Results, summary
+from tests.faults.results import Results, summary
 from tests.faults.scratch import Scratch
-from tests.faults.trial import NoVerdict, Verdict, failed_test, try_files, try_tests
+from tests.faults.trial import NoVerdict, Verdict, failed_test, failing_tests, try_tests
 
 SUM = "def add(a, b):\n    return a + b\n"
 TEST = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
@@ -50,18 +50,16 @@ def test_a_fault_that_hangs_is_caught_by_the_time_limit(scratch: Scratch) -> Non
         assert _try(scratch, limit_s=3).caught_by == "the time limit of 3 s"
 
 
-def test_each_file_of_tests_has_a_verdict_of_its_own(scratch: Scratch) -> None:
-    files = ("test_sums.py", "test_wrong.py", "test_unreadable.py", "test_nothing.py")
-    (scratch.root / files[1]).write_text("def test_wrong():\n    assert False\n")
-    (scratch.root / files[2]).write_text("import no_such_module\n")
-    (scratch.root / files[3]).write_text("")
-    verdicts = try_files(scratch, files, limit_s=60)
-    assert [verdicts[name].caught_by for name in files] == [
-        None,
-        "test_wrong",
-        "test_unreadable",
-        "no test has run",
-    ]
+def test_tests_that_fail_without_a_fault_are_found(scratch: Scratch) -> None:
+    (scratch.root / "test_wrong.py").write_text(
+        "import pytest\n\n\n"
+        "@pytest.mark.parametrize('name', ['a b', 'c - d'])\n"
+        "def test_wrong(name):\n    assert name == 'a b'\n"
+    )
+    (scratch.root / "test_unreadable.py").write_text("import no_such_module\n")
+    wrong, unreadable = "test_wrong.py::test_wrong", "test_unreadable.py"
+    tests = ["test_sums.py::test_add", wrong, unreadable]
+    assert failing_tests(scratch, tests, limit_s=60) == {wrong, unreadable}
 
 
 def test_the_file_is_restored_when_a_test_raises(scratch: Scratch) -> None:
@@ -97,12 +95,28 @@ def test_tests_that_pytest_cannot_run_say_nothing() -> None:
 
 def test_a_resumed_run_knows_what_an_earlier_one_found(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
+    fault = _fault("a - b")
     first = Results(path, resume=False)
-    caught = first.add_fault(_fault("a - b"), Verdict("test_sums.py::test_add", 1.0))
-    assert Results(path, resume=True).find(FAULT, "sums-wrong") == caught
-    assert Results(path, resume=False).find(FAULT, "sums-wrong") is None
+    first.add_fault(fault, Verdict(None, 1.0))
+    assert Results(path, resume=True).is_missed(fault)
+    first.add_fault(fault, Verdict("tests/test_sums.py::test_add[1]", 1.0))
+    assert Results(path, resume=True).is_caught(fault)
+    assert not Results(path, resume=False).is_caught(fault)
 
 
-def test_the_summary_names_what_no_test_has_caught() -> None:
-    missed = Results(None, resume=False).add_fault(_fault("a - b"), Verdict(None, 1.0))
-    assert summary([missed]) == {"money": {"caught": 0, "missed": ["sums-wrong"]}}
+def test_a_test_that_fails_without_the_fault_does_not_catch_it() -> None:
+    fault, test = _fault("a - b"), "tests/test_sums.py::test_add"
+    results = Results(None, resume=False)
+    results.add_fault(fault, Verdict(f"{test}[1]", 1.0))
+    assert results.unconfirmed([fault]) == [test]
+    results.add_confirmation(test, fails=True)
+    assert not results.is_caught(fault)
+    assert results.unconfirmed([fault]) == []
+
+
+def test_the_summary_counts_by_area_and_names_the_missed() -> None:
+    fault, results = _fault("a - b"), Results(None, resume=False)
+    results.add_fault(fault, Verdict(None, 1.0))
+    lines = summary([fault], results).splitlines()
+    assert "| money | 1 | 0 | 1 | 0 |" in lines
+    assert "- `sums-wrong` (money): The sum is wrong." in lines

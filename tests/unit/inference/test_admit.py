@@ -36,19 +36,20 @@ async def test_what_the_policy_allows_is_admitted() -> None:
         assert (admitted.principal, admitted.request) == (principal, request)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-async def test_a_mode_that_the_policy_does_not_name_is_refused(mode: Mode) -> None:
-    principal = make_principal(policy=make_policy(features=ALL_MODES - {mode}))
+@pytest.mark.parametrize("features", [ALL_MODES - {Mode.FIM}, frozenset()])
+async def test_a_mode_that_the_policy_does_not_name_is_refused(features: frozenset[Mode]) -> None:
+    principal = make_principal(policy=make_policy(features=features))
 
     with pytest.raises(Forbidden) as refused:
-        async with admit(_one_seat(), principal, make_request(mode=mode), make_account()):
+        async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
             pass
 
     assert (refused.value.code, refused.value.http_status) == ("feature_disabled", 403)
 
 
-async def test_a_mode_that_the_key_may_not_ask_for_is_refused() -> None:
-    principal = make_principal(modes=frozenset({Mode.CHAT}))
+@pytest.mark.parametrize("modes", [frozenset({Mode.CHAT}), frozenset()])
+async def test_a_mode_that_the_key_may_not_ask_for_is_refused(modes: frozenset[Mode]) -> None:
+    principal = make_principal(modes=modes)
 
     with pytest.raises(Forbidden) as refused:
         async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
@@ -162,11 +163,19 @@ def test_an_exclusion_for_a_repository_concerns_this_one_only() -> None:
     assert not is_excluded(policy, repository="blog", path="secrets/a.py")
 
 
-async def test_excluded_files_leave_the_request() -> None:
-    principal = make_principal(policy=_excluding("**/.env"))
-    kept, dropped = DraftFile("b.py", "", 0), DraftFile(".env", "PASSWORD=1", 0)
+@pytest.mark.parametrize(
+    ("policy", "path"),
+    [
+        (_excluding("**/.env"), ".env"),
+        (_excluding("**/.env", repository="shop"), ".env"),
+        (make_policy(requires_path=True), ""),
+    ],
+)
+async def test_excluded_files_leave_the_request(policy: TenantPolicy, path: str) -> None:
+    principal = make_principal(policy=policy)
+    kept, dropped = DraftFile("b.py", "", 0), DraftFile(path, "PASSWORD=1", 0)
 
-    request = make_request(files=(dropped, kept))
+    request = make_request(repository="shop", files=(dropped, kept))
     async with admit(_one_seat(), principal, request, make_account()) as admitted:
         assert admitted.request.files == (kept,)
 

@@ -2,7 +2,14 @@
 
 import asyncio
 
-from inference.context.brief_memory import LIFETIME_S, MAX_SHARE, BriefMemory, Digest, Holder
+from inference.context.brief_memory import (
+    LIFETIME_S,
+    MAX_SHARE,
+    BriefMemory,
+    Digest,
+    Holder,
+    digest,
+)
 from inference.context.forgetting import forgetting
 from inference.context.writer import PromptWriter
 from tests.fakes.clock import FakeClock
@@ -33,6 +40,11 @@ def _weight(memory: BriefMemory[str]) -> int:
     return sum(
         len(value) for of in memory._of.values() for value in (*of.young.values(), *of.old.values())
     )
+
+
+def test_the_same_text_has_another_digest_for_each_holder() -> None:
+    assert digest("text", ADAS) == digest("text", ADAS)
+    assert digest("text", ADAS) != digest("text", GUSS)
 
 
 def test_it_is_bounded_by_size() -> None:

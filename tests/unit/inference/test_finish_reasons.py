@@ -119,6 +119,15 @@ async def test_a_stream_that_is_withheld_at_its_end_tells_it_in_the_last_event()
     assert (_value(event), event["caret_finish"]) == ("error", "filtered")
 
 
+async def test_an_answer_in_one_piece_has_nothing_of_a_withheld_completion() -> None:
+    written = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
+
+    server = await _ask(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=False)
+
+    assert server.headers["x-caret-finish"] == "filtered"
+    assert _last_event(server)["choices"][0]["message"]["content"] == ""
+
+
 @pytest.mark.parametrize("finish", _ENDED)
 async def test_openais_own_types_take_each_answer(finish: Finish) -> None:
     whole = await _dropped("openai", finish, is_streamed=False)

@@ -237,7 +237,8 @@ async def test_a_second_answer_to_one_request_is_not_taken_for_the_next_one_s() 
         assert len(server.writers) == 2
 
 
-async def test_what_comes_unasked_closes_the_connection() -> None:
+async def test_what_comes_unasked_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "KEPT_S", 60.0)  # else idleness would close it as well
     async with serving(WHOLE, WHOLE) as (server, client):
         await lines_of(server, client)
         server.writers[0].write(WHOLE)

@@ -332,6 +332,19 @@ async def test_a_full_disk_delays_records_and_loses_none(tmp_path: Path) -> None
     assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(20)]
 
 
+async def test_a_record_that_a_full_disk_delays_survives_a_failed_shipment(tmp_path: Path) -> None:
+    journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
+    with _full_disk(1):
+        for record in RECORDS[:2]:
+            journal.append(record)
+
+    assert not await journal.ship(shipment)
+    shipment.fails = False
+    await journal.ship(shipment)
+
+    assert shipment.records == RECORDS[:2]
+
+
 async def test_what_is_written_after_a_full_disk_can_be_read(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     with _full_disk(300):

@@ -1,6 +1,6 @@
 """Prices: whole numbers, and the same sum however the parts fall."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -130,6 +130,12 @@ def test_the_last_microsecond_of_a_month_is_its_own() -> None:
 
     assert utc_day(last) == date(2026, 11, 30)
     assert utc_day(begins_at(next_month(NOVEMBER))) == date(2026, 12, 1)
+
+
+def test_a_day_of_another_time_zone_is_booked_by_utc() -> None:
+    berlin = timezone(timedelta(hours=1))
+
+    assert utc_day(datetime(2026, 12, 1, 0, 59, tzinfo=berlin)) == date(2026, 11, 30)
 
 
 def _price(effective_on: date, seat: int) -> Price:

@@ -1,0 +1,79 @@
+"""The hash of an audit entry depends on all that the entry says, and on the entry before it."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from tenants.audit.chain import GENESIS, Entry, document_of, hash_of
+from tenants.audit.heads import ChainBroken, require_unbroken
+from tenants.audit.queries import Head
+from tenants.models import AuditEntry
+
+FIELDS: Final[dict[str, Any]] = {
+    "tenant_id": UUID(int=1),
+    "sequence": 1,
+    "previous_hash": GENESIS,
+    "id": UUID(int=2),
+    "at": datetime(2026, 11, 1, tzinfo=UTC),
+    "actor_kind": "user",
+    "actor_id": UUID(int=3),
+    "actor_key": "",
+    "action": "key.created",
+    "target": "key:4",
+    "before": None,
+    "after": None,
+    "address": None,
+    "request_id": "",
+    "reason": "",
+}
+OTHERS: Final[dict[str, Any]] = {
+    "tenant_id": UUID(int=9),
+    "sequence": 2,
+    "previous_hash": bytes([1]) * 32,
+    "id": UUID(int=9),
+    "at": datetime(2026, 11, 1, microsecond=1, tzinfo=UTC),
+    "actor_kind": "operator",
+    "actor_id": None,
+    "actor_key": "developer",
+    "action": "key.revoked",
+    "target": "key:5",
+    "before": {"name": "laptop"},
+    "after": {"name": "laptop"},
+    "address": "192.0.2.7",
+    "request_id": "r",
+    "reason": "Leaked.",
+}
+
+
+def make_entry(**changed: Any) -> AuditEntry:
+    """Return an entry that is not saved, with the hash of what it says."""
+    entry = AuditEntry(**{**FIELDS, **changed})
+    entry.hash = hash_of(document_of(entry))
+    return entry
+
+
+def make_chain(*reasons: str) -> list[AuditEntry]:
+    entries: list[AuditEntry] = []
+    for sequence, reason in enumerate(reasons, start=1):
+        previous = entries[-1].hash if entries else GENESIS
+        entries.append(make_entry(sequence=sequence, previous_hash=previous, reason=reason))
+    return entries
+
+
+@pytest.mark.parametrize("field", Entry.__annotations__)
+def test_every_field_of_an_entry_changes_its_hash(field: str) -> None:
+    assert make_entry(**{field: OTHERS[field]}).hash != make_entry().hash
+
+
+def test_an_entry_that_was_rewritten_with_its_hash_breaks_the_chain_at_the_next() -> None:
+    entries = make_chain("a", "b", "c")
+    begins, ends = Head(0, GENESIS), Head(3, entries[-1].hash)
+    require_unbroken(entries, begins=begins, ends=ends)
+
+    entries[1] = make_entry(sequence=2, previous_hash=entries[0].hash, reason="rewritten")
+
+    with pytest.raises(ChainBroken) as broken:
+        require_unbroken(entries, begins=begins, ends=ends)
+    assert broken.value.sequence == 3
