@@ -254,9 +254,7 @@ def test_a_step_that_writes_nothing_is_ended(setup: Any) -> None:
 
 
 def test_an_index_that_cannot_be_reached_is_named(setup: Any) -> None:
-    refusal = setup.explain(
-        "2/4 uv", 1, "NewConnectionError: x\nERROR: y\n"
-    )
+    refusal = setup.explain("2/4 uv", 1, "NewConnectionError: x\nERROR: y\n")
 
     assert "cannot be reached" in str(refusal)
 
