@@ -7,6 +7,7 @@ for each. Django is set up only for folders whose conftest.py uses `tests.stack.
 
 import os
 import shutil
+import sys
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -15,7 +16,11 @@ from caret.embedded.paths import EmbeddedPaths
 from tests.stack.home import make_home
 from tests.stack.seed import IS_DEEP, SEED, SEED_VARIABLE
 
-HOME = make_home()
+try:
+    HOME = make_home()
+except OSError as error:
+    # Not an exception, whose traceback pytest would print.
+    sys.exit(f"The tests need a folder for temporary files (TMPDIR): {error}")
 # pytest-django would set up Django for every test.
 del os.environ["DJANGO_SETTINGS_MODULE"]
 

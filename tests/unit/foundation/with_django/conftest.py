@@ -1,0 +1,3 @@
+"""These tests use Django."""
+
+from tests.stack.django_setup import pytest_configure as pytest_configure
