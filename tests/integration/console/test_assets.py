@@ -1,14 +1,18 @@
 """Static files: cached forever by their paths, and compressed for clients that accept it."""
 
 import gzip
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import Client
 
 from console.assets import asset_url, static_files
 from console.operators.assets import url_of
-from console.static_files import StaticFiles, static_file
+from console.static_files import StaticFiles, static_file, version_of
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
 
 
 class Answer:
@@ -114,3 +118,22 @@ def test_a_file_that_does_not_exist_breaks_the_page_that_links_to_it() -> None:
 
 def test_a_file_that_would_not_be_smaller_is_not_compressed() -> None:
     assert static_file("dot.woff2", b"wOF2").compressed is None
+
+
+def test_in_development_a_saved_file_is_another_version(
+    settings: "Settings", tmp_path: Path
+) -> None:
+    settings.RELOAD = True
+    before = version_of(tmp_path)
+
+    (tmp_path / "console.css").write_text(":root {}")
+
+    assert version_of(tmp_path) > before
+
+
+def test_elsewhere_files_are_read_once(tmp_path: Path) -> None:
+    before = version_of(tmp_path)
+
+    (tmp_path / "console.css").write_text(":root {}")
+
+    assert version_of(tmp_path) == before
