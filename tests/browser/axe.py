@@ -17,8 +17,8 @@ _MARK: Final = "data-new-colours"
 _RUN: Final = """([selector, options]) => axe.run(selector ?? document, options)
   .then(({ violations }) => violations.map(({ id, impact, nodes }) =>
     [id, impact, nodes.map(node => node.html.slice(0, 200))]))"""
-# Mark the elements that show text in colours that are not in `known`, and return their colours:
-# the own and the backgrounds below them, with what else decides how much contrast axe wants.
+# Mark the elements whose combination of colours is not in `known`, and return these combinations:
+# the text's colour, all backgrounds behind it, and the properties that set the required contrast.
 _MARK_NEW: Final = """([known, mark]) => {
   const seen = new Set(known), found = [];
   const backgrounds = element => {
@@ -35,8 +35,9 @@ _MARK_NEW: Final = """([known, mark]) => {
   for (const element of document.body.querySelectorAll("*")) {
     if (!shows(element)) continue;
     const { color, fontSize, fontWeight, textDecorationLine } = getComputedStyle(element);
-    const isInText = element.matches("a") && element.parentElement.matches("p, li, dd, td");
-    const colours = [color, fontSize, fontWeight, isInText && textDecorationLine,
+    const link = element.matches("a") && element.parentElement.matches("p, li, dd, td")
+      && [textDecorationLine, getComputedStyle(element.parentElement).color];
+    const colours = [color, fontSize, fontWeight, link,
       element.matches(":disabled, [aria-disabled=true]"), backgrounds(element)].join("|");
     if (seen.has(colours)) continue;
     seen.add(colours);

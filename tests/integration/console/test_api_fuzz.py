@@ -48,7 +48,7 @@ def _unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @schema.parametrize()
 @settings(
-    max_examples=scaled(2, deep=65),
+    max_examples=scaled(3, deep=65),
     derandomize=not IS_DEEP,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
