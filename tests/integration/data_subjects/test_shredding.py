@@ -32,9 +32,13 @@ from tests.integration.tenants.test_ingest import outcome
 from tests.people import make_domain, make_team
 
 
-def close(traced: Traced) -> None:
-    for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING, TenantStatus.CLOSED):
+def set_statuses(traced: Traced, *statuses: TenantStatus) -> None:
+    for status in statuses:
         set_status(actor=traced.company.platform, status=status, reason="end", now=timezone.now())
+
+
+def close(traced: Traced) -> None:
+    set_statuses(traced, TenantStatus.SUSPENDED, TenantStatus.CLOSING, TenantStatus.CLOSED)
 
 
 def shred(traced: Traced) -> None:
@@ -128,13 +132,17 @@ def test_it_is_certified_with_every_key_destroyed(acme: Traced) -> None:
 
 
 def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: Path) -> None:
-    slug = acme.company.slug
+    slug, member = acme.company.slug, NewHold("m", "r", user_id=uuid.UUID(acme.ada.user_id))
+    hold = place_hold(actor=acme.company.platform, new=member, now=timezone.now())
+    for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
+        with pytest.raises(CommandError, match="closed"):
+            shred(acme)
+        set_statuses(acme, status)
     with pytest.raises(CommandError, match="closed"):
         shred(acme)
     with pytest.raises(CommandError, match="another"):
         call_command("shred_tenant", slug, confirm="globex", reason="x")
-    hold = place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
-    close(acme)
+    set_statuses(acme, TenantStatus.CLOSED)
     with pytest.raises(CommandError, match="hold"):
         shred(acme)
 

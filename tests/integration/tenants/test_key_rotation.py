@@ -143,6 +143,17 @@ def test_a_new_tenant_key_wraps_all_data_keys_and_the_old_one_is_destroyed(acme:
         assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {new.id}
 
 
+def test_a_key_that_still_wraps_data_keys_is_not_destroyed(
+    acme: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = seal(acme)
+    monkeypatch.setattr(rotation, "_rewrap_some", lambda _tenant_id: 0)
+
+    rotate(acme, replacing=True)
+
+    assert opened(acme, sealed) == b"text"
+
+
 def test_what_was_shredded_stays_shredded(acme: Company) -> None:
     sealed = seal(acme)
     seal(acme, "user:bob")

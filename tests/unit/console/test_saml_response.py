@@ -69,6 +69,14 @@ def test_a_signed_answer_around_an_unsigned_assertion_is_not_enough(idp: SamlPro
         read(idp, idp.response(replace(SAID, is_signed=False, signs_response=True)))
 
 
+def test_a_second_audience_restriction_is_refused(idp: SamlProvider) -> None:
+    between = "</saml:Audience></saml:AudienceRestriction><saml:AudienceRestriction><saml:Audience>"
+    both = f"{US.entity_id}{between}https://elsewhere.example"
+
+    with pytest.raises(NotProven, match="wrong_audience"):
+        read(idp, idp.response(replace(SAID, audience=both)))
+
+
 def test_two_of_one_name_are_refused(idp: SamlProvider) -> None:
     xml = idp.response(SAID)
 

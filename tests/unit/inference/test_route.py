@@ -334,3 +334,14 @@ def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:
     assert late_after_s == {
         mode: LATE_TARGETS * target_ms / 1000 for mode, target_ms in TARGETS_MS.items()
     }
+
+
+def test_tenants_with_files_of_the_same_names_prefer_different_replicas() -> None:
+    router, prompt = _router(), make_prompt()
+
+    preferred = [
+        [route(router, make_admitted(who, path=path), prompt).replica for path in PATHS[:50]]
+        for who in (ACME_ADA, GLOBEX_GUS)
+    ]
+
+    assert preferred[0] != preferred[1]

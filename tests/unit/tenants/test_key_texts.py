@@ -1,0 +1,30 @@
+"""Until when the texts of a rotated key are good."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tenants.keys.texts import texts_of
+from tenants.models import ApiKey
+
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("key_ends_at", "old_text_ends_at"),
+    [(None, NOON + HOUR), (NOON, NOON), (NOON + 2 * HOUR, NOON + HOUR)],
+)
+def test_the_old_text_ends_with_its_overlap_or_with_its_key(
+    key_ends_at: datetime | None, old_text_ends_at: datetime
+) -> None:
+    key = ApiKey(
+        digest=b"new",
+        pepper_version=1,
+        expires_at=key_ends_at,
+        previous_digest=b"old",
+        previous_pepper_version=1,
+        previous_ends_at=NOON + HOUR,
+    )
+
+    assert [text.expires_at for text in texts_of(key)] == [key_ends_at, old_text_ends_at]
