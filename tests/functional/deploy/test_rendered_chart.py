@@ -127,6 +127,20 @@ def test_streams_have_time_to_end(rendered: Rendered) -> None:
         assert before_s + ends_s < spec["terminationGracePeriodSeconds"], name
 
 
+def test_scaling_down_keeps_undelivered_usage() -> None:
+    spec = render().of("StatefulSet")["caret-gateway"]["spec"]
+
+    retained = {"whenScaled": "Retain", "whenDeleted": "Retain"}
+    assert spec["persistentVolumeClaimRetentionPolicy"] == retained
+
+
+def test_the_gateway_allows_the_console_over_tls_only() -> None:
+    rendered = render(changes={"console": {"host": "console.example.com"}})
+
+    env = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
+    assert env["CARET_ALLOWED_ORIGINS"]["value"] == "https://console.example.com"
+
+
 def test_a_million_developers_have_their_gpus(million: Rendered) -> None:
     fast, quality = (
         million.of("ScaledObject")[f"caret-engine-{pool}"]["spec"] for pool in ("fast", "quality")
