@@ -61,9 +61,9 @@ class Work:
 
 
 @asynccontextmanager
-async def at_work(**chosen: bool) -> AsyncIterator[Work]:
+async def at_work(*, share_edits: bool = False) -> AsyncIterator[Work]:
     clock, statuses = TurnedClock(), list[Status]()
-    settings = Settings(prefetch=False, **chosen)
+    settings = Settings(prefetch=False, share_edits=share_edits)
     session = FailingSession(settings, clock, statuses.append, upkeep_every_s=0.01)
     work = Work(session, clock, asyncio.create_task(session.run()), statuses)
     try:
