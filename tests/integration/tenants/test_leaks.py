@@ -103,13 +103,18 @@ def test_what_waits_holds_no_text(company: Company) -> None:
 
 
 def test_what_is_no_key_of_anybodys_ends_nothing(company: Company) -> None:
-    created = make_key(company, company.developer)
-    forged = generate_key(KeyKind.DEVELOPER, lookup_id=created.key.lookup_id)
+    created, now = make_key(company, company.developer), timezone.now()
+    overlap = Rotation(overlap=timedelta(days=1))
+    lookup_id = created.key.lookup_id
+    rotate_key(actor=company.platform, lookup_id=lookup_id, rotation=overlap, now=now)
+    forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
 
     report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", created.text[:-1] + "x")
     end_leaked_keys(connect(), now=timezone.now())
 
-    assert view(company, created.key).state is KeyState.ACTIVE
+    found = view(company, created.key)
+    assert found.state is KeyState.ACTIVE
+    assert found.previous_ends_at == now + overlap.overlap
     assert mail.outbox == []
     assert num_waiting() == 0
 

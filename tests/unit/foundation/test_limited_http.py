@@ -34,6 +34,10 @@ def refused(reason: str) -> float:
         pytest.param(b"GET /" + b"x" * 5_000 + b" HTTP/1.1\r\n\r\n", id="a long address"),
         pytest.param(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 21 + b"\r\n", id="too many"),
         pytest.param(
+            b"GET / HTTP/1.1\r\n" + (b"X: " + b"x" * 500 + b"\r\n") * 10 + b"\r\n",
+            id="too long together",
+        ),
+        pytest.param(
             b"GET /key HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
             + b"X: 1\r\n" * 19
             + b"\r\n",

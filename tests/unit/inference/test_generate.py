@@ -289,7 +289,8 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
 
     with pytest.raises(EngineFailed) as failed:
-        await _drain(engine, make_account())
+        async with asyncio.timeout(1.0):
+            await _drain(engine, make_account())
 
     assert (failed.value.code, failed.value.http_status) == ("deadline", 504)
     assert engine.num_open == 0

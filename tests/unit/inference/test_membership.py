@@ -9,7 +9,7 @@ from caret.contracts.policy import Tier
 from inference.pools.catalog import Pool, Replica
 from inference.pools.identity import Identity, Reason
 from inference.pools.membership import NoAddress
-from tests.fakes.membership import Fleet, identity
+from tests.fakes.membership import TOKEN_IDS, Fleet, identity
 from tests.fakes.pools import make_pool
 
 ENGINES = Replica(name="engines:8000", url="http://engines:8000")
@@ -101,6 +101,7 @@ async def test_whoever_reckons_with_a_pools_size_is_told_of_a_change_once() -> N
         (identity(root="/models/demo-2"), Reason.VERSION),
         (identity(context=2048), Reason.CONTEXT),
         (identity(token_ids=(5, 6)), Reason.TOKENIZER),
+        (identity(token_ids=TOKEN_IDS[::-1]), Reason.TOKENIZER),
         (identity(block_tokens=16), Reason.BLOCK_SIZE),
     ],
 )
