@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext
 
-from caret.foundation.signing import BadSignature
+from caret.foundation.crypto.signing import BadSignature
 from tenants.errors import Refused
 
 

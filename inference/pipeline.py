@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from caret.foundation.clock import Clock
-from caret.foundation.logs import describe
+from caret.foundation.log_config import describe
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival
 from inference.completion.client import Client

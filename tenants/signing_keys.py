@@ -4,7 +4,7 @@ from functools import cache
 
 from django.conf import settings
 
-from caret.foundation.signing import SigningKeys
+from caret.foundation.crypto.signing import SigningKeys
 
 
 def signing_keys() -> SigningKeys:

@@ -18,7 +18,7 @@ from typing import Final
 
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
 
 _TENANT_BYTES, _SECRET_BYTES = 16, 32

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import IO, Final
 
-from caret.foundation.signing import BadPublicKeys, PublicKeys, read_public_keys
+from caret.foundation.crypto.signing import BadPublicKeys, PublicKeys, read_public_keys
 
 OK, BROKEN, UNUSABLE = 0, 1, 2
 EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 not to be read."

@@ -15,7 +15,7 @@ from django.utils import timezone
 from caret.contracts.credential import KeyKind
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, UserId, new_request_id
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.operations import CreatedKey, create_key
 from tenants.keys.scopes import Scope
 from tenants.keys.wish import NewKey

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.utils import timezone
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.domains.operations import claim_domain, verify_domain
 from tenants.invitations.operations import invite
 from tenants.invitations.queries import InvitationView

@@ -7,7 +7,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from caret.foundation.places import NoPlace
+from caret.foundation.concurrency.bulkhead import NoPlace
 from console.api import (
     access,
     audit,

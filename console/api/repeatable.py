@@ -23,7 +23,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
 from ninja.operation import Operation
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.api.authentication import require_caller
 from console.api.description import is_done_anew
 from console.api.problems import ProblemRaised, problem_of, problem_response

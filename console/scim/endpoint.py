@@ -27,7 +27,7 @@ from scim2_models import (
     UniquenessException,
 )
 
-from caret.foundation.places import NoPlace, Places
+from caret.foundation.concurrency.bulkhead import NoPlace, Places
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import ProblemRaised
 from console.api.rate_limit import take_request

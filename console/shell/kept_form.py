@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
-from caret.foundation.sealing import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from tenants.keyvalue import connect
 from tenants.members.actor import Actor
 

@@ -1,4 +1,4 @@
-"""What `requests` sends to identity providers goes through caret.foundation.outward."""
+"""What `requests` sends to identity providers goes through caret.foundation.egress.http_client."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 from requests.utils import get_encoding_from_headers
 
-from caret.foundation.outward import Answer, Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.egress.http_client import Answer, Bounds, NotAnswered, Outgoing, exchange
 
 # A sign-in asks three times; Entra ID's keys, the largest known, are 20 KB.
 BOUNDS: Final = Bounds(total_s=5.0, max_bytes=256 * 1024)

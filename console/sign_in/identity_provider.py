@@ -26,8 +26,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext
 
+from caret.foundation.concurrency.bulkhead import NoPlace
 from caret.foundation.ids import TenantId
-from caret.foundation.places import NoPlace
 from console.outward import OUTWARD
 from console.password_checks import BUSY
 from console.sign_in.guarded_http import guarded_session

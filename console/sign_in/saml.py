@@ -23,8 +23,8 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 from onelogin.saml2.auth import OneLogin_Saml2_Auth
 
+from caret.foundation.concurrency.bulkhead import NoPlace, Places
 from caret.foundation.ids import TenantId
-from caret.foundation.places import NoPlace, Places
 from console.password_checks import BUSY
 from console.sign_in.let_in import Arrival, let_in, refusal, refuse
 from console.sign_in.saml_response import (

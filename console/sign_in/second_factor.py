@@ -19,8 +19,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from qrcode.image.svg import SvgPathImage
 
-from caret.foundation.crypto import derive_key
-from caret.foundation.sealing import seal, unseal
+from caret.foundation.crypto.aead import seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 
 _BOUND_TO: Final = b"second-factor/1"
 

@@ -18,8 +18,8 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
 
-from caret.foundation.crypto import derive_key
-from caret.foundation.sealing import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from tenants.members.access_changes import announce
 
 # The tables have room for 40 characters: these are 240 of SHA-256's 256 bits.

@@ -14,8 +14,8 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
+from caret.foundation.concurrency.bulkhead import NoPlace
 from caret.foundation.ids import TenantId
-from caret.foundation.places import NoPlace
 from console.member import Member, choose_tenant, client_address, for_members
 from console.outward import OUTWARD
 from console.password_checks import BUSY, Busy, check_password

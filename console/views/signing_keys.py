@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from caret.foundation.signing import write_public_keys
+from caret.foundation.crypto.signing import write_public_keys
 from tenants.signing_keys import signing_keys
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from caret.foundation.logs import describe
+from caret.foundation.log_config import describe
 from inference.consumers import chat, infill, mistral, ollama, openai
 from inference.consumers.base import Receive, Scope, SendMessage
 from inference.consumers.generation import Dialect, GenerationConsumer

@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 from channels.exceptions import StopConsumer
 
-from caret.foundation.bounded import bounded
-from caret.foundation.logs import describe
+from caret.foundation.concurrency.fast_timeout import bounded
+from caret.foundation.log_config import describe
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.consumers.base import (
     DataPlaneConsumer,

@@ -7,9 +7,9 @@ from typing import Final
 
 from channels.exceptions import StopConsumer
 
-from caret.foundation.bounded import bounded
+from caret.foundation.concurrency.fast_timeout import bounded
+from caret.foundation.web.connection_draining import SERVICE_RESTART
 from caret.foundation.web.connections import authenticate_connection
-from caret.foundation.web.paced_closing import SERVICE_RESTART
 from inference.completion.client import MAX_SEND_S, ClientGone
 from inference.completion.edit import Edit
 from inference.completion.request import Principal

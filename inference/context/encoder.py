@@ -6,7 +6,7 @@ by their content (see `window`), unless the layout wants them to slide.
 
 from typing import Final
 
-from caret.foundation.parse import Allowance
+from caret.foundation.parsing.parse import Allowance
 from inference.completion.arrival import DraftFile
 from inference.completion.retrieved import Snippet
 from inference.context.brief_memory import Holder, digest

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from caret.contracts.policy import Mode
-from caret.foundation.grammars import Grammar, grammar_of
+from caret.foundation.parsing.grammars import Grammar, grammar_of
 from inference.completion.request import CompletionRequest
 from inference.context.cursor import line_after, line_before
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from tree_sitter import Node, Query, QueryCursor
 
-from caret.foundation.grammars import Grammar, grammar_of, load
-from caret.foundation.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.grammars import Grammar, grammar_of, load
+from caret.foundation.parsing.parse import Allowance, Unparsed, parse
 
 MAX_OUTLINE_TOKENS: Final = 300
 # What is parsed of a file: its head holds more signatures than the tokens above take.

@@ -10,8 +10,8 @@ import structlog
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from caret.foundation.environment import BadSetting
-from caret.foundation.grammars import grammar_of
 from caret.foundation.ids import TenantId
+from caret.foundation.parsing.grammars import grammar_of
 from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.variant import Variant

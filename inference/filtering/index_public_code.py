@@ -17,7 +17,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from caret.foundation.grammars import grammar_of
+from caret.foundation.parsing.grammars import grammar_of
 from inference.filtering.fingerprints import (
     WINDOW_CHARS,
     WINNOW,

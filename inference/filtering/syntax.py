@@ -14,8 +14,8 @@ from typing import Final
 
 from tree_sitter import Node, Tree
 
-from caret.foundation.grammars import Grammar
-from caret.foundation.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.grammars import Grammar
+from caret.foundation.parsing.parse import Allowance, Unparsed, parse
 from inference.filtering.excerpt import Excerpt, excerpt
 from inference.filtering.unfinished import finishes, is_within_text
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from caret.foundation.grammars import Grammar
+from caret.foundation.parsing.grammars import Grammar
 
 _PAIRS: Final = {"(": ")", "[": "]", "{": "}"}
 _QUOTES: Final = ('"""', "'''", '"', "'", "`", "/*")

@@ -21,7 +21,7 @@ from caret.contracts.policy import TenantPolicy
 from caret.contracts.restriction import restrict_all
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from inference.errors import Busy
 from inference.gateway.budgets import SpendingByUser

@@ -24,7 +24,7 @@ import msgspec
 
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 from inference.completion.account import Account
 from inference.completion.request import CompletionRequest, Principal
 from inference.errors import Dropped

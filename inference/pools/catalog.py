@@ -64,8 +64,8 @@ import msgspec
 
 from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot
+from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
-from caret.foundation.host_patterns import require_pattern
 from caret.foundation.toml_file import read_toml
 from inference.context.style import PLAIN_STYLE, Style
 from inference.pools.leaks import Speculation, refuse_leaks

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from caret.foundation.logs import describe
+from caret.foundation.log_config import describe
 from inference.pools.catalog import Pools, Replica
 from inference.prefix_cache.feed import KvEventFeed, Publication
 from inference.prefix_cache.index import CacheIndex

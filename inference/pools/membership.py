@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from caret.foundation.host_patterns import matches
+from caret.foundation.egress.host_patterns import matches
 from inference.pools.catalog import Pool, Pools, Replica, Source
 from inference.pools.circuit import Circuit
 from inference.pools.identity import Identity, Reason, Refusal, Standard, judge, standard_of

@@ -10,7 +10,7 @@ import hmac
 from functools import lru_cache
 from typing import Final
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import CacheSalt, TenantId
 from inference.completion.request import Principal
 

@@ -25,7 +25,7 @@ import structlog
 from caret.contracts.usage import Finish
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId, new_request_id
-from caret.foundation.logs import describe
+from caret.foundation.log_config import describe
 from inference.completion.arrival import Arrival
 from inference.completion.request import Admitted
 from inference.context.prompt import Prompt

@@ -13,9 +13,9 @@ import django
 from django.conf import settings
 
 from caret.foundation.web.body_limit import Application, BodyLimit, Receive, Send
+from caret.foundation.web.concurrency_limit import Limits, RequestLimit
 from caret.foundation.web.credential_notes import CredentialNotes
-from caret.foundation.web.health import Health
-from caret.foundation.web.request_limit import Limits, RequestLimit
+from caret.foundation.web.health_checks import Health
 from caret.foundation.web.server_limits import ServerLimits
 from console.static_files import Files, StaticFiles
 from tenants.readiness import is_ready

@@ -16,8 +16,8 @@ from celery.signals import beat_init, setup_logging, task_postrun, task_prerun
 from kombu.entity import Queue
 from prometheus_client import CollectorRegistry
 
-from caret.foundation.logs import configure_logging
-from caret.foundation.metrics_port import serve_metrics
+from caret.foundation.log_config import configure_logging
+from caret.foundation.metrics_server import serve_metrics
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 # They would load every address of console and API: three seconds of a start, for nothing that a
@@ -66,7 +66,7 @@ app.conf.task_routes = {
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file that two beats could fight over.
-app.conf.beat_scheduler = "caret.foundation.beat:SteadyScheduler"
+app.conf.beat_scheduler = "caret.foundation.celery_scheduler:SteadyScheduler"
 app.conf.beat_schedule = {
     # A tick that finds no worker is worth nothing once the next one is there: it expires.
     "ingest-usage": {

@@ -5,7 +5,7 @@ from typing import Final
 from django.conf import settings
 
 from caret.foundation.environment import env_int, env_text
-from caret.foundation.logs import configure_logging
+from caret.foundation.log_config import configure_logging
 from caret.foundation.web.server import run_server
 from caret.wiring.config import data_plane_config
 from inference.consumers.generation import MAX_BODY_BYTES

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from caret.foundation.canonical import canonical, exact
+from caret.foundation.crypto.canonical_json import canonical, exact
 
 DEFINITION: Final = 1
 FORMAT: Final = "caret.audit"
-# Of signatures: see caret.foundation.signing.
+# Of signatures: see caret.foundation.crypto.signing.
 HEAD_PURPOSE: Final = "audit-head/1"
 HEADER_PURPOSE: Final = "audit-export-header/1"
 TRAILER_PURPOSE: Final = "audit-export-trailer/1"

@@ -15,9 +15,9 @@ from datetime import datetime
 from time import monotonic
 from typing import Final
 
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, UnknownKey, verify_document
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import BadSignature, PublicKeys, UnknownKey, verify_document
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.alone import alone
 from tenants.audit.chain import GENESIS, HEAD_PURPOSE
 from tenants.audit.heads import ChainBroken, require_unbroken, signed_document

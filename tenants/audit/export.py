@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from django.db.models import Max, Min
 
-from caret.foundation.canonical import canonical
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import SigningKeys
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import (
     DEFINITION,
     FORMAT,

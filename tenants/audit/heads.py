@@ -10,9 +10,9 @@ from typing import Any
 
 import structlog
 
+from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import SigningKeys
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import GENESIS, HEAD_PURPOSE, document_of, hash_of, head_document
 from tenants.audit.queries import Head, find_head, read_range
 from tenants.members.queries import list_tenants

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from caret.foundation.canonical import exact
+from caret.foundation.crypto.canonical_json import exact
 from caret.foundation.ids import TenantId
 from tenants.audit.chain import GENESIS, document_of, hash_of, plain_address
 from tenants.members.actor import Actor

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import GENESIS, timestamp
 from tenants.audit.operations import Facts, record_read
 from tenants.errors import Invalid

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 from tenants.audit.chain import (
     DEFINITION,
     FORMAT,

@@ -12,7 +12,7 @@ import structlog
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import noted as store
 from tenants.data_subjects.noted import Noted, newest_noted
 from tenants.data_subjects.operations import (

@@ -18,10 +18,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import msgspec
 from django.conf import settings
 
-from caret.foundation.canonical import canonical
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.canonical_json import canonical
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.alone import alone
 from tenants.audit.operations import record_read
 from tenants.audit.queries import Head, find_head

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from caret.foundation.signing import BadSignature
+from caret.foundation.crypto.signing import BadSignature
 from tenants.data_subjects.verification import verify_bundle
 from tenants.verifying import (
     BROKEN,

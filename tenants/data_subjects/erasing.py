@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.data_subjects import identity, leftovers, pseudonyms
 from tenants.data_subjects.certificate import facts_of

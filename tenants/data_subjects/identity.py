@@ -14,7 +14,7 @@ from django.contrib.auth.hashers import make_password
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import acting_user
+from caret.foundation.postgres.tenant_scope import acting_user
 from tenants.data_subjects.sources import Subject
 from tenants.members.access_changes import announce
 from tenants.models import (

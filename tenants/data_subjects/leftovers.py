@@ -11,7 +11,7 @@ import redis
 from django.db.models import Max, Model, QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.data_subjects import identity
 from tenants.keyvalue import connect
 from tenants.members.actor import platform_actor

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import noted
 from tenants.members.queries import list_tenants
 from tenants.models import Erasure

@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.data_subjects.bundle import find_subject
 from tenants.data_subjects.noted import Noted, note_once_committed

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission

@@ -11,8 +11,8 @@ import zlib
 from typing import IO, Any, Final
 from zipfile import BadZipFile, ZipFile
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 
 PURPOSE: Final = "data-subject-bundle/1"
 KIND: Final = "caret-data-subject-bundle"

@@ -18,7 +18,7 @@ from caret.contracts.credential import KeyKind, parse_key
 from caret.contracts.policy import Tier
 from caret.contracts.spending import BudgetScope, TierPrices
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import Holder, Terms, create_budget
 from tenants.billing.money import MICROS, Currency
 from tenants.billing.periods import utc_day

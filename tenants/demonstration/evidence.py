@@ -6,7 +6,7 @@ Each step reaches stores beside the database, so each is committed on its own.
 from datetime import datetime, timedelta
 from typing import Final
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.alone import alone
 from tenants.data_subjects.erasing import erase_to_the_end
 from tenants.data_subjects.operations import Demand, demand_erasure

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.heads import sign_head
 from tenants.demonstration.access import access, settle_sinks
 from tenants.demonstration.billing import billing, price_from_the_beginning

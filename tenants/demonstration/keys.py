@@ -8,7 +8,7 @@ from uuid import UUID
 
 from caret.contracts.credential import KeyKind
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.demonstration.coding import Coder
 from tenants.demonstration.people import Company, Person
 from tenants.demonstration.stage import Event

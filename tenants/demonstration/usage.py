@@ -8,7 +8,7 @@ from typing import Final
 from django.db.models import Model
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.demonstration.calendar import Calendar
 from tenants.demonstration.coding import Coder, request_of
 from tenants.demonstration.keys import Keyring

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.domains.names import TXT_PREFIX, read_domain
 from tenants.domains.queries import DomainView, find_domain

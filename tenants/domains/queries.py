@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.domains.names import TXT_PREFIX, domain_of
 from tenants.errors import NotFound
 from tenants.members.actor import Actor

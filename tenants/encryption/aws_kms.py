@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from caret.foundation.sealing import SealBroken
+from caret.foundation.crypto.aead import SealBroken
 from tenants.encryption.errors import RootKeyUnavailable
 
 _CONTEXT: Final = "caret"

@@ -16,7 +16,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import noted
 from tenants.audit.operations import record_change
 from tenants.encryption.held import held_keys

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from caret.foundation.crypto.aead import SealBroken, seal, unseal
 from caret.foundation.ids import TenantId
-from caret.foundation.sealing import SealBroken, seal, unseal
 
 KEY_BYTES: Final = 32
 FINGERPRINT_BYTES: Final = 16

@@ -5,7 +5,7 @@ EncryptionFailed
 ├─ RootKeyMissing       no root key of CARET_ROOT_KEYS is the one that wrapped its tenant's key
 └─ RootKeyUnavailable   the root key's keeper (a KMS) does not answer, or refuses
 
-What was changed or moved raises caret.foundation.sealing.SealBroken.
+What was changed or moved raises caret.foundation.crypto.aead.SealBroken.
 """
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.destroyed import note_once_committed
 from tenants.encryption.envelope import Place, seal_at
 from tenants.encryption.held import held_keys

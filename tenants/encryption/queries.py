@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.envelope import Place, data_key_id, opens_witness, unseal_at
 from tenants.encryption.errors import KeyDestroyed
 from tenants.encryption.scopes import within

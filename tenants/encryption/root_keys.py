@@ -16,9 +16,9 @@ from typing import Final, Protocol
 
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.aead import seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.environment import BadSetting
-from caret.foundation.sealing import seal, unseal
 from tenants.encryption.envelope import KEY_BYTES, fingerprint
 from tenants.encryption.errors import RootKeyMissing
 

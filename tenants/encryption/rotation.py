@@ -15,7 +15,7 @@ from typing import Final
 from django.db import transaction
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.encryption.envelope import data_key_place, tenant_key_place, wrap_data_key
 from tenants.encryption.held import held_keys

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from django.core import checks
 
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.environment import BadSetting
 from caret.foundation.postgres import OWNER_ALIAS
-from caret.foundation.sealing import SealBroken
 from tenants.encryption.errors import EncryptionFailed
 from tenants.encryption.root_keys import RootKey, RootKeys, root_keys
 from tenants.models import RootKeyUse

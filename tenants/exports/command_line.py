@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from caret.foundation.signing import PublicKeys
+from caret.foundation.crypto.signing import PublicKeys
 from tenants.exports.pack_verification import verify_pack
 from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
 from tenants.verifying import (

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import IO, Any, Final
 from zipfile import BadZipFile, ZipFile
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 from tenants.audit.verification import Broken as TrailBroken
 from tenants.audit.verification import verify_export as verify_trail
 from tenants.exports.verification import (

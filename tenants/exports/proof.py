@@ -5,7 +5,8 @@
      "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
      "key_id", "signature"}
 
-Canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.signing`. The audit chain's
+Canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. The audit
+chain's
 heads, before the first row was read and after the last, tie the file to what had happened by then.
 """
 
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from caret.foundation.canonical import canonical
+from caret.foundation.crypto.canonical_json import canonical
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import timestamp
 from tenants.audit.queries import Head, find_head
 from tenants.exports.export import Export

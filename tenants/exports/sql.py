@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.db import connection
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.exports.rows import BATCH_ROWS, Asked, Batch
 
 # What every query begins its conditions with; `time` is the column that a period is about.

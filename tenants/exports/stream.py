@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read
 from tenants.errors import Invalid
 from tenants.exports.export import Export

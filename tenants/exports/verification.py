@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable
 from typing import IO, Any, Final
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 
 KIND: Final = "caret-export-proof"
 FORMAT: Final = 1

@@ -27,10 +27,10 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.aead import seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import seal, unseal
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict
 from tenants.members.queries import list_tenants
 from tenants.models import KeptAnswer

@@ -16,7 +16,7 @@ from django.core.mail import send_mail
 from django.db import transaction
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.members.actor import Actor
 from tenants.members.queries import MembershipRow, find_memberships

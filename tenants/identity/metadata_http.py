@@ -4,7 +4,7 @@ from typing import Final
 
 from django.conf import settings
 
-from caret.foundation.outward import Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
 from tenants.errors import Invalid
 from tenants.identity.saml_metadata import MAX_METADATA_BYTES
 

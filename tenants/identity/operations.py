@@ -13,9 +13,9 @@ from django.core.validators import validate_email
 from onelogin.saml2.settings import validate_url
 
 from caret.contracts.snapshot import TenantStatus
+from caret.foundation.crypto.aead import seal
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import seal
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.domains.queries import holder_of
 from tenants.errors import Forbidden, Invalid

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.aead import unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import unseal
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.domains.queries import holder_of
 from tenants.identity.saml_metadata import fingerprint
 from tenants.members.actor import Actor

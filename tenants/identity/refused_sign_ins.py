@@ -9,7 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.keyvalue import connect
 from tenants.members.actor import Actor

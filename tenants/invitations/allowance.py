@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import LimitReached
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.invitations.allowance import require_allowance

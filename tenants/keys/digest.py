@@ -5,7 +5,7 @@ import hmac
 from django.conf import settings
 
 from caret.contracts.credential import PresentedKey, digest_key
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 
 
 def key_digest(key: PresentedKey, *, pepper_version: int) -> bytes:

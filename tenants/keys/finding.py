@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Lower
 
 from caret.contracts.credential import KeyKind
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.queries import (
     KeyState,
     KeyView,

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.operations import revoke_key
 from tenants.keys.queries import idle_among
 from tenants.members.actor import platform_actor

@@ -16,7 +16,7 @@ from django.core.mail import send_mail
 from django.db.models import F
 
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenancy import looking_up, tenant
+from caret.foundation.postgres.tenant_scope import looking_up, tenant
 from tenants.audit.operations import record_change
 from tenants.keys.operations import revoke_key
 from tenants.keys.sightings import Sighting, postpone, read_sighting, settle, waiting

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from caret.contracts.credential import KeyKind, generate_key
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Forbidden, Invalid
 from tenants.keys.queries import KeyState, KeyView, find_key, require_lookup_id

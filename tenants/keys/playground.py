@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from caret.contracts.credential import KeyKind, PresentedKey, generate_key
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Forbidden
 from tenants.keys.operations import CreatedKey

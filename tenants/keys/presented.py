@@ -8,7 +8,7 @@ from caret.contracts.credential import KeyKind, parse_key
 from caret.contracts.networks import is_within
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId, UserId
-from caret.foundation.postgres.tenancy import looking_up, tenant
+from caret.foundation.postgres.tenant_scope import looking_up, tenant
 from tenants.errors import Unauthenticated
 from tenants.keys.operations import note_use
 from tenants.keys.scopes import modes_of, permissions_of, read_scopes

@@ -12,7 +12,7 @@ from django.db.models.functions import Greatest
 
 from caret.contracts.credential import KeyKind, PresentedKey
 from caret.foundation.ids import LookupId, TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.keys.scopes import Scope, read_scopes
 from tenants.keys.texts import text_found

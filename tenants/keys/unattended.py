@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.queries import FirstKeys, KeyView, first_views, in_force, page_of_keys, visible_to
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, roles_with

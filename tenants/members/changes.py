@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict
 from tenants.invitations.operations import revoke_invitations_by

@@ -14,7 +14,7 @@ from allauth.mfa.models import Authenticator
 from django.db.models import Exists, Max, OuterRef, Subquery
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role
 from tenants.members.queries import MemberRow, page_of_members

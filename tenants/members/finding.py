@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Lower
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.directory import DirectoryRow, described
 from tenants.members.permissions import Permission, Role

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.rating.seats import settle_seats
 from tenants.errors import Conflict, Invalid

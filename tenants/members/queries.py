@@ -10,7 +10,7 @@ from django.db.models import F
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import acting_user, tenant
+from caret.foundation.postgres.tenant_scope import acting_user, tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, Role

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef, Q
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import acting_user
+from caret.foundation.postgres.tenant_scope import acting_user
 from tenants.members.access_changes import announce
 from tenants.models import Membership
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict
 from tenants.members.actor import Actor

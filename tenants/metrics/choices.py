@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.db.models import F
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.metrics.only import COLUMNS

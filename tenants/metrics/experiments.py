@@ -15,7 +15,7 @@ from django.db.models import Avg, Count, Q, StdDev
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.metrics.breakdown import break_down, rows_of
 from tenants.metrics.hidden import hidden_in

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Invalid
 from tenants.members.actor import Actor

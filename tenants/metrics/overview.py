@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db.models import OuterRef, QuerySet, Subquery, Sum
 
 from caret.contracts.spending import BudgetScope
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.money import Currency
 from tenants.billing.periods import month_of, utc_day
 from tenants.members.actor import Actor

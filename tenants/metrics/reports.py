@@ -16,7 +16,7 @@ from django.contrib.postgres.aggregates import StringAgg
 from django.db.models import QuerySet, Sum, TextField
 from django.db.models.functions import Cast
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Invalid
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission

@@ -22,7 +22,7 @@ from django.db.models.functions import Greatest
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.queries import list_tenants
 from tenants.metrics import rollup_sql
 from tenants.metrics.marks import AROUND, HOUR, hour_of, lock_counting, mark

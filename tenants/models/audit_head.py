@@ -34,7 +34,7 @@ class SignedAuditHead(models.Model):
     sequence = models.PositiveBigIntegerField()
     hash = models.BinaryField()  # 32 bytes
     signed_at = models.DateTimeField()
-    key_id = models.CharField(max_length=16)  # caret.foundation.signing
+    key_id = models.CharField(max_length=16)  # caret.foundation.crypto.signing
     signature = models.BinaryField()  # 64 bytes, over tenants.audit.heads' document
 
     class Meta:

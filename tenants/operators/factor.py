@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
-from caret.foundation.sealing import seal, unseal
+from caret.foundation.crypto.aead import seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 
 STEP_S: Final = 30
 _DIGITS: Final = 6

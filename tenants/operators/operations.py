@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import Final
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.plans.operations import subscribe
 from tenants.errors import Forbidden, Invalid

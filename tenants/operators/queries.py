@@ -14,7 +14,7 @@ from django.db.models import Count
 from caret.contracts.credential import KeyKind
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read
 from tenants.errors import NotFound
 from tenants.members.actor import Actor

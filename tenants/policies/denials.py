@@ -9,7 +9,7 @@ from django.db.models import Case, Count, Max, Q, When
 
 from caret.contracts.usage import Finish
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import UsageRecord

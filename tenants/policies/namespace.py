@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from caret.contracts.policy import Isolation
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import Tenant

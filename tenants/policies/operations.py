@@ -4,7 +4,7 @@ from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Invalid, Outdated
 from tenants.members.actor import Actor

@@ -9,7 +9,7 @@ from django.db.models import Q
 from caret.contracts.policy import PolicyLayer, TenantPolicy
 from caret.contracts.restriction import restrict_all
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Invalid
 from tenants.keys.queries import idle_among
 from tenants.members.actor import Actor

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.erased import email_of, erased_among

@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.utils.translation import gettext_noop
 
-from caret.foundation.host_patterns import matches
+from caret.foundation.egress.host_patterns import matches
 from tenants.errors import Invalid
 
 _MAX_LENGTH: Final = 255

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from django.conf import settings
 
-from caret.foundation.outward import Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
 from tenants.pools.samples import Samples, parse
 
 BOUNDS: Final = Bounds(total_s=1.5, max_bytes=8 * 1024 * 1024)

@@ -21,7 +21,7 @@ from django.db import connection
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.queries import list_tenants
 from tenants.metrics.rollup_sql import COUNT_POOLS
 from tenants.pools.overview import Installation

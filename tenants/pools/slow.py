@@ -8,7 +8,7 @@ import msgspec
 
 from caret.contracts.targets import FIRST_TOKEN_MS
 from caret.contracts.usage import CompletionRecord, decode_records
-from caret.foundation.outward import NotAnswered
+from caret.foundation.egress.http_client import NotAnswered
 from tenants.pools.gateways import ask_all, fetch
 from tenants.usage.explanation import Explanation, explain
 

@@ -3,7 +3,7 @@
     {"kind": "caret-deletion-certificate", "format": 1, "id", "number", "tenant", "tenant_id",
      "data_class", "method", ..., "issued_at", "key_id", "signature"}
 
-Canonical JSON (RFC 8785), signed by `caret.foundation.signing` without the signature itself.
+Canonical JSON (RFC 8785), signed by `caret.foundation.crypto.signing` without the signature itself.
 Numbers have no gaps, so a certificate that is kept back is missed.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from caret.foundation.canonical import canonical
+from caret.foundation.crypto.canonical_json import canonical
 from caret.foundation.ids import TenantId
 from tenants.models import DeletionCertificate, Tenant
 from tenants.retention.verification import KIND, PURPOSE

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from caret.foundation.signing import BadSignature
+from caret.foundation.crypto.signing import BadSignature
 from tenants.retention.verification import verify_certificate
 from tenants.verifying import (
     BROKEN,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor

@@ -18,7 +18,7 @@ from django.db.models import F
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.members.actor import platform_actor
 from tenants.members.queries import list_tenants

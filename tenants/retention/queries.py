@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.db.models import Model
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission

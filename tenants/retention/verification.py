@@ -3,8 +3,8 @@
 import json
 from typing import Any, Final
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import BadSignature, PublicKeys, verify_document
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
 
 PURPOSE: Final = "deletion-certificate/1"
 KIND: Final = "caret-deletion-certificate"

@@ -17,8 +17,8 @@ from typing import Final
 
 from tree_sitter import Node
 
-from caret.foundation.grammars import Grammar, grammar_of
-from caret.foundation.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.grammars import Grammar, grammar_of
+from caret.foundation.parsing.parse import Allowance, Unparsed, parse
 
 MIN_LINES: Final = 10
 MAX_LINES: Final = 60

@@ -13,9 +13,9 @@ from django.db.models import QuerySet
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.retrieval import Scope
 from caret.contracts.snapshot import TenantStatus
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import RetrievalChunk, Tenant
 from tenants.retention.classes import DataClass
 from tenants.retention.rules import holds_of

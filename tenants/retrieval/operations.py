@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from caret.contracts.retrieval import MAX_FILE_CHARS, Scope, SentFile
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import RetrievalChunk
 from tenants.retrieval.chunk import chunk
 from tenants.retrieval.embed import MAX_TEXTS, Embedder

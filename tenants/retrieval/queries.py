@@ -11,9 +11,9 @@ from pgvector.django import CosineDistance
 
 from caret.contracts.retrieval import MAX_SNIPPETS, FoundSnippet, Question
 from caret.contracts.snapshot import TenantStatus
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policies.queries import find_policy
 from tenants.retrieval.consent import Consent

@@ -13,9 +13,9 @@ from uuid import UUID
 import msgspec
 
 from caret.contracts.retrieval import Scope
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.aead import seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
-from caret.foundation.sealing import seal, unseal
 
 _DIGEST_BYTES: Final = 16
 

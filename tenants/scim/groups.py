@@ -8,7 +8,7 @@ from typing import Final
 
 from scim2_models import PatchOp
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Forbidden, Invalid
 from tenants.members.actor import Actor

@@ -21,7 +21,7 @@ from scim2_models import (
     SearchRequest,
 )
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission, Role

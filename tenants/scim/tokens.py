@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor

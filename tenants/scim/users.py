@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from scim2_models import PatchOp
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict, Invalid
 from tenants.members.actor import Actor

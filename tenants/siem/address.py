@@ -1,5 +1,5 @@
 """What addresses a sink may have. Whether they may be connected to is decided when they are: see
-caret.foundation.egress."""
+caret.foundation.egress.egress_policy."""
 
 import ipaddress
 import re
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.egress import may_connect
+from caret.foundation.egress.egress_policy import may_connect
 from caret.foundation.special_addresses import Network
 from tenants.errors import Invalid
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.utils.translation import gettext_noop
 
-from caret.foundation.egress import Egress
+from caret.foundation.egress.egress_policy import Egress
 from caret.foundation.special_addresses import Network
 from tenants.siem.address import SinkAddress
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caret.foundation.canonical import canonical
+from caret.foundation.crypto.canonical_json import canonical
 from tenants.audit.chain import document_of
 from tenants.models import AuditEntry
 

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.within import within
+from caret.foundation.concurrency.thread_timeout import within
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import timestamp
 from tenants.audit.operations import Facts, record_change
 from tenants.audit.queries import find_head

@@ -19,7 +19,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.queries import find_head
 from tenants.errors import Invalid
 from tenants.members.queries import list_tenants

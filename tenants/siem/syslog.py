@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from caret.foundation.look_up import look_up
+from caret.foundation.egress.dns_lookup import look_up
 from tenants.siem.delivery import (
     REFUSED,
     SILENT,

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
-from caret.foundation.sealing import SealBroken
 from tenants.encryption.envelope import Place
 from tenants.encryption.errors import EncryptionFailed
 from tenants.encryption.operations import seal_for, shred_scope

@@ -12,8 +12,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from standardwebhooks.webhooks import Webhook
 
-from caret.foundation.egress import Egress
-from caret.foundation.look_up import look_up
+from caret.foundation.egress.dns_lookup import look_up
+from caret.foundation.egress.egress_policy import Egress
 from tenants.siem.delivery import (
     ANSWERED,
     REFUSED,

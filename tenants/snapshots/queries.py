@@ -7,7 +7,7 @@ from django.conf import settings
 from caret.contracts.credential import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.queries import read_spending
 from tenants.errors import NotFound
 from tenants.keys.scopes import modes_of, read_scopes

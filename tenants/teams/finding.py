@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db.models.functions import Coalesce, Lower
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import ScimGroup

@@ -13,7 +13,7 @@ from typing import Final
 from django.db import IntegrityError, transaction
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.billing.budgets.bound import require_few_of_each
 from tenants.errors import Conflict, Invalid

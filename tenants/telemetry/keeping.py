@@ -20,7 +20,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.contracts.telemetry import Item
 from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId, UserId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.operations import seal_for
 from tenants.models import TelemetryObject, Tenant
 from tenants.policies.queries import find_policy

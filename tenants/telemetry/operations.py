@@ -5,7 +5,7 @@ from datetime import datetime
 
 from caret.contracts.policy import Telemetry
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict, Forbidden, Invalid
 from tenants.members.actor import Actor, ActorKind

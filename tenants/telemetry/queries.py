@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Forbidden
 from tenants.members.actor import Actor
 from tenants.members.erased import erased_among

@@ -8,9 +8,9 @@ from uuid import UUID
 import msgspec
 
 from caret.contracts.telemetry import Item
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read
 from tenants.encryption.errors import KeyDestroyed
 from tenants.encryption.queries import open_sealed

@@ -16,7 +16,7 @@ import structlog
 from django.db import DataError, IntegrityError
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.operations import note_use
 from tenants.metrics.marks import hours_of, mark
 from tenants.models import Erasure, Outcome, Tenant, Typed, UsageRecord

@@ -16,7 +16,7 @@ from django.db.models import F, Q, QuerySet
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_read
 from tenants.members.actor import Actor
 from tenants.metrics.only import EVERYTHING, Only, part_of

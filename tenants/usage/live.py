@@ -8,7 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db.models import Aggregate, Count, FloatField, Max, Q, Subquery, Sum
 
 from caret.contracts.usage import Finish, OutcomeEvent
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import Outcome, Tenant, UsageRecord

@@ -8,7 +8,7 @@ from django.db.models import Aggregate, Count, FloatField, Q, QuerySet, Sum
 from django.db.models.functions import TruncDay, TruncHour
 
 from caret.contracts.usage import Finish, OutcomeEvent
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Permission
 from tenants.models import Outcome, UsageRecord

@@ -8,7 +8,7 @@ from caret.contracts.policy import Mode, Tier, Trigger
 from caret.contracts.usage import CompletionRecord, Finish
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read
 from tenants.errors import NotFound
 from tenants.members.actor import Actor, platform_actor

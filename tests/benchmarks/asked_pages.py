@@ -15,7 +15,7 @@ from django.test.utils import (
 from django.utils import timezone
 
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.operations import join
 from tenants.members.permissions import Role
 from tenants.models import User

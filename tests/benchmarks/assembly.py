@@ -21,7 +21,7 @@ from typing import Final
 from caret.contracts.policy import Mode
 from caret.embedded.engine import DEMO_MODEL
 from caret.foundation.clock import SystemClock
-from caret.foundation.collector import collector_replaced
+from caret.foundation.garbage_collection import collector_replaced
 from inference.completion.arrival import DraftFile
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT

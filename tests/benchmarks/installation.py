@@ -36,7 +36,7 @@ from caret.embedded.pools import ReplicaEntry, render_pools, write_pools
 from caret.embedded.programs import web_part
 from caret.embedded.valkey import EmbeddedValkey
 from caret.embedded.watchdog import Watchdog
-from caret.foundation.crypto import derive_key, parse_root_secret
+from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.figures import say

@@ -23,8 +23,8 @@ from typing import Final
 
 from caret.contracts.usage import Finish
 from caret.foundation.clock import SystemClock
-from caret.foundation.grammars import Grammar
 from caret.foundation.ids import CacheSalt
+from caret.foundation.parsing.grammars import Grammar
 from inference.completion.account import Account
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import Admitted, Principal

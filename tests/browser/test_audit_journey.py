@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry
 from tests.browser.sessions import session_of

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import expect
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import AuditEntry, Tenant
 from tests.browser.axe import serious
 from tests.browser.tabs import PHONE, Look, Tabs

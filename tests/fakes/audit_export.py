@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import SigningKeys
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import SigningKeys
 from tenants.audit.chain import (
     DEFINITION,
     FORMAT,

@@ -11,7 +11,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.spending import BudgetScope, TierPrices, read_places
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import Holder, Terms, create_budget
 from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.invoices.operations import issue_due

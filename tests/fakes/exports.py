@@ -6,7 +6,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.exports.builds import sealed
 from tenants.exports.builds.build import visit
 from tenants.exports.builds.operations import Wish, request_export

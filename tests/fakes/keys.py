@@ -6,7 +6,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import ApiKey
 from tests.cast import Company
 

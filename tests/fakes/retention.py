@@ -2,7 +2,7 @@
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import DeletionCertificate
 from tenants.retention.certificates import issue_certificate
 from tenants.retention.operations import NewHold, place_hold

@@ -8,7 +8,7 @@ from caret.contracts.credential import Credential, KeyKind, PresentedKey, digest
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.contracts.spending import Spending
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.completion.request import Principal
 from inference.gateway.budgets import SpendingByUser

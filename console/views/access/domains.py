@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from caret.foundation.places import NoPlace
+from caret.foundation.concurrency.bulkhead import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
 from console.refusals import told

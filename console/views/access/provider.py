@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.foundation.places import NoPlace
+from caret.foundation.concurrency.bulkhead import NoPlace
 from console.member import Member, for_members
 from console.outward import OUTWARD
 from console.refusals import told

@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.foundation.signing import PublicKeys
+from caret.foundation.crypto.signing import PublicKeys
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show

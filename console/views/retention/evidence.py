@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from caret.foundation.signing import BadSignature
+from caret.foundation.crypto.signing import BadSignature
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed

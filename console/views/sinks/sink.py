@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from caret.foundation.places import NoPlace
+from caret.foundation.concurrency.bulkhead import NoPlace
 from console.failures import said_error
 from console.member import Member, for_members
 from console.outward import OUTWARD

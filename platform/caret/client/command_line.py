@@ -15,7 +15,7 @@ from rich.text import Text
 from caret.client.cursor import CursorOutside, Cut, cut_at
 from caret.client.languages import language_of
 from caret.client.stream import Frame, GatewayRefused, Stream, open_stream
-from caret.foundation.home import home_folder
+from caret.foundation.home_dir import home_folder
 
 MODES: Final = ("inline", "fim", "block", "docstring")
 _CONTEXT_LINES: Final = 8

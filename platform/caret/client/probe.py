@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from caret.client.stream import GatewayRefused, Stream, open_stream
 from caret.foundation.environment import env_int, env_secret, env_text
-from caret.foundation.logs import configure_logging
+from caret.foundation.log_config import configure_logging
 
 _HEAD: Final = "def total(prices: list[int]) -> int:\n    "
 _TYPED: Final = ("r", "re", "ret", "return ")

@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.aead import SealBroken, seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import TenantId
-from caret.foundation.sealing import SealBroken, seal, unseal
 
 FIELD: Final = "sealed"
 _VERSION: Final = 1

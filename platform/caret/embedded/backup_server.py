@@ -6,7 +6,7 @@ from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
 from caret.embedded.paths import EmbeddedPaths
 from caret.embedded.postgres_cluster import programs_of
 from caret.foundation.environment import env_optional_secret
-from caret.foundation.postgres.dump import Server
+from caret.foundation.postgres.backup import Server
 
 
 def backup_server(paths: EmbeddedPaths) -> Server:

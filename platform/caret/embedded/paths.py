@@ -6,8 +6,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from caret.foundation.home import REPOSITORY as REPOSITORY
-from caret.foundation.home import home_folder
+from caret.foundation.home_dir import REPOSITORY as REPOSITORY
+from caret.foundation.home_dir import home_folder
 
 
 def home_from_environment() -> "EmbeddedPaths":

@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from caret.foundation.environment import env_int, env_secret, env_text
-from caret.foundation.home import home_folder
-from caret.foundation.logs import configure_logging
+from caret.foundation.home_dir import home_folder
+from caret.foundation.log_config import configure_logging
 from caret.relay.snapshots import Outward
 from caret.relay.usage import Homeward
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from caret.embedded.paths import home_from_environment
 from caret.foundation.broker_url import broker_from_redis_url
-from caret.foundation.crypto import derive_key, parse_root_secret
+from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.environment import (
     env_bool,
     env_int,
@@ -109,7 +109,7 @@ if owner_url := env_optional_secret(
     "CARET_OWNER_DATABASE_URL", default_file=EMBEDDED.owner_database_url
 ):
     DATABASES["owner"] = database_from_url(owner_url)
-DATABASE_ROUTERS = ["caret.foundation.postgres.router.OwnerMigrates"]
+DATABASE_ROUTERS = ["caret.foundation.postgres.database_router.OwnerMigrates"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env_secret("REDIS_URL", default_file=EMBEDDED.redis_url)
 
@@ -281,4 +281,4 @@ CELERY_TASK_TIME_LIMIT = 35 * 60  # kills its process
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
-LOGGING_CONFIG = None  # caret.foundation.logs configures all of it, once per process
+LOGGING_CONFIG = None  # caret.foundation.log_config configures all of it, once per process

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from caret.foundation.logs import describe
+from caret.foundation.log_config import describe
 
 _AFTER_DEFECT_S: Final = 1.0
 Run = Callable[[], Awaitable[None]]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Mode
-from caret.foundation.crypto import parse_root_secret
+from caret.foundation.crypto.key_derivation import parse_root_secret
 from caret.foundation.environment import (
     BadSetting,
     env_bool,
@@ -14,7 +14,7 @@ from caret.foundation.environment import (
     env_secret,
     env_text,
 )
-from caret.foundation.home import home_folder
+from caret.foundation.home_dir import home_folder
 from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")

@@ -10,8 +10,8 @@ import aiohttp
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from caret.foundation.clock import SystemClock
-from caret.foundation.collector import Collector, collector_replaced
-from caret.foundation.grammars import load_all
+from caret.foundation.garbage_collection import Collector, collector_replaced
+from caret.foundation.parsing.grammars import load_all
 from caret.wiring.background import Run, kept_running
 from caret.wiring.membership import membership_of
 from caret.wiring.metrics import Sources, metrics_served

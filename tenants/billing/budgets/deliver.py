@@ -16,7 +16,7 @@ from django.core.mail import EmailMessage
 
 from caret.contracts.spending import BudgetScope
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets import webhook
 from tenants.billing.budgets.alerts import WEBHOOK
 from tenants.billing.money import write_amount

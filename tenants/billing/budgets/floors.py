@@ -9,7 +9,7 @@ import structlog
 
 from caret.contracts.spending import KEEP_SPEND_S, spend_key
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.spent import read_month
 from tenants.billing.periods import month_of, utc_day
 from tenants.keyvalue import connect

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from caret.contracts.spending import BudgetScope
 from caret.foundation.ids import UserId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.billing.budgets.bound import require_few_of_each
 from tenants.billing.budgets.floors import raise_or_leave

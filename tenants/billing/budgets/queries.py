@@ -8,7 +8,7 @@ from uuid import UUID
 
 from caret.contracts.spending import BudgetScope, HardBudget, Spending, write_places
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read
 from tenants.billing.budgets.spent import MonthOfTenant, is_used_up, read_month, read_teams
 from tenants.billing.budgets.webhook import secret_of

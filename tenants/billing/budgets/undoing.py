@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import CHANGED, Terms, change_budget, target_of
 from tenants.billing.budgets.queries import BudgetView
 from tenants.errors import NotFound

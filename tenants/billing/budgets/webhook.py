@@ -1,6 +1,6 @@
 """Webhooks by the Standard Webhooks specification, to addresses that a tenant has named.
 
-Where they may lead, and for how long, is caret.foundation.outward's matter.
+Where they may lead, and for how long, is caret.foundation.egress.http_client's matter.
 """
 
 import base64
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
-from caret.foundation.outward import Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.crypto.key_derivation import derive_key
+from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
 from tenants.errors import Invalid
 
 _BOUNDS: Final = Bounds(total_s=20.0, max_bytes=64 * 1024)  # what it says is not read

@@ -9,7 +9,7 @@ import msgspec
 from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.invoices.document import (
     Head,

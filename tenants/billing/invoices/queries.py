@@ -10,7 +10,7 @@ import structlog
 from django.db.models import Sum
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.invoices.document import (
     Document,
     Head,

@@ -6,7 +6,7 @@ from typing import Final
 from django.db.models import Sum
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import (

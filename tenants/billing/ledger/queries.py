@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import SourceKind
 from tenants.billing.periods import begins_at

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from caret.contracts.policy import Tier
 from caret.contracts.spending import TierPrices
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.billing.money import Currency
 from tenants.billing.periods import month_of, utc_day

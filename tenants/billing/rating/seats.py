@@ -7,7 +7,7 @@ from typing import Final
 from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import (
     Booking,

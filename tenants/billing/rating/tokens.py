@@ -18,7 +18,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.spending import Tokens, cost_micros
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.alerts import raise_alerts
 from tenants.billing.budgets.spent import Spent, add_spent
 from tenants.billing.ledger.accounts import Account

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.ledger.credits import credit_balance
 from tenants.billing.money import Currency
 from tenants.billing.periods import month_of, utc_day

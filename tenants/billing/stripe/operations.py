@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import lock_billing
 from tenants.billing.periods import utc_day

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.periods import begins_at, next_month
 from tenants.billing.pricing import LINES
 from tenants.billing.stripe.outbox import event_name

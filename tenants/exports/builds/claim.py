@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.exports.builds.members import are_read
 from tenants.exports.builds.states import UNDER_WAY, Event, State, advance
 from tenants.models import ExportBuild

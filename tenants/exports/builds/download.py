@@ -7,7 +7,7 @@ from uuid import UUID
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read
 from tenants.errors import Forbidden, NotFound, Refused
 from tenants.exports.builds import sealed

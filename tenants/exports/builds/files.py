@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.exports.builds import sealed
 from tenants.exports.builds.claim import Claim
 from tenants.exports.builds.members import Member

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import LookupId, TenantId, UserId
 
 _NOBODY: Final = UUID(int=0)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Sum
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change, record_read
 from tenants.errors import Conflict, Invalid
 from tenants.exports.builds.links import Link, LinkText, write_link

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final, cast
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import write_public_keys
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import write_public_keys
 from tenants.audit.chain import timestamp
 from tenants.audit.export import Period as TrailPeriod
 from tenants.audit.export import write_export

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext_noop
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.exports.builds.states import State
 from tenants.exports.definitions import EXPORTS, PACK, PACK_VERSION

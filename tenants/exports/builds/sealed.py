@@ -16,7 +16,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.envelope import Place
 from tenants.encryption.operations import seal_for
 from tenants.encryption.queries import open_sealed

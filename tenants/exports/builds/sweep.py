@@ -10,7 +10,7 @@ import structlog
 from django.db.models import Q
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.operations import shred_scope
 from tenants.exports.builds import sealed
 from tenants.exports.builds.members import read_members, unread, write_members

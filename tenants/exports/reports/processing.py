@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from caret.contracts.policy import TenantPolicy
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.invoices.document import Party
 from tenants.billing.invoices.profile import issuer, read_profile
 from tenants.exports.export import Export

@@ -6,7 +6,7 @@ from typing import Final
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.exports.export import Export
 from tenants.exports.rows import Column, Kind
 from tenants.exports.sql import WITHIN, SqlRows

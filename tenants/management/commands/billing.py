@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from caret.contracts.policy import Tier
 from caret.contracts.spending import TierPrices
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.profile import set_profile

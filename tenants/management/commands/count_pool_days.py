@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.keyvalue import connect
 from tenants.pools.pool_days import MAX_DAYS, count_days
 

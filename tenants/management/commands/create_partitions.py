@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from caret.foundation.postgres import OWNER_ALIAS
 from caret.foundation.postgres.partitions import Month, ensure_month
 from tenants.models.usage import PARTITIONED_TABLES

@@ -10,7 +10,7 @@ import redis
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.data_subjects.bundle import Asked, write_bundle
 from tenants.data_subjects.queries import find_person
 from tenants.encryption.errors import EncryptionFailed

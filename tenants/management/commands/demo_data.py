@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.demonstration.ensure import NAMES
 from tenants.demonstration.fill import AlreadyFilled, Wish, fill
 from tenants.errors import Refused

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.demonstration.ensure import ensure_demonstration, read_state, write_state
 
 

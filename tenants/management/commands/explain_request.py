@@ -10,7 +10,7 @@ import msgspec
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.errors import Invalid, NotFound
 from tenants.texts import read_reason
 from tenants.usage.explanation import explain

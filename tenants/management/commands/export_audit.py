@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.audit.export import Period, Span, write_export
 from tenants.errors import Refused
 from tenants.members.actor import Actor, platform_actor

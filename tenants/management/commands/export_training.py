@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.encryption.errors import EncryptionFailed
 from tenants.members.actor import platform_actor
 from tenants.members.queries import find_tenant

@@ -14,7 +14,7 @@ from typing import IO, Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.errors import Refused
 from tenants.exports.export import Export
 from tenants.exports.formats import FORMATS

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.errors import Refused
 from tenants.operators.accounts import (
     Credentials,

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.billing.stripe.http import HttpStripe
 from tenants.billing.stripe.port import StripeFailed
 from tenants.billing.stripe.reconcile import reconcile

@@ -7,10 +7,10 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import TenantId
-from caret.foundation.sealing import SealBroken
+from caret.foundation.management_command import UncheckedCommand
 from tenants.encryption.errors import EncryptionFailed
 from tenants.encryption.rotation import retire_root_keys, rotate_tenant
 from tenants.members.queries import list_tenants

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.data_subjects.erasing import erase_to_the_end
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.data_subjects.queries import find_person, under_way

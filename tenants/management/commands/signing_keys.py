@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from caret.foundation.command import UncheckedCommand
-from caret.foundation.signing import write_public_keys
+from caret.foundation.crypto.signing import write_public_keys
+from caret.foundation.management_command import UncheckedCommand
 from tenants.signing_keys import signing_keys
 
 

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.errors import NotFound, Refused
 from tenants.identity.operations import remove_provider
 from tenants.identity.queries import get_rules

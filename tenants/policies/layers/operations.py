@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from caret.contracts.policy import PolicyLayer
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Conflict, Outdated
 from tenants.members.actor import Actor

@@ -11,7 +11,7 @@ from django.db.models import Max, OuterRef, Subquery
 from caret.contracts.policy import PolicyLayer, TenantPolicy
 from caret.contracts.restriction import restrict_all
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.members.actor import Actor
 from tenants.members.erased import email_of, erased_among

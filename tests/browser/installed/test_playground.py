@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.queries import KeyState, list_keys
 from tenants.members.permissions import Role
 from tenants.models import Outcome, UsageRecord

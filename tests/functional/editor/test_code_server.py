@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from pytest_django import DjangoDbBlocker
 
 from caret.embedded.paths import REPOSITORY
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tests.browser.chromium import chromium

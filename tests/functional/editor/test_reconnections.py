@@ -13,7 +13,7 @@ from caret.contracts.credential import Credential
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import BelatedRecord, OutcomeRecord
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingest import drain
 from tenants.usage.stream import UsageStream

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from caret.client.stream import GatewayRefused, Stream, open_stream
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.queries import open_sealed
 from tenants.keys.operations import CreatedKey
 from tenants.members.permissions import Role

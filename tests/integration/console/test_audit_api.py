@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role

@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.scopes import PERMISSIONS_OF, Scope, permissions_of
 from tenants.models import ApiKey, AuditEntry
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pyarrow import parquet
 from pytest_django.plugin import DjangoDbBlocker
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change
 from tenants.errors import Forbidden
 from tenants.exports import pages

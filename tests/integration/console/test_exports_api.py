@@ -10,7 +10,7 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.api import rate_limit
 from console.views.export_file import MAX_AT_ONCE, running
 from tenants.exports.builds import sealed

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.idempotency import operations
 from tenants.models import ApiKey, KeptAnswer
 from tenants.retention.operations import NewHold, place_hold, release_hold

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Role
 from tenants.models import ApiKey, PolicyVersion
 from tenants.policies.document import DEFAULT_POLICY, write_policy

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind, generate_key
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.api import access
 from tenants.idempotency import operations
 from tenants.idempotency.operations import KEPT_FOR, Repeatable, find_answer, forget_answers

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.outward import OUTWARD
 from tenants.encryption.queries import find_evidence
 from tenants.members.permissions import Role

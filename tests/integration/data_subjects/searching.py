@@ -5,7 +5,7 @@ from pathlib import Path
 from django.db import connection
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 
 

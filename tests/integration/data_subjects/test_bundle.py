@@ -12,9 +12,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from caret.foundation.crypto.signing import BadSignature, write_public_keys
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import BadSignature, write_public_keys
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.queries import Asked as AskedEntries
 from tenants.audit.queries import list_entries
 from tenants.data_subjects.bundle import Asked, Bounds, write_bundle

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.data_subjects.erasing import erase_demanded
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.invitations.operations import invite

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.alone import alone
 from tenants.audit.queries import Asked, list_entries
 from tenants.data_subjects import identity

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.data_subjects import leftovers
 from tenants.encryption.envelope import Place
 from tenants.encryption.errors import KeyDestroyed

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.data_subjects.bundle import Asked, write_bundle
 from tenants.idempotency.operations import Answer, Repeatable, keep_answer
 from tenants.members.actor import Actor

@@ -22,7 +22,7 @@ from caret.contracts.policy import Limits, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord
 from caret.embedded.part import await_ready
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import UsageRecord
 from tenants.usage.ingest import drain
 from tenants.usage.stream import UsageStream

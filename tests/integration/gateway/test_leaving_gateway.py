@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from caret.client.stream import Stream
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.ids import RequestId
-from caret.foundation.web.paced_closing import SERVICE_RESTART
+from caret.foundation.web.connection_draining import SERVICE_RESTART
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.site import Frame, Site, own_site, until
 

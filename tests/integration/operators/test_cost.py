@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.models import Outcome, UsageRecord
 from tenants.pools.overview import read_installation

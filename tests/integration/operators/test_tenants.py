@@ -8,7 +8,7 @@ from django.utils import timezone
 from caret.contracts.policy import Limits, RateLimit
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.operators.session import LOOK_S
 from tenants import keyvalue
 from tenants.billing.money import Currency

@@ -22,7 +22,7 @@ from caret.contracts.retrieval import (
 )
 from caret.contracts.sealed import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.models import RetrievalChunk
 from tenants.policies.document import write_policy

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from caret.contracts.retrieval import Scope
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.status import raise_cache_epoch, set_status
 from tenants.models import PolicyVersion
 from tenants.policies.document import write_policy

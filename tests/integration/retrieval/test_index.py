@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_SNIPPETS
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import RetrievalChunk
 from tenants.retrieval import erasure
 from tenants.retrieval.embed import EmbeddingEngine

@@ -20,7 +20,7 @@ from caret.contracts.retrieval import (
     answers_key,
 )
 from caret.contracts.sealed import FIELD, Envelope
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of

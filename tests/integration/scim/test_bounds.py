@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.scim.endpoint import PLACES
 from console.scim.verbs import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VALUES
 from tenants.models import ScimUser

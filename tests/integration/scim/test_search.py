@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Role
 from tenants.models import ScimGroupMember
 from tenants.scim import queries, search

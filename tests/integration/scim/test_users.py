@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.domains.operations import give_up_domain
 from tenants.keys.queries import KeyState, find_key
 from tenants.members.permissions import Role

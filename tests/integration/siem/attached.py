@@ -3,7 +3,7 @@
 import secrets
 from datetime import UTC, datetime
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change
 from tenants.siem.operations import NewSink, create_sink
 from tenants.siem.queries import SinkView, list_sinks

@@ -27,7 +27,7 @@ def _loopback_is_the_operators(settings: Any) -> None:
 @pytest.fixture
 def company() -> Iterator[Company]:
     # Imported here: plugins are loaded before Django is set up, models after.
-    from caret.foundation.postgres.tenancy import tenant
+    from caret.foundation.postgres.tenant_scope import tenant
     from tenants.models import AuditSink
     from tests.cast import ACME, make_company
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.alone import alone
 from tenants.audit.chain import hash_of
 from tenants.encryption.envelope import Place

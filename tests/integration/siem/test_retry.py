@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, NotFound
 from tenants.models import AuditEntry, AuditSink
 from tenants.siem.operations import retry_sink, try_sink

@@ -5,7 +5,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import AuditSink
 from tenants.siem.operations import NewSink, create_sink
 from tenants.siem.push import push_due

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.identity.operations import NewProvider, set_provider
 from tenants.models import AuditEntry
 from tests.cast import Company

@@ -11,7 +11,7 @@ from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.identity import factors
 from tenants.members.operations import join
 from tenants.members.permissions import Role

@@ -6,7 +6,7 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.throttle import MAX_ATTEMPTS, Secret
 from tenants.errors import Forbidden, Invalid
 from tenants.identity.operations import NewProvider, remove_provider, set_provider

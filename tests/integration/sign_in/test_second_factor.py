@@ -7,7 +7,7 @@ from allauth.mfa.models import Authenticator
 from django.core.cache import cache
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.password_checks import MAX_CHECKS, checking_place
 from tenants.identity.operations import require_second_factor
 from tenants.members.changes import remove_member

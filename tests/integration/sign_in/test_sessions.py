@@ -7,7 +7,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.domains.operations import give_up_domain
 from tenants.domains.queries import list_domains
 from tenants.identity.operations import remove_provider

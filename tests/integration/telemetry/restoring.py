@@ -15,7 +15,7 @@ from django.db import connections
 
 from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
 from caret.embedded.postgres_cluster import programs_of
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.held import held_keys
 from tenants.encryption.queries import open_sealed
 from tenants.models import (

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.errors import KeyDestroyed
 from tenants.encryption.queries import find_evidence, open_sealed
 from tenants.members.changes import remove_member

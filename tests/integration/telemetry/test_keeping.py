@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from caret.contracts.snapshot import TenantStatus
 from caret.contracts.telemetry import CONTENT
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from caret.settings.stores import storage_from
 from tenants.encryption.queries import open_sealed
 from tenants.keyvalue import connect

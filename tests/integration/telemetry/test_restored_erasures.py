@@ -7,7 +7,7 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import noted as store_of_notes
 from tenants.data_subjects import noted as erasures_noted
 from tenants.data_subjects.erasing import erase_demanded

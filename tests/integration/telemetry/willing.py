@@ -25,7 +25,7 @@ from caret.contracts.telemetry import (
 from caret.contracts.usage import Finish
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import new_request_id
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.models import TelemetryErasure, TelemetryObject
 from tenants.policies.document import write_policy

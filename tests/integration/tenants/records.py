@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.metrics.marks import hours_of, mark
 from tenants.models import Outcome, Typed, UsageRecord
 from tests.cast import Company

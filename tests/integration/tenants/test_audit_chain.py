@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import GENESIS, document_of, hash_of
 from tenants.audit.operations import record_change, record_read
 from tenants.members.actor import Actor, platform_actor

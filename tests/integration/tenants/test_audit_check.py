@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import SigningKeys
+from caret.foundation.crypto.signing import SigningKeys
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.alone import alone
 from tenants.audit import check
 from tenants.audit.check import Checked, check_trail

@@ -14,8 +14,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import write_public_keys
+from caret.foundation.crypto.signing import write_public_keys
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.command_line import main as verify_audit
 from tenants.audit.export import Period, write_export
 from tenants.audit.heads import sign_head

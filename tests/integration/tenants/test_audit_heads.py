@@ -9,8 +9,8 @@ import pytest
 from django.db import DatabaseError, connection
 from structlog.testing import capture_logs
 
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import verify_document
+from caret.foundation.crypto.signing import verify_document
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.chain import HEAD_PURPOSE
 from tenants.audit.heads import ChainBroken, sign_head, sign_heads, signed_document
 from tenants.audit.operations import record_change

@@ -20,7 +20,7 @@ from caret.contracts.usage import (
 from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.members.permissions import Role
 from tenants.models import Outcome, RollupMark, UsageRecord

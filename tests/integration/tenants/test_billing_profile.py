@@ -6,7 +6,7 @@ from threading import Thread
 import pytest
 from django.db import connection, connections
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.profile import (
     MAX_CHARS,

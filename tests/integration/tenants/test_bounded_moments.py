@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.plans.operations import NewPrice, add_price, subscribe
 from tenants.errors import Invalid
 from tenants.exports.builds.build import build_due

@@ -18,7 +18,7 @@ from django.conf import LazySettings
 from django.core import mail
 
 from caret.contracts.spending import BudgetScope, spend_key
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.alerts import reached
 from tenants.billing.budgets.deliver import deliver_due, wait_after
 from tenants.billing.budgets.floors import raise_floors

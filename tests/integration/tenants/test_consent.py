@@ -8,7 +8,7 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry, ConsentReceipt

@@ -14,7 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from caret.contracts.credential import KeyKind
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.export import Period, write_export
 from tenants.audit.verification import verify_export
 from tenants.demonstration.marking import FILLED, SUFFIX

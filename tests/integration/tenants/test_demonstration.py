@@ -13,7 +13,7 @@ from django.utils import timezone
 from caret.contracts.credential import parse_key
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.contracts.spending import BudgetScope
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.periods import utc_day
 from tenants.billing.plans.queries import read_price_book

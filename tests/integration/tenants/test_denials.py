@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import UsageRecord
 from tenants.policies.denials import count_denials
 from tests.cast import GLOBEX, Company, make_company

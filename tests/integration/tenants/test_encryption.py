@@ -12,9 +12,9 @@ import pytest
 from django.db import DataError, ProgrammingError, connection, transaction
 from django.utils import timezone
 
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.envelope import Place
 from tenants.encryption.errors import KeyDestroyed
 from tenants.encryption.held import held_keys

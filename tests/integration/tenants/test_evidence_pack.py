@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.signing import SigningKeys, write_public_keys
+from caret.foundation.crypto.signing import SigningKeys, write_public_keys
 from tenants.audit.command_line import main as verify_audit
 from tenants.errors import Forbidden, Invalid
 from tenants.exports.builds import build

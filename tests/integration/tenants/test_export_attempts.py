@@ -6,7 +6,7 @@ import pytest
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.exports.builds import build, sealed
 from tenants.exports.builds.build import visit
 from tenants.exports.builds.claim import CLAIM_FOR, MAX_ATTEMPTS

@@ -18,8 +18,8 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.sealing import SealBroken
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.errors import KeyDestroyed
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.exports import sql, xlsx

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import tasks
 from tenants.alone import alone
 from tenants.exports.builds import build, claim

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Forbidden, NotFound
 from tenants.exports.builds.download import find_link, open_download
 from tenants.exports.builds.links import Link, read_link, write_link

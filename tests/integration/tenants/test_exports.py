@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pyarrow import parquet
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Forbidden, Invalid
 from tenants.exports import sql, xlsx
 from tenants.exports.definitions import EXPORTS

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.credential import KeyKind
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Invalid
 from tenants.keys.finding import Concern, KeyOrder, WantedKeys, count_keys, find_keys
 from tenants.keys.playground import start_playground

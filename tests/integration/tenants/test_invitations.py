@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.invitations.mail import send_invitation as send_mail
 from tenants.invitations.operations import (

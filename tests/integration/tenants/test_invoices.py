@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 from structlog.testing import capture_logs
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.invoices import operations
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.issue import issue_all

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption import making, rotation, unwrap
 from tenants.encryption.envelope import new_key
 from tenants.models import DataKey, TenantKey

@@ -12,7 +12,7 @@ from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption import rotation
 from tenants.encryption.errors import KeyDestroyed, RootKeyMissing
 from tenants.encryption.operations import shred_scope, shred_tenant

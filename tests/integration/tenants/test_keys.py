@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from caret.contracts.credential import KeyKind, parse_key
 from caret.foundation.ids import LookupId, UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.keys.digest import key_digest
 from tenants.keys.operations import create_key, revoke_key

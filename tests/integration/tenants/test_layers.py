@@ -11,7 +11,7 @@ from django.utils import timezone
 from caret.contracts.policy import Feature, Mode, PolicyLayer
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
 from tenants.keys.presented import authenticate_key
 from tenants.keys.scopes import Scope

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 import caret.celery  # noqa: F401  # registers the tasks
 from caret.contracts.credential import KeyKind, generate_key
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict
 from tenants.keys import sightings
 from tenants.keys.leaks import end_leaked_keys

@@ -10,7 +10,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from caret.foundation.ids import TenantId, uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.credits import credit_balance, grant_credit
 from tenants.billing.ledger.operations import (

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import keyvalue
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.invitations.operations import invite

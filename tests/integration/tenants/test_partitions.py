@@ -20,7 +20,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres import OWNER_ALIAS
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 from caret.foundation.postgres.partitions import Month, ensure_month
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import Outcome, Tenant
 from tests.stack.services import Services
 

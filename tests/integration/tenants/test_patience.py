@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connections
 
-from caret.foundation.postgres.patience import Patience, patiently
+from caret.foundation.postgres.lock_retry import Patience, patiently
 from tests.stack.services import Services
 
 BRIEF = Patience(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from caret.contracts.credential import KeyKind, parse_key
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden
 from tenants.keys.operations import CreatedKey, Rotation, revoke_key, rotate_key
 from tenants.keys.playground import LIFETIME, end_playground, start_playground

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from caret.contracts.policy import Mode
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid
 from tenants.keyvalue import connect
 from tenants.members.permissions import Role

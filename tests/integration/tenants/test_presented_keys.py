@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.contracts.credential import KeyKind, generate_key
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenancy import looking_up, tenant
+from caret.foundation.postgres.tenant_scope import looking_up, tenant
 from tenants.errors import Forbidden, Unauthenticated
 from tenants.keys.operations import create_key, revoke_key
 from tenants.keys.presented import authenticate_key

@@ -22,7 +22,7 @@ from caret.contracts.snapshot import (
     decode_snapshot,
 )
 from caret.foundation.ids import TenantId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import keyvalue
 from tenants.keys.operations import revoke_key
 from tenants.models import Tenant

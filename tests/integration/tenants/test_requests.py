@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from caret.foundation.clock import to_unix_ms
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound
 from tenants.models import AuditEntry
 from tenants.usage.requests import find_request, find_request_of_anybody

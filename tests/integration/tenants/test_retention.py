@@ -9,8 +9,8 @@ import pytest
 from django.db import ProgrammingError
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
-from caret.foundation.signing import BadSignature
+from caret.foundation.crypto.signing import BadSignature
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.queries import Asked, list_entries
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.members.actor import Actor

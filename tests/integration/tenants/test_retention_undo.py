@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Invalid, NotFound
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role

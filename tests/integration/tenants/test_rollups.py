@@ -19,7 +19,7 @@ from django.utils import timezone
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, OutcomeEvent
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import uuid7
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.metrics import roll_up as rolling
 from tenants.metrics.counts import NAMES, Counts

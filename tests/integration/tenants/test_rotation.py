@@ -9,7 +9,7 @@ from django.utils import timezone
 from caret.contracts.credential import KeyKind, PresentedKey, parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import LookupId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.keys.idle import revoke_idle_keys
 from tenants.keys.operations import MAX_OVERLAP, Rotation, create_key, revoke_key, rotate_key

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Role
 from tenants.metrics.experiments import read_experiments
 from tenants.metrics.only import Only

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.metrics.latencies import RELATIVE_ERROR
 from tenants.metrics.roll_up import roll_up
 from tenants.models import SpeedDay, SpeedHour, UsageRecord

@@ -7,7 +7,7 @@ import pytest
 from django.db.models import Sum
 
 from caret.contracts.spending import BudgetScope
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import Holder
 from tenants.billing.budgets.standing import nearest_budgets
 from tenants.billing.invoices.operations import issue_due

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.pricing import LINES
 from tenants.billing.rating.rate import rate
 from tenants.billing.stripe.http import HttpStripe

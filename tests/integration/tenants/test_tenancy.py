@@ -12,7 +12,12 @@ from django.db import DatabaseError, IntegrityError, ProgrammingError, connectio
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import ScopeConflict, acting_user, current_tenant, tenant
+from caret.foundation.postgres.tenant_scope import (
+    ScopeConflict,
+    acting_user,
+    current_tenant,
+    tenant,
+)
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion, UsageRecord
 from tests.cast import GLOBEX, Cast, make_company, make_key
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from caret.contracts.usage import Finish
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role
 from tenants.models import Outcome, UsageRecord

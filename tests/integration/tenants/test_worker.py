@@ -10,7 +10,7 @@ from celery import current_app
 import caret.celery
 import tenants.tasks
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.models import Outcome
 from tests.cast import ACME, Company, make_company

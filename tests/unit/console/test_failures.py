@@ -6,7 +6,7 @@ import inspect
 import pytest
 from django.utils.translation import override
 
-from caret.foundation import outward
+from caret.foundation.egress import http_client
 from console.failures import OF_EXCHANGES, said_error
 from tenants.siem.delivery import ANSWERED, SILENT
 
@@ -33,10 +33,10 @@ def test_an_error_is_said_in_german(error: str, said: str) -> None:
 def test_all_that_an_exchange_may_say_is() -> None:
     raised = {
         node.args[0].value
-        for node in ast.walk(ast.parse(inspect.getsource(outward)))
+        for node in ast.walk(ast.parse(inspect.getsource(http_client)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == outward.NotAnswered.__name__
+        and node.func.id == http_client.NotAnswered.__name__
         and isinstance(node.args[0], ast.Constant)
     }
 

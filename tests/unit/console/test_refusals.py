@@ -2,7 +2,7 @@
 
 from django.utils import translation
 
-from caret.foundation.signing import BadSignature
+from caret.foundation.crypto.signing import BadSignature
 from console.refusals import told
 from tenants.errors import Conflict, Invalid
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from celery import Celery
 
-from caret.foundation.beat import SteadyScheduler
+from caret.foundation.celery_scheduler import SteadyScheduler
 from tests.fakes.clock import FakeClock
 
 HOUR_S = 3_600.0

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from caret.foundation.bounded import bounded
+from caret.foundation.concurrency.fast_timeout import bounded
 
 
 class Door:

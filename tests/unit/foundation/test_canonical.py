@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.foundation.canonical import canonical, exact
+from caret.foundation.crypto.canonical_json import canonical, exact
 
 JSON = st.recursive(
     st.none()

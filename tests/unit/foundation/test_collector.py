@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from caret.foundation.collector import (
+from caret.foundation.garbage_collection import (
     COUNT_EVERY_S,
     MAX_GROWN_BLOCKS,
     MAX_YOUNG_COST_S,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import ip_addresses
 
-from caret.foundation.egress import AddressRefused, Egress, may_connect
+from caret.foundation.egress.egress_policy import AddressRefused, Egress, may_connect
 from caret.foundation.special_addresses import SPECIAL_NETWORKS, Network, is_public
 
 OURS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.foundation.clock import from_unix_ms, to_unix_ms
-from caret.foundation.crypto import derive_key, parse_root_secret
+from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.environment import (
     BadSetting,
     env_bool,

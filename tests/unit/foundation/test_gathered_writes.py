@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.web.gathered_writes import MAX_HELD_BYTES, GatheringTransport
+from caret.foundation.web.write_coalescing import MAX_HELD_BYTES, GatheringTransport
 
 
 class Wire(asyncio.Transport):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from caret.foundation.grammars import Grammar, grammar_of
-from caret.foundation.parse import Allowance, parse
+from caret.foundation.parsing.grammars import Grammar, grammar_of
+from caret.foundation.parsing.parse import Allowance, parse
 
 TEXTS = {
     Grammar.BASH: "for a in b; do\n  echo $a\ndone\n",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from caret.embedded.paths import home_from_environment
-from caret.foundation.home import home_folder
+from caret.foundation.home_dir import home_folder
 from caret.wiring.config import data_plane_config
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from caret.foundation.host_patterns import matches, require_pattern
+from caret.foundation.egress.host_patterns import matches, require_pattern
 
 ALLOWED = ("10.12.0.0/16", "fd00:1::/64", "engine.example.com", "*.engines.svc")
 

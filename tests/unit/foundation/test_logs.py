@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PLANTED = "def secret_of_acme(): ..."
 START = f"""
 import logging, structlog
-from caret.foundation.logs import configure_logging
+from caret.foundation.log_config import configure_logging
 configure_logging("test")
 def fail():
     raise ValueError("Failing row contains ({PLANTED}).")

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from caret.foundation.look_up import look_up
+from caret.foundation.egress.dns_lookup import look_up
 from tests.fakes.names import silent_names
 
 

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from caret.foundation.outward import Answer, Bounds, NotAnswered, Outgoing, exchange
+from caret.foundation.egress.http_client import Answer, Bounds, NotAnswered, Outgoing, exchange
 from tests.fakes.raw_server import raw_server
 
 LOOPBACK = [ip_network("127.0.0.0/8")]

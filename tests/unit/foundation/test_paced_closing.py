@@ -2,7 +2,7 @@
 
 import asyncio
 
-from caret.foundation.web.paced_closing import MAX_PER_TURN, Turns
+from caret.foundation.web.connection_draining import MAX_PER_TURN, Turns
 from tests.fakes.waiting import until
 
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from caret.foundation.grammars import Grammar
-from caret.foundation.parse import MAX_YAML_COLUMNS, Allowance, Unparsed, parse
+from caret.foundation.parsing.grammars import Grammar
+from caret.foundation.parsing.parse import MAX_YAML_COLUMNS, Allowance, Unparsed, parse
 from tests.fakes.clock import FakeClock
 
 # Each overflows the stack of indents of YAML's parser.
@@ -18,8 +18,8 @@ DEEP = ("- " * 254, "? " * 300, ": " * 300, "- ? " * 200, "\t- " * 300, _NESTED)
 # Texts out of few pieces, over and over, and with growing indents: what is not refused is parsed.
 FUZZ = """
 import random
-from caret.foundation.grammars import Grammar
-from caret.foundation.parse import Allowance, Unparsed, parse
+from caret.foundation.parsing.grammars import Grammar
+from caret.foundation.parsing.parse import Allowance, Unparsed, parse
 
 pieces = ["- ", "? ", ": ", "a: ", "a", " ", "  ", "\\n", "\\r", "\\t", "\\0", "[", "}", '"', "'"]
 pieces += ["|\\n", "&a ", "!t ", "---\\n", "#", ': "\\n', '"\\n":\\n', "\\n - ", ", "]

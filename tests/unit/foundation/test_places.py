@@ -2,7 +2,7 @@
 
 import pytest
 
-from caret.foundation.places import NoPlace, Places
+from caret.foundation.concurrency.bulkhead import NoPlace, Places
 
 
 def test_who_has_all_of_his_gets_no_more() -> None:

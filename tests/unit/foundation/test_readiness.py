@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.web import health
-from caret.foundation.web.health import Health
+from caret.foundation.web import health_checks
+from caret.foundation.web.health_checks import Health
 
 
 class Ground:
@@ -64,7 +64,7 @@ async def test_a_crowd_asks_once_a_second() -> None:
 async def test_a_ground_that_hangs_is_not_ready_and_is_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(health, "READY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(health_checks, "READY_TIMEOUT_S", 0.01)
     ground = Ground()
     ground.answers.clear()
     probe = Probe(ground)

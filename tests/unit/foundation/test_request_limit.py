@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from caret.foundation.web.body_limit import Application, Receive, Send
-from caret.foundation.web.health import Health
-from caret.foundation.web.request_limit import Limits, RequestLimit, TooManyStalled
+from caret.foundation.web.concurrency_limit import Limits, RequestLimit, TooManyStalled
+from caret.foundation.web.health_checks import Health
 
 SCOPE = {"type": "http", "method": "GET", "path": "/"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from caret.foundation.sealing import SealBroken, seal, unseal
+from caret.foundation.crypto.aead import SealBroken, seal, unseal
 
 KEY = bytes(range(32))
 

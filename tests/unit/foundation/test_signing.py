@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from caret.foundation.signing import (
+from caret.foundation.crypto.signing import (
     BadPublicKeys,
     BadSignature,
     PublicKeys,

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from caret.foundation.within import within
+from caret.foundation.concurrency.thread_timeout import within
 
 
 def test_what_is_done_in_time_is_given() -> None:

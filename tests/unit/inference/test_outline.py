@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caret.foundation.grammars import Grammar
-from caret.foundation.parse import Allowance
+from caret.foundation.parsing.grammars import Grammar
+from caret.foundation.parsing.parse import Allowance
 from inference.context.outline import MAX_PARSED_CHARS, QUERIES, outline
 from tests.fakes.clock import FakeClock
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from caret.foundation.parse import Allowance
+from caret.foundation.parsing.parse import Allowance
 from inference.context.outline import outline
 from tests.fakes.clock import FakeClock
 

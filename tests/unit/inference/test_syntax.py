@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from tree_sitter import Tree
 
-from caret.foundation.grammars import Grammar
+from caret.foundation.parsing.grammars import Grammar
 from inference.filtering.gate import Checks, Gate
 from inference.filtering.syntax import Parse, Syntax, parser_of
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from caret.foundation.grammars import Grammar
+from caret.foundation.parsing.grammars import Grammar
 from inference.filtering.unfinished import finishes
 
 TEXTS: Final = (
@@ -37,7 +37,7 @@ def test_blocks_are_finished_by_their_words_and_tags(
 @pytest.mark.parametrize(("grammar", "text"), LONG)
 def test_a_long_line_takes_no_more_than_its_share(grammar: Grammar, text: str) -> None:
     code = f"""
-from caret.foundation.grammars import Grammar
+from caret.foundation.parsing.grammars import Grammar
 from inference.filtering.unfinished import finishes
 assert finishes(Grammar({grammar.value!r}), {text}) is not None
 """

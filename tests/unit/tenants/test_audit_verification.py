@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import write_public_keys
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import write_public_keys
 from tenants.audit.chain import with_hash
 from tenants.audit.verification import Broken
 from tests.fakes.audit_export import (

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from caret.foundation.sealing import SealBroken
+from caret.foundation.crypto.aead import SealBroken
 from tenants.encryption.envelope import (
     Place,
     data_key_id,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from caret.foundation.canonical import canonical
-from caret.foundation.signing import SigningKeys, write_public_keys
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import SigningKeys, write_public_keys
 from tenants.exports.command_line import main
 from tenants.exports.pack_verification import KEYS_FILE
 from tenants.exports.verification import FORMAT, KIND, PURPOSE, Broken, verify_export

@@ -9,8 +9,8 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.environment import BadSetting
-from caret.foundation.sealing import SealBroken
 from tenants.encryption.aws_kms import KmsRootKey, open_kms_root_key
 from tenants.encryption.errors import RootKeyMissing, RootKeyUnavailable
 from tenants.encryption.root_keys import RootKey, SecretRootKey, read_root_keys

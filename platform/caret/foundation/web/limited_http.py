@@ -21,8 +21,8 @@ from uvicorn.middleware.proxy_headers import _TrustedHosts
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from caret.foundation.web.connections import REFUSED, Connections, Slot, TooManyConnections
-from caret.foundation.web.gathered_writes import GatheringTransport
 from caret.foundation.web.server_limits import ServerLimits
+from caret.foundation.web.write_coalescing import GatheringTransport
 
 # A refused client may still be sending: it reads the answer only if its data is taken meanwhile.
 _LINGER_S: Final = 1.0

@@ -12,10 +12,10 @@ from uvicorn.config import STARTUP_FAILURE
 from websockets.http11 import Request
 
 from caret.foundation.environment import env_list
-from caret.foundation.web.gathered_writes import GatheringTransport
+from caret.foundation.web.connection_draining import PacedWebSocket
 from caret.foundation.web.limited_http import LimitedHttp, SendDeadline, ServerConfig
-from caret.foundation.web.paced_closing import PacedWebSocket
 from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
+from caret.foundation.web.write_coalescing import GatheringTransport
 
 log = structlog.get_logger(__name__)
 

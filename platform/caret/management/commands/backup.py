@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from caret.embedded.backup_server import backup_server
-from caret.foundation.command import UncheckedCommand
-from caret.foundation.postgres.dump import DumpFailed, dump_data, dump_keys
+from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.postgres.backup import DumpFailed, dump_data, dump_keys
 
 
 class Command(UncheckedCommand):

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from caret.foundation.environment import env_int, env_text
-from caret.foundation.logs import configure_logging
-from caret.foundation.metrics_port import serve_metrics
+from caret.foundation.log_config import configure_logging
+from caret.foundation.metrics_server import serve_metrics
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
 from caret.foundation.web.server import run_server
 from console.timing import registry

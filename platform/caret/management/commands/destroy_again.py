@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from caret.foundation.command import UncheckedCommand
+from caret.foundation.management_command import UncheckedCommand
 from tenants.data_subjects.again import demand_again
 from tenants.encryption.destroyed import destroy_again
 from tenants.noted import NotTheStore

@@ -1,5 +1,5 @@
 """`manage.py migrate --database owner`: Django's, but nobody waits long behind it (see
-caret.foundation.postgres.patience)."""
+caret.foundation.postgres.lock_retry)."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from django.core.management.commands.migrate import Command as DjangosMigrate
 from django.db import connections
 
-from caret.foundation.postgres.patience import Patience, patiently
+from caret.foundation.postgres.lock_retry import Patience, patiently
 
 _PAUSE_S: Final = 2.0
 

@@ -12,8 +12,8 @@ from django.core.management.base import CommandError
 from django.db import connections
 
 from caret.embedded.backup_server import backup_server
-from caret.foundation.command import UncheckedCommand
-from caret.foundation.postgres.dump import (
+from caret.foundation.management_command import UncheckedCommand
+from caret.foundation.postgres.backup import (
     WHICH_DATABASE,
     DumpFailed,
     Server,

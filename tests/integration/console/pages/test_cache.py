@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants import keyvalue
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry

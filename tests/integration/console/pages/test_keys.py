@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.playground import start_playground
 from tenants.keys.queries import KeyState, find_key
 from tenants.members.permissions import Role

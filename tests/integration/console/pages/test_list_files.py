@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
 from caret.contracts.policy import PolicyLayer
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.shell import csv_file
 from tenants.data_subjects.operations import Demand, demand_erasure
 from tenants.members.permissions import Role

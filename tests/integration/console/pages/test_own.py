@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Permission, Role, allows
 from tenants.models import AuditEntry, ConsentReceipt
 from tenants.policies.document import DEFAULT_POLICY, write_policy

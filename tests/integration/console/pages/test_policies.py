@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.policy import Mode, TenantPolicy
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.members.permissions import Permission, Role, allows
 from tenants.models import AuditEntry
 from tenants.policies.document import DEFAULT_POLICY, read_policy, write_policy

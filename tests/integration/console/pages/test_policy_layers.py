@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from caret.contracts.policy import Mode
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import PolicyLayerVersion
 from tenants.policies.document import DEFAULT_POLICY
 from tenants.policies.layers.queries import effective_policy

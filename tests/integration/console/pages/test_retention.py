@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.client import BOUNDARY, encode_multipart
 from django.utils import timezone
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.templatetags.addresses import breakable
 from console.views.retention import evidence
 from tenants.members.permissions import Permission, Role, allows

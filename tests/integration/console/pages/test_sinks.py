@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.queries import find_head
 from tenants.members.permissions import Role
 from tenants.models import AuditSink

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.members.permissions import Role
 from tenants.models import AuditEntry

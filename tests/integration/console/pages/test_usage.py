@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from caret.foundation.postgres.tenancy import tenant
+from caret.foundation.postgres.tenant_scope import tenant
 from console.shell import csv_file
 from console.views.usage import requests
 from tenants.members.permissions import Role

@@ -21,8 +21,8 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from caret.foundation.canonical import canonical
-from caret.foundation.crypto import derive_key
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.key_derivation import derive_key
 
 SigningKeyId = NewType("SigningKeyId", str)  # hex of the first 8 bytes of SHA-256 of the public key
 _KEY_ID_BYTES: Final = 8

@@ -1,6 +1,7 @@
 """HTTP to addresses that tenants name, of which nothing is expected.
 
-where it leads    only where caret.foundation.egress lets it, looked at as it is connected to
+where it leads    only where caret.foundation.egress.egress_policy lets it, looked at as it is
+connected to
 how long          one deadline for all of it: a byte now and then is no silence
 how much          a bound on the body; more is no answer
 what follows      nothing: no redirect, no proxy, no cookie, no unpacking
@@ -17,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from caret.foundation.egress import AddressInfo, Egress
+from caret.foundation.concurrency.thread_timeout import within
+from caret.foundation.egress.egress_policy import AddressInfo, Egress
 from caret.foundation.special_addresses import Network
-from caret.foundation.within import within
 
 _PORTS: Final = {"http": 80, "https": 443}
 _OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # whatever the caller's say

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from caret.foundation.egress import AddressInfo
+from caret.foundation.egress.egress_policy import AddressInfo
 
 
 async def look_up(

@@ -22,7 +22,7 @@ from typing import Final
 
 from tree_sitter import Parser, Point, Tree
 
-from caret.foundation.grammars import Grammar, load
+from caret.foundation.parsing.grammars import Grammar, load
 
 # Each indent on the stack is deeper than the one below, but that a sequence may have that of its
 # mapping: so many columns make twice as many indents at most, which is well below 253. What people
