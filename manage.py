@@ -9,6 +9,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "platform"))
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
-    from caret.command_line import run
+    from caret.cli import run
 
     sys.exit(run(sys.argv))

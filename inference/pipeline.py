@@ -37,7 +37,7 @@ from inference.telemetry.telemetry import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class DataPlane:
-    """The long-lived parts, put together once by `caret.wiring`."""
+    """The long-lived parts, put together once by `caret.composition`."""
 
     clock: Clock
     authority: Authority

@@ -10,8 +10,8 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from caret.contracts.captured_content import TelemetrySealer
 from caret.contracts.retrieval import Sealer
-from caret.contracts.telemetry import TelemetrySealer
 from caret.foundation.clock import SystemClock
 from tenants import noted
 from tenants.alone import alone

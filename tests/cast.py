@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, UserId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant

@@ -12,7 +12,7 @@ import sys
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.paths import EmbeddedPaths
 from tests.stack.home import make_home
 from tests.stack.seed import IS_DEEP, SEED, SEED_VARIABLE
 

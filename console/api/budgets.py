@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body

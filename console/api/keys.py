@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import AwareDatetime, Field
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import UserId

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.additions import SPECULATION
+from caret.contracts.added_replicas import SPECULATION
 from console.operators import session
 from console.operators.confirming import unconfirmed
 from console.operators.site import for_operators, page

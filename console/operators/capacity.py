@@ -11,7 +11,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
-from caret.capacity.figures import BadFigure, Figures, Queue
+from caret.capacity.inputs import BadFigure, Figures, Queue
 from caret.capacity.plan import Plan, make_plan
 from caret.capacity.plot import Drawing, Words, drawing
 from console.operators.site import for_operators, page

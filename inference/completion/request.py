@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from caret.contracts.credential import Credential
+from caret.contracts.api_key import Credential
 from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
 from inference.completion.arrival import DraftFile, Message

@@ -4,7 +4,7 @@ for the engine's prefix cache, exactly within a limit."""
 from dataclasses import replace
 from typing import Final
 
-from caret.contracts.exclusion import is_excluded
+from caret.contracts.content_exclusion import is_excluded
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet
 from inference.completion.segment import Piece, joined, segments_of

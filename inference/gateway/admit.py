@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from caret.contracts.exclusion import is_excluded
+from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from inference.completion.account import Account

@@ -3,8 +3,8 @@
 import hmac
 from typing import Final
 
-from caret.contracts.credential import Credential, PresentedKey, digest_key, parse_key
-from caret.contracts.networks import is_within
+from caret.contracts.api_key import Credential, PresentedKey, digest_key, parse_key
+from caret.contracts.ip_allowlist import is_within
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from inference.completion.request import Principal
 from inference.errors import Forbidden, Unauthenticated

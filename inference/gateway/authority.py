@@ -16,9 +16,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from caret.contracts.credential import Credential
+from caret.contracts.api_key import Credential
 from caret.contracts.policy import TenantPolicy
-from caret.contracts.restriction import restrict_all
+from caret.contracts.policy_override import restrict_all
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto.key_derivation import derive_key

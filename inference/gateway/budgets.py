@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.spending import BudgetScope, Spending, read_places, write_places
+from caret.contracts.pricing import BudgetScope, Spending, read_places, write_places
 from caret.foundation.ids import UserId
 
 

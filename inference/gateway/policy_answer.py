@@ -1,6 +1,6 @@
 """What a client is told of the policy that holds for its user. Pure."""
 
-from caret.contracts.exclusion import exclusion_names
+from caret.contracts.content_exclusion import exclusion_names
 from caret.contracts.policy import Mode
 from inference.completion.request import Principal
 from inference.gateway.frames import BadFrame, PolicyAnswer

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
-from caret.contracts.spending import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS
+from caret.contracts.pricing import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.account import Account

@@ -3,7 +3,7 @@
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.spending import MAX_GENERATED_TOKENS
+from caret.contracts.pricing import MAX_GENERATED_TOKENS
 from inference.completion.arrival import Arrival, Draft
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest

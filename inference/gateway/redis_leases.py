@@ -17,7 +17,7 @@ _MAX_CONNECTIONS: Final = 32
 
 # KEYS: the buckets, each a hash: `used`, the units that are spent or leased (a budget), or
 # `full_at`, the microseconds at which all will have come back (a rate); `raised`, the part of
-# `used` that the ledger has added (see caret.contracts.spending); and the lease of each gateway.
+# `used` that the ledger has added (see caret.contracts.pricing); and the lease of each gateway.
 # ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered;
 # then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
 # and the request: number, since, settled, least, need, want.

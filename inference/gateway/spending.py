@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NoReturn
 
 from caret.contracts.policy import Mode
-from caret.contracts.spending import (
+from caret.contracts.pricing import (
     KEEP_SPEND_S,
     HardBudget,
     TierPrices,

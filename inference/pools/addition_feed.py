@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from redis.asyncio import Redis
 
-from caret.contracts.additions import (
+from caret.contracts.added_replicas import (
     ADDITIONS,
     ADDITIONS_CHANGED,
     ADDITIONS_VERSION,

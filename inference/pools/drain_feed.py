@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from caret.contracts.draining import DRAINS, DRAINS_CHANGED, DRAINS_VERSION
+from caret.contracts.drained_replicas import DRAINS, DRAINS_CHANGED, DRAINS_VERSION
 from inference.pools.replicas import Replicas
 from inference.pools.steering_feed import SteeringFeed
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import structlog
 
-from caret.contracts.targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
 from caret.foundation.clock import Clock
 from inference.completion.account import Account
 from inference.recording.stages import stage_times

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from caret.contracts.targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
 from caret.contracts.usage import CompletionRecord, UsageRecord, encode_records
 from caret.foundation.clock import Clock
 from caret.foundation.ids import KeyId

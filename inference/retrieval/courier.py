@@ -27,7 +27,7 @@ from caret.contracts.retrieval import (
     SentFile,
     answers_key,
 )
-from caret.contracts.sealed import ADD_SCRIPT, FIELD, Unreadable
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD, Unreadable
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.retrieved import Snippet

@@ -10,7 +10,7 @@ Rules:
 from dataclasses import dataclass, field
 from typing import Final
 
-from caret.contracts.exclusion import is_excluded, may_index
+from caret.contracts.content_exclusion import is_excluded, may_index
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.clock import Clock
 from inference.completion.retrieved import Snippet

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from caret.contracts.exclusion import may_index
+from caret.contracts.content_exclusion import may_index
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, Scope
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.retrieved import Snippet

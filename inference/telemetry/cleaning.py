@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.telemetry import Item, KeptCompletion, Turn
+from caret.contracts.captured_content import Item, KeptCompletion, Turn
 from inference.retrieval.redaction import redacted
 
 _NO_PATH: Final = ""

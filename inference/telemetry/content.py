@@ -5,7 +5,7 @@ Pure. Texts are cut to what is nearest to the cursor; secrets are the courier's 
 
 from typing import Final
 
-from caret.contracts.telemetry import (
+from caret.contracts.captured_content import (
     MAX_CHAT_CHARS,
     MAX_EDIT_CHARS,
     MAX_PREFIX_CHARS,

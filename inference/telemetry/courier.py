@@ -12,8 +12,7 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from caret.contracts.sealed import ADD_SCRIPT, FIELD
-from caret.contracts.telemetry import (
+from caret.contracts.captured_content import (
     CONTENT,
     MAX_BATCH_CHARS,
     MAX_QUEUED,
@@ -23,6 +22,7 @@ from caret.contracts.telemetry import (
     KeptCompletion,
     TelemetrySealer,
 )
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.ids import TenantId
 from inference.telemetry.cleaning import cleaned
 from inference.telemetry.outbox import Outbox

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, deque
 from typing import Final
 
-from caret.contracts.telemetry import Item
+from caret.contracts.captured_content import Item
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.account import Account

@@ -2,7 +2,7 @@
 
 from redis.asyncio import Redis
 
-from caret.contracts.telemetry import TelemetrySealer
+from caret.contracts.captured_content import TelemetrySealer
 from caret.foundation.clock import Clock
 from inference.telemetry.courier import Courier
 from inference.telemetry.outbox import Outbox

@@ -14,7 +14,7 @@ from datetime import date
 from enum import StrEnum
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import PRICED_TOKENS, TierPrices, Tokens
+from caret.contracts.pricing import PRICED_TOKENS, TierPrices, Tokens
 from tenants.billing.money import divide_half_up
 from tenants.billing.periods import days_in
 

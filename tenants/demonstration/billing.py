@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import Holder, Terms, change_budget, create_budget
 from tenants.billing.budgets.queries import page_of_budgets

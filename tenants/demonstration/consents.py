@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from caret.contracts.captured_content import Item, KeptCompletion, KeptEdit
 from caret.contracts.policy import Mode
-from caret.contracts.telemetry import Item, KeptCompletion, KeptEdit
 from caret.contracts.usage import Finish, OutcomeEvent
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, UserId, new_request_id

@@ -14,9 +14,9 @@ from typing import Final, TypedDict
 
 from django.contrib.auth import authenticate
 
-from caret.contracts.credential import KeyKind, parse_key
+from caret.contracts.api_key import KeyKind, parse_key
 from caret.contracts.policy import Tier
-from caret.contracts.spending import BudgetScope, TierPrices
+from caret.contracts.pricing import BudgetScope, TierPrices
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import Holder, Terms, create_budget

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.demonstration.coding import Coder

@@ -1,1 +1,1 @@
-"""API keys: made, listed, revoked. Their format is caret.contracts.credential's."""
+"""API keys: made, listed, revoked. Their format is caret.contracts.api_key's."""

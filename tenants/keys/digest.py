@@ -4,7 +4,7 @@ import hmac
 
 from django.conf import settings
 
-from caret.contracts.credential import PresentedKey, digest_key
+from caret.contracts.api_key import PresentedKey, digest_key
 from caret.foundation.crypto.key_derivation import derive_key
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Lower
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.queries import (

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db.models import Q
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change

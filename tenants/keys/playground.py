@@ -14,7 +14,7 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
-from caret.contracts.credential import KeyKind, PresentedKey, generate_key
+from caret.contracts.api_key import KeyKind, PresentedKey, generate_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change

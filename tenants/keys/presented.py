@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from caret.contracts.credential import KeyKind, parse_key
-from caret.contracts.networks import is_within
+from caret.contracts.api_key import KeyKind, parse_key
+from caret.contracts.ip_allowlist import is_within
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import looking_up, tenant

@@ -10,7 +10,7 @@ from typing import Final
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Greatest
 
-from caret.contracts.credential import KeyKind, PresentedKey
+from caret.contracts.api_key import KeyKind, PresentedKey
 from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound

@@ -6,7 +6,7 @@ from typing import Final
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from caret.contracts.credential import PresentedKey
+from caret.contracts.api_key import PresentedKey
 from caret.foundation.ids import UserId
 from tenants.audit.operations import Facts
 from tenants.errors import Conflict, Invalid

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import redis
 
-from caret.contracts.credential import KEY_PATTERN, parse_key
+from caret.contracts.api_key import KEY_PATTERN, parse_key
 from caret.foundation.ids import LookupId
 from tenants.errors import Conflict
 from tenants.keys.digest import key_digest

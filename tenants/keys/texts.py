@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from caret.contracts.credential import PresentedKey
+from caret.contracts.api_key import PresentedKey
 from tenants.keys.digest import matches
 from tenants.models import ApiKey
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from caret.contracts.credential import KeyKind
-from caret.contracts.networks import covers, parse_network
+from caret.contracts.api_key import KeyKind
+from caret.contracts.ip_allowlist import covers, parse_network
 from caret.foundation.ids import UserId
 from tenants.errors import Forbidden, Invalid
 from tenants.keys.scopes import DEFAULT_SCOPES, Scope, modes_of, permissions_of

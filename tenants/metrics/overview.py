@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.db.models import OuterRef, QuerySet, Subquery, Sum
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.money import Currency
 from tenants.billing.periods import month_of, utc_day

@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
@@ -21,7 +21,7 @@ class ApiKey(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     lookup_id = models.CharField(max_length=8)
-    digest = models.BinaryField()  # 32 bytes, see caret.contracts.credential.digest_key
+    digest = models.BinaryField()  # 32 bytes, see caret.contracts.api_key.digest_key
     pepper_version = models.PositiveSmallIntegerField()
     kind = models.CharField(max_length=8, choices=[(k.value, k.name) for k in KeyKind])
     # None: a service key. The migration binds (tenant_id, owner_id) to a membership.

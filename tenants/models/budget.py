@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
 from tenants.models.tenant import Tenant

@@ -33,7 +33,7 @@ class PriceVersion(models.Model):
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, db_index=False, related_name="+")
     effective_on = models.DateField()  # from 00:00 UTC: a day has one price
     seat_month_micros = models.BigIntegerField()
-    tiers = models.JSONField()  # tier -> caret.contracts.spending.TierPrices
+    tiers = models.JSONField()  # tier -> caret.contracts.pricing.TierPrices
     created_at = models.DateTimeField()
 
     class Meta:

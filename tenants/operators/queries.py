@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db.models import Count
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from caret.contracts.policy import Feature, TenantPolicy
-from caret.contracts.restriction import features_of
+from caret.contracts.policy_override import features_of
 
 
 @dataclass(frozen=True, slots=True)

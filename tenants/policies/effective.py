@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from caret.contracts.policy import TenantPolicy
-from caret.contracts.restriction import restrict, restrict_all
+from caret.contracts.policy_override import restrict, restrict_all
 from tenants.policies.explanation import NamedLayer
 
 

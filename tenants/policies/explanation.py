@@ -6,9 +6,9 @@ Knows what gateways know of policies, and asks `caret.contracts` as they do, so 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from caret.contracts.exclusion import excluding_globs, may_index
+from caret.contracts.content_exclusion import excluding_globs, may_index
 from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
-from caret.contracts.restriction import features_of, restrict_all
+from caret.contracts.policy_override import features_of, restrict_all
 
 TENANT = "tenant"
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from caret.contracts.policy import PolicyLayer, TenantPolicy
-from caret.contracts.restriction import restrict_all
+from caret.contracts.policy_override import restrict_all
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Invalid

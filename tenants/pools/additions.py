@@ -13,7 +13,7 @@ import redis
 import structlog
 from django.utils.translation import gettext_noop
 
-from caret.contracts.additions import (
+from caret.contracts.added_replicas import (
     ADDITIONS,
     ADDITIONS_CHANGED,
     ADDITIONS_LOG,

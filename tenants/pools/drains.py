@@ -11,7 +11,7 @@ import redis
 import structlog
 from django.utils.translation import gettext_noop
 
-from caret.contracts.draining import (
+from caret.contracts.drained_replicas import (
     DRAINS,
     DRAINS_CHANGED,
     DRAINS_LOG,

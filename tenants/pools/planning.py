@@ -6,7 +6,7 @@ from tenants.pools.state import WARM_UP
 
 
 def measured_figures(installation: Installation, *, pool: str | None) -> dict[str, float]:
-    """Fields of `caret.capacity.figures.Figures`; of all pools together for None. What nobody has
+    """Fields of `caret.capacity.inputs.Figures`; of all pools together for None. What nobody has
     counted is left out."""
     counted, window_s = installation.lately.counted, installation.lately.window_s
     labels = {} if pool is None else {"pool": pool}

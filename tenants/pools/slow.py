@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.targets import FIRST_TOKEN_MS
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
 from caret.contracts.usage import CompletionRecord, decode_records
 from caret.foundation.egress.http_client import NotAnswered
 from tenants.pools.gateways import ask_all, fetch

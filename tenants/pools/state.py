@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
 from caret.contracts.policy import Mode
-from caret.contracts.targets import FIRST_TOKEN_MS
 from tenants.pools.gateways import Reading
 from tenants.pools.samples import Samples, quantile_s, together
 

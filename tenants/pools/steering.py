@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import redis
 
-from caret.contracts.steering import CHANGE_SCRIPT, LOG_LENGTH
+from caret.contracts.fleet_state import CHANGE_SCRIPT, LOG_LENGTH
 from tenants.errors import Conflict
 
 MAX_SHOWN: Final = 20

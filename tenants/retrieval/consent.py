@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from caret.contracts.exclusion import is_excluded, may_index
+from caret.contracts.content_exclusion import is_excluded, may_index
 from caret.contracts.policy import Isolation, TenantPolicy
 from caret.contracts.retrieval import Scope
 from caret.contracts.snapshot import TenantStatus

@@ -21,7 +21,7 @@ from caret.contracts.retrieval import (
     Sealer,
     SentFile,
 )
-from caret.contracts.sealed import Unreadable
+from caret.contracts.sealed_message import Unreadable
 from caret.foundation.clock import Clock, from_unix_ms
 from caret.foundation.ids import TenantId
 from tenants.errors import NotFound

@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from caret.contracts.retrieval import MAX_AGE_S, MAX_FOUND_QUEUED, answers_key
-from caret.contracts.sealed import TAKE_SCRIPT, sealed_of
+from caret.contracts.sealed_message import TAKE_SCRIPT, sealed_of
 
 
 class RetrievalStreams:

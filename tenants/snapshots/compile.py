@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from caret.contracts.credential import Credential, KeyKind
+from caret.contracts.api_key import Credential, KeyKind
 from caret.contracts.policy import Mode, TenantPolicy
+from caret.contracts.pricing import Spending
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
-from caret.contracts.spending import Spending
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from tenants.snapshots.layers import NO_LAYERS, Placed

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant

@@ -8,8 +8,8 @@ from typing import Any, Final
 import redis
 import structlog
 
-from caret.contracts.sealed import TAKE_SCRIPT, Unreadable, sealed_of
-from caret.contracts.telemetry import CONTENT, Batch, Item, TelemetrySealer
+from caret.contracts.captured_content import CONTENT, Batch, Item, TelemetrySealer
+from caret.contracts.sealed_message import TAKE_SCRIPT, Unreadable, sealed_of
 from caret.foundation.ids import TenantId, UserId
 from tenants.encryption.errors import EncryptionFailed
 from tenants.telemetry.keeping import keep

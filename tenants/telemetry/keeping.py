@@ -16,8 +16,8 @@ from uuid import UUID
 
 import msgspec
 
+from caret.contracts.captured_content import Item
 from caret.contracts.snapshot import TenantStatus
-from caret.contracts.telemetry import Item
 from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant

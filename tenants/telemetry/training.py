@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from caret.contracts.telemetry import Item
+from caret.contracts.captured_content import Item
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant

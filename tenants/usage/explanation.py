@@ -12,8 +12,8 @@ from typing import Final
 
 from django.utils.translation import gettext_noop
 
+from caret.contracts.latency_targets import FIRST_TOKEN_MS, STAGE_MS
 from caret.contracts.policy import Mode
-from caret.contracts.targets import FIRST_TOKEN_MS, STAGE_MS
 from caret.contracts.usage import CompletionRecord, Finish
 from tenants.usage.verdict import Amount, Verdict
 

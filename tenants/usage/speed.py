@@ -24,8 +24,8 @@ from django.db.models import (
     Sum,
 )
 
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
 from caret.contracts.policy import Mode
-from caret.contracts.targets import FIRST_TOKEN_MS
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId
 from tenants.metrics.latencies import add_up, percentile_ms

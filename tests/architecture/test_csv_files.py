@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 CONSOLE: Final = REPOSITORY / "console"
 WRITER: Final = "csv_answer"

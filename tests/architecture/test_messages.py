@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Final
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 _REFUSALS: Final = frozenset(
     {"Conflict", "Forbidden", "Invalid", "LimitReached", "NotFound", "Unauthenticated"}

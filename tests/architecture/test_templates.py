@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 TEMPLATES: Final = REPOSITORY / "console" / "templates"
 # What is the same in each language: names, units, formats, and what is written in protocols.

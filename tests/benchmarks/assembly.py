@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Mode
-from caret.embedded.engine import DEMO_MODEL
 from caret.foundation.clock import SystemClock
 from caret.foundation.garbage_collection import collector_replaced
+from caret.local.engine import DEMO_MODEL
 from inference.completion.arrival import DraftFile
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT

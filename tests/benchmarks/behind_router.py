@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from caret.client.stream import Stream, open_stream
+from caret.client.websocket_client import Stream, open_stream
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.engine_metrics import num_running

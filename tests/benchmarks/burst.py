@@ -23,9 +23,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from caret.embedded.mark import environment_with
-from caret.embedded.pools import ReplicaEntry
-from caret.embedded.valkey import EmbeddedValkey
+from caret.local.pools_file import ReplicaEntry
+from caret.local.process_tag import environment_with
+from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.figures import Report, machine, percentile, rounded, say, spread
 from tests.benchmarks.installation import (
     SLUGS,

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 import django
 import psycopg
 
-from caret.embedded.mark import environment_with
-from caret.embedded.part import Part, await_ready
-from caret.embedded.postgres import EmbeddedPostgres
-from caret.embedded.programs import beat_part, manage, run_to_end, worker_part
-from caret.embedded.valkey import EmbeddedValkey
+from caret.local.caret_services import beat_part, manage, run_to_end, worker_part
+from caret.local.postgres import EmbeddedPostgres
+from caret.local.process_tag import environment_with
+from caret.local.service import Part, await_ready
+from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.figures import say
 from tests.benchmarks.installation import Home, own_home, started
 

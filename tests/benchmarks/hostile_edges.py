@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from caret.embedded.programs import manage
+from caret.local.caret_services import manage
 from tests.benchmarks.control_plane import control_plane
 from tests.benchmarks.figures import Report, median, say, spread
 from tests.benchmarks.hostile_clients import ATTACKS

@@ -14,7 +14,7 @@ from typing import Final
 
 import redis
 
-from caret.contracts.credential import Credential, KeyKind, digest_key, generate_key
+from caret.contracts.api_key import Credential, KeyKind, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy, Tier
 from caret.contracts.snapshot import (
     CHANGED,
@@ -27,17 +27,17 @@ from caret.contracts.snapshot import (
     TenantStatus,
     encode_snapshot,
 )
-from caret.embedded.credentials import write_credentials
-from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_part
-from caret.embedded.mark import environment_with, new_mark
-from caret.embedded.part import Part, ProgramPart, await_ready
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.pools import ReplicaEntry, render_pools, write_pools
-from caret.embedded.programs import web_part
-from caret.embedded.valkey import EmbeddedValkey
-from caret.embedded.watchdog import Watchdog
 from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.ids import KeyId, TenantId, UserId
+from caret.local.caret_services import web_part
+from caret.local.credentials import write_credentials
+from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_part
+from caret.local.paths import EmbeddedPaths
+from caret.local.pools_file import ReplicaEntry, render_pools, write_pools
+from caret.local.process_tag import environment_with, new_mark
+from caret.local.service import Part, ProgramPart, await_ready
+from caret.local.valkey import EmbeddedValkey
+from caret.local.watchdog import Watchdog
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.figures import say
 from tests.stack.ports import free_port

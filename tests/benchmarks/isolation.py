@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from scipy.stats import ks_2samp
 
-from caret.client.stream import Stream, open_stream
+from caret.client.websocket_client import Stream, open_stream
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.figures import Report, median, rounded, say

@@ -33,7 +33,7 @@ from typing import Any, Final, cast
 
 import redis
 
-from caret.client.stream import Stream, open_stream
+from caret.client.websocket_client import Stream, open_stream
 from caret.contracts.usage import (
     USAGE_FIELD,
     USAGE_STREAM,

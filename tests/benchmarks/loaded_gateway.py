@@ -11,12 +11,12 @@ import msgspec
 
 from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
-from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment
-from caret.embedded.mark import environment_with
-from caret.embedded.pools import render_pools, write_pools
-from caret.embedded.programs import manage
-from caret.embedded.valkey import EmbeddedValkey
 from caret.foundation.ids import TenantId
+from caret.local.caret_services import manage
+from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.local.pools_file import render_pools, write_pools
+from caret.local.process_tag import environment_with
+from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import (
     UNSHED,
     Home,

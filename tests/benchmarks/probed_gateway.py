@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from caret.gateway_process import main
-from caret.wiring.application import gateway_application
+from caret.composition.gateway_app import gateway_application
+from caret.gateway_server import main
 from inference.consumers.base import Receive, Scope, SendMessage
 
 PATH: Final = "/benchmark/stalls"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from caret.embedded.http_health import answers_ok
-from caret.embedded.part import ProgramPart
-from caret.embedded.paths import REPOSITORY
-from caret.embedded.process import ChildSpec, dying_with_parent
+from caret.local.child_process import ChildSpec, dying_with_parent
+from caret.local.health_checks import answers_ok
+from caret.local.paths import REPOSITORY
+from caret.local.service import ProgramPart
 from tests.benchmarks.figures import Report, say
 from tests.benchmarks.installation import Home, started
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from caret.embedded.engine import engine_from_environment, engine_part
-from caret.embedded.engine_arguments import check_arguments
-from caret.embedded.part import Part, await_ready
-from caret.embedded.pools import ReplicaEntry
+from caret.local.engine import engine_from_environment, engine_part
+from caret.local.engine_args import check_arguments
+from caret.local.pools_file import ReplicaEntry
+from caret.local.service import Part, await_ready
 from tests.benchmarks.figures import say
 from tests.benchmarks.installation import own_home
 from tests.stack.ports import free_port

@@ -25,8 +25,8 @@ from typing import Final
 
 from pyarrow import parquet
 
-from caret.embedded.paths import REPOSITORY
-from caret.embedded.programs import manage
+from caret.local.caret_services import manage
+from caret.local.paths import REPOSITORY
 from tenants.exports.verification import PROOF_SUFFIX
 from tests.benchmarks.control_plane import ControlPlane, control_plane
 from tests.benchmarks.figures import Report, percentile, spread

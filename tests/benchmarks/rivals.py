@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from caret.embedded.errors import PartFailed
-from caret.embedded.paths import REPOSITORY
+from caret.local.errors import PartFailed
+from caret.local.paths import REPOSITORY
 from tests.benchmarks.figures import say
 from tests.benchmarks.installation import Home
 from tests.benchmarks.programs import Cores, Program, running

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import aiohttp
 import msgspec
 
-from caret.client.stream import Stream, open_stream
+from caret.client.websocket_client import Stream, open_stream
 from caret.foundation.ids import CacheSalt
 from inference.pools.catalog import Pool
 from inference.pools.engine import EngineRequest

@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from caret.client.stream import GatewayRefused, Stream, open_stream
+from caret.client.websocket_client import GatewayRefused, Stream, open_stream
 from inference.pools.catalog import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.figures import Report, say

@@ -28,10 +28,10 @@ from typing import Any, Final
 
 import aiohttp
 
-from caret.client.stream import Stream, open_stream
+from caret.client.websocket_client import Stream, open_stream
 from caret.contracts.policy import Mode
-from caret.embedded.engine import MAX_CONTEXT_TOKENS, Model, engine_from_environment
 from caret.foundation.clock import SystemClock
+from caret.local.engine import MAX_CONTEXT_TOKENS, Model, engine_from_environment
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from caret.client.stream import Stream, open_stream
+from caret.client.websocket_client import Stream, open_stream
 from tests.benchmarks.code_text import SUFFIX
 from tests.benchmarks.figures import Report, median, percentile, say, spread
 from tests.benchmarks.installation import Running, installation

@@ -13,7 +13,7 @@ from django.test.utils import setup_test_environment
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.paths import EmbeddedPaths
 from tenants.demonstration.ensure import NAMES
 from tenants.members.actor import Actor
 from tenants.members.permissions import Role

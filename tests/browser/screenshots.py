@@ -14,7 +14,7 @@ from pathlib import Path
 
 import django
 
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.paths import EmbeddedPaths
 from tests.stack.home import make_home
 
 

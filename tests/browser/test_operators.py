@@ -6,7 +6,7 @@ from typing import Final, Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from caret.capacity.figures import Figures
+from caret.capacity.inputs import Figures
 from caret.capacity.plan import at_hit_rate
 from tests.browser.axe import serious
 from tests.browser.chromium import GUARDED

@@ -13,7 +13,7 @@ import pytest
 from babel.messages.pofile import read_po
 from django.conf import settings
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from tenants.members.permissions import Role
 from tests.browser.client import client_with
 from tests.browser.page_access import PAGE_STATUSES

@@ -17,10 +17,10 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from caret.contracts.snapshot import HOME_HEARD
-from caret.embedded.part import ProgramPart
-from caret.embedded.paths import REPOSITORY
-from caret.embedded.process import ChildSpec, dying_with_parent
-from caret.embedded.programs import manage
+from caret.local.caret_services import manage
+from caret.local.child_process import ChildSpec, dying_with_parent
+from caret.local.paths import REPOSITORY
+from caret.local.service import ProgramPart
 from tests.chaos.companies import new_asker
 from tests.chaos.guests import Guest
 from tests.chaos.networks import BadWire

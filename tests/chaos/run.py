@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import psycopg
 
-from caret.embedded.errors import PartFailed
+from caret.local.errors import PartFailed
 from tests.benchmarks.figures import Report, say
 from tests.benchmarks.programs import Neighbours
 from tests.chaos.billed import settled_balance

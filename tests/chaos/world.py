@@ -21,14 +21,14 @@ from typing import Final, Protocol
 
 import django
 
-from caret.embedded.engine import MAX_CONTEXT_TOKENS, engine_from_environment
-from caret.embedded.http_health import answers_ok
-from caret.embedded.mark import environment_with
-from caret.embedded.part import Part, ProgramPart, await_ready
-from caret.embedded.paths import REPOSITORY, EmbeddedPaths
-from caret.embedded.pools import render_pools, write_pools
-from caret.embedded.process import ChildSpec, dying_with_parent
-from caret.embedded.programs import beat_part, manage, run_to_end, web_part, worker_part
+from caret.local.caret_services import beat_part, manage, run_to_end, web_part, worker_part
+from caret.local.child_process import ChildSpec, dying_with_parent
+from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.local.health_checks import answers_ok
+from caret.local.paths import REPOSITORY, EmbeddedPaths
+from caret.local.pools_file import render_pools, write_pools
+from caret.local.process_tag import environment_with
+from caret.local.service import Part, ProgramPart, await_ready
 from tests.benchmarks.figures import say
 from tests.benchmarks.installation import Home, own_home
 from tests.chaos.crowds import Notebook

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import BudgetScope, TierPrices, read_places
+from caret.contracts.pricing import BudgetScope, TierPrices, read_places
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant

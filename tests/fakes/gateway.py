@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Tier
 from inference.context.snippets import NoSnippets
 from inference.context.style import Style

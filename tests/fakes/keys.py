@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import ApiKey
 from tests.cast import Company

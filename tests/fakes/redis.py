@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from caret.contracts.additions import ADDITIONS, ADDITIONS_VERSION
-from caret.contracts.draining import DRAINS, DRAINS_VERSION
+from caret.contracts.added_replicas import ADDITIONS, ADDITIONS_VERSION
+from caret.contracts.drained_replicas import DRAINS, DRAINS_VERSION
 from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS, TenantSnapshot, encode_snapshot
 
 

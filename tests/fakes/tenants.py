@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import msgspec
 
-from caret.contracts.credential import Credential, KeyKind, PresentedKey, digest_key, generate_key
+from caret.contracts.api_key import Credential, KeyKind, PresentedKey, digest_key, generate_key
 from caret.contracts.policy import Isolation, Mode, TenantPolicy
+from caret.contracts.pricing import Spending
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
-from caret.contracts.spending import Spending
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.completion.request import Principal

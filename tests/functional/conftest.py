@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.engine import DEMO_MODEL
-from caret.embedded.mark import end_marked, home_digest, marked_pids
-from caret.embedded.paths import REPOSITORY, EmbeddedPaths
-from caret.embedded.pools import render_pools
-from caret.embedded.ports import LOOPBACK
-from caret.embedded.up_file import UpEntry, read_up_file
+from caret.local.engine import DEMO_MODEL
+from caret.local.paths import REPOSITORY, EmbeddedPaths
+from caret.local.pools_file import render_pools
+from caret.local.ports import LOOPBACK
+from caret.local.process_tag import end_marked, home_digest, marked_pids
+from caret.local.state_file import UpEntry, read_up_file
 from tests.stack.commands import environment_for, manage
 from tests.stack.django_setup import pytest_configure as pytest_configure
 from tests.stack.ports import free_ports

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from tests.faults.scratch import Scratch, scratch_copy
 from tests.functional.conftest import Place
 from tests.stack.waiting import wait_until

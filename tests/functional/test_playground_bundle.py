@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 pytestmark = [
     pytest.mark.deep,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 # A cold start on two busy cores: the engine alone takes 16-35 s.
 UP_TIMEOUT_S = 300.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until

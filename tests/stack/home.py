@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from caret.embedded.credentials import write_credentials
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.credentials import write_credentials
+from caret.local.paths import EmbeddedPaths
 from tests.stack.seed import SEED_VARIABLE
 
 # Names a home with a migrated database, made by `tests.stack.template`: sessions start faster.

@@ -9,7 +9,7 @@ import socket
 from contextlib import ExitStack
 from typing import Final
 
-from caret.embedded.ports import LOOPBACK
+from caret.local.ports import LOOPBACK
 
 _FIRST, _LAST = 10_000, 32_000  # Linux gives clients 32,768 and more
 _MAX_TRIES: Final = 1_000

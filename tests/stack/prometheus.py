@@ -13,9 +13,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from caret.embedded.http_health import answers_ok
-from caret.embedded.paths import REPOSITORY
-from caret.embedded.process import dying_with_parent
+from caret.local.child_process import dying_with_parent
+from caret.local.health_checks import answers_ok
+from caret.local.paths import REPOSITORY
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 from tests.stack.watching import WATCHING

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.up_file import PoolEntry, TenantEntry, UpEntry, read_up_file
+from caret.local.state_file import PoolEntry, TenantEntry, UpEntry, read_up_file
 from tests.stack.commands import UP_TIMEOUT_S, environment_for, manage
 from tests.stack.ports import free_ports
 from tests.stack.services import Services

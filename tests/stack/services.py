@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from caret.embedded.mark import environment_with, new_mark
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.postgres import EmbeddedPostgres
-from caret.embedded.valkey import EmbeddedValkey
-from caret.embedded.watchdog import Watchdog
+from caret.local.paths import EmbeddedPaths
+from caret.local.postgres import EmbeddedPostgres
+from caret.local.process_tag import environment_with, new_mark
+from caret.local.valkey import EmbeddedValkey
+from caret.local.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 WATCHING: Final = REPOSITORY / "platform" / "deploy" / "watching"
 

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils.formats import get_format
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from tenants.billing.budgets.operations import Holder, Terms
 from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.money import MAX_MICROS, MICROS

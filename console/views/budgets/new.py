@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from console.member import Member, for_members
 from console.refusals import told
 from console.shell.allowed import allowed

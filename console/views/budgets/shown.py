@@ -8,7 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from console.failures import said_error
 from console.money import of_budget
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK

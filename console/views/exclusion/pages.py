@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.exclusion import excluding_globs
+from caret.contracts.content_exclusion import excluding_globs
 from console.member import Member, for_members
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from console.views.keys.lines import API_NAMES, KIND_NAMES, MODE_NAMES
 from tenants.keys.operations import MAX_OVERLAP
 from tenants.keys.scopes import Scope

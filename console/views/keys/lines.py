@@ -7,7 +7,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from tenants.keys.queries import KeyState, KeyView
 from tenants.keys.scopes import MODES, Scope, stored
 from tenants.members.actor import Actor

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from console.member import Member, for_members
 from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows, notes_of
 from console.shell.parts import show

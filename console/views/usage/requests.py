@@ -14,8 +14,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
 from caret.contracts.policy import Mode
-from caret.contracts.targets import FIRST_TOKEN_MS
 from caret.contracts.usage import Finish
 from console.insight.asked import Choice, Filter, Question, read_question
 from console.insight.numbers import count, milliseconds, share

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Final
 
-from caret.capacity.figures import BadFigure, Figures
-from caret.capacity.first_token import FirstToken, cold_ms, first_token, warm_ms
-from caret.capacity.fleet import (
+from caret.capacity.inputs import BadFigure, Figures
+from caret.capacity.queueing import Overloaded
+from caret.capacity.sizing import (
     busy_gpus,
     dollars_per_1000_accepted,
     gpus_at_utilisation,
     gpus_for_target,
     num_in_flight,
 )
-from caret.capacity.queueing import Overloaded
+from caret.capacity.time_to_first_token import FirstToken, cold_ms, first_token, warm_ms
 
 TABLE_HIT_RATES: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 

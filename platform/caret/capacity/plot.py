@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret.capacity import svg
-from caret.capacity.first_token import FirstToken
 from caret.capacity.plan import AtHitRate, Plan, at_hit_rate
+from caret.capacity.time_to_first_token import FirstToken
 
 _WIDTH, _HEIGHT = 760, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 96, 78, 64

@@ -7,9 +7,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from caret.capacity.figures import Figures
-from caret.capacity.first_token import FirstToken
+from caret.capacity.inputs import Figures
 from caret.capacity.plan import AtHitRate, Load, Plan
+from caret.capacity.time_to_first_token import FirstToken
 
 _TITLE: Final[dict[str, Any]] = {"title_justify": "left", "title_style": "bold"}
 

@@ -1,7 +1,7 @@
 """Retrieval's messages between the planes: files to index, questions, and what was found.
 
-They hold customers' code, so all of a message is sealed (caret.contracts.sealed), and none stays in
-Redis for longer than MAX_AGE_S:
+They hold customers' code, so all of a message is sealed (caret.contracts.sealed_message), and none
+stays in Redis for longer than MAX_AGE_S:
 
     caret:retrieval:files            stream  field `sealed`: a SentFile
     caret:retrieval:questions        stream  field `sealed`: a Question
@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.sealed import MessageSealer
+from caret.contracts.sealed_message import MessageSealer
 
 FILES: Final = "caret:retrieval:files"
 QUESTIONS: Final = "caret:retrieval:questions"

@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.credential import Credential
+from caret.contracts.api_key import Credential
 from caret.contracts.policy import PolicyLayer, TenantPolicy
-from caret.contracts.spending import Spending
+from caret.contracts.pricing import Spending
 from caret.foundation.ids import TenantId, UserId
 
 SNAPSHOTS: Final = "caret:snapshots"

@@ -7,7 +7,6 @@ REDIS_URL, CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
 
 from pathlib import Path
 
-from caret.embedded.paths import home_from_environment
 from caret.foundation.broker_url import broker_from_redis_url
 from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.environment import (
@@ -20,8 +19,9 @@ from caret.foundation.environment import (
     env_secret,
     env_text,
 )
-from caret.settings.stores import storage_from
-from caret.settings.urls import database_from_url, mail_from_url
+from caret.local.paths import home_from_environment
+from caret.settings.object_storage import storage_from
+from caret.settings.service_urls import database_from_url, mail_from_url
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EMBEDDED = home_from_environment()

@@ -1,5 +1,5 @@
 import sys
 
-from caret_ls.command_line import main
+from caret_ls.cli import main
 
 sys.exit(main(sys.argv[1:]))

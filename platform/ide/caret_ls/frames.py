@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caret_ls.outcomes import Outcome
-from caret_ls.place import Place
+from caret_ls.completion_context import Place
+from caret_ls.outcome_tracker import Outcome
 
 SUBPROTOCOL: Final = "caret.v1"
 MAX_NAME_CHARS: Final = 512

@@ -23,15 +23,15 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.assistant import Offer, Wish
-from caret_ls.buffer import Position
+from caret_ls.api_key import ask_keyring, find_key
 from caret_ls.clock import SystemClock
-from caret_ls.files import Chosen
-from caret_ls.key import ask_keyring, find_key
-from caret_ls.link import Address
+from caret_ls.completion_provider import Offer, Wish
+from caret_ls.gateway_connection import Address
 from caret_ls.session import Change, Session
 from caret_ls.settings import Settings, config_folder, read
-from caret_ls.status import Status
+from caret_ls.status_board import Status
+from caret_ls.text_document import Position
+from caret_ls.workspace import Chosen
 
 STATUS: Final = "$/caret/status"
 SELECTION: Final = "$/caret/selection"

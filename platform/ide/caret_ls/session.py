@@ -14,26 +14,26 @@ from itertools import count
 from typing import Final
 
 from caret_ls import frames
-from caret_ls.asking import Asking, Learning
-from caret_ls.assistant import Assistant, Knowledge
 from caret_ls.backoff import Backoff
-from caret_ls.buffer import Edit, Position
-from caret_ls.cache import Cache
 from caret_ls.clock import Clock
-from caret_ls.exclusion import is_excluded
-from caret_ls.files import Files, OpenFile
+from caret_ls.completion_client import Asking, Learning
+from caret_ls.completion_provider import Assistant, Knowledge
+from caret_ls.content_exclusion import is_excluded
+from caret_ls.debounce import Pace
+from caret_ls.file_kind import Nature
 from caret_ls.frames import Frame, Surroundings
-from caret_ls.link import Address, Link, LinkState
-from caret_ls.nature import Nature
-from caret_ls.outcomes import Event, Outcome, Outcomes
-from caret_ls.pace import Pace
-from caret_ls.policies import Policies
-from caret_ls.recency import Recency
-from caret_ls.reports import Reports
-from caret_ls.repository import Checkout, Repository, checkout_of
+from caret_ls.gateway_connection import Address, Link, LinkState
+from caret_ls.git_repository import Checkout, Repository, checkout_of
+from caret_ls.outcome_queue import Reports
+from caret_ls.outcome_tracker import Event, Outcome, Outcomes
+from caret_ls.policy_cache import Policies
+from caret_ls.recent_files import Recency
 from caret_ls.settings import Settings
-from caret_ls.status import Status, StatusBoard
-from caret_ls.typing_count import TypingCount, is_typed
+from caret_ls.status_board import Status, StatusBoard
+from caret_ls.suggestion_cache import Cache
+from caret_ls.text_document import Edit, Position
+from caret_ls.typing_counter import TypingCount, is_typed
+from caret_ls.workspace import Files, OpenFile
 
 UPKEEP_EVERY_S: Final = 5.0
 _MAX_WARMED_CHARS: Final = 200_000  # of a longer file hardly a part would reach the prompt

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from caret_ls.place import Place
+from caret_ls.completion_context import Place
 
 # What must stand around the cursor for a suggestion to be good again: further away hardly matters,
 # and 250 whole files would.

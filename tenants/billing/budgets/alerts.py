@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Final
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from tenants.billing.budgets.spent import is_used_up, read_month
 from tenants.billing.plans.price_book import Price

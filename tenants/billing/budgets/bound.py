@@ -5,7 +5,7 @@ from typing import Final
 
 from django.db.models import Count
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from tenants.errors import Conflict
 from tenants.models import Budget, TeamMembership

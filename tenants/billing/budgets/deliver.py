@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets import webhook

@@ -7,7 +7,7 @@ from typing import Final
 import redis
 import structlog
 
-from caret.contracts.spending import KEEP_SPEND_S, spend_key
+from caret.contracts.pricing import KEEP_SPEND_S, spend_key
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.spent import read_month
@@ -18,7 +18,7 @@ from tenants.models import Budget
 log = structlog.get_logger(__name__)
 
 # KEYS: a budget's month. ARGV: micros of the ledger, seconds to keep them. What is added is
-# remembered: gateways may tell of it later (see caret.contracts.spending).
+# remembered: gateways may tell of it later (see caret.contracts.pricing).
 _RAISE_SCRIPT: Final = """
 local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
 if missing > 0 then

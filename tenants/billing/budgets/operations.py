@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import Facts, record_change

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from caret.contracts.spending import BudgetScope, HardBudget, Spending, write_places
+from caret.contracts.pricing import BudgetScope, HardBudget, Spending, write_places
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_read

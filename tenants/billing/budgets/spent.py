@@ -7,7 +7,7 @@ from datetime import date
 from uuid import UUID
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import MAX_GENERATED_TOKENS, BudgetScope, most_micros
+from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, most_micros
 from caret.foundation.ids import TenantId, UserId
 from tenants.billing.periods import month_of
 from tenants.billing.plans.price_book import Price

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import CharField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.spent import MonthOfTenant, is_used_up, read_month
 from tenants.billing.periods import month_of, utc_day

@@ -9,7 +9,7 @@ import msgspec
 from django.db import IntegrityError, transaction
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import TierPrices
+from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.operations import record_change

@@ -6,7 +6,7 @@ from datetime import date
 from typing import TypeVar
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import TierPrices, TokenPrices
+from caret.contracts.pricing import TierPrices, TokenPrices
 from caret.foundation.clock import to_unix_ms
 from tenants.billing.periods import begins_at
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import TierPrices
+from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
 from tenants.billing.money import Currency
 from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook

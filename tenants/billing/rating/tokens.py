@@ -15,7 +15,7 @@ from django.db.models import F, Sum
 from django.db.models.functions import Coalesce, Least, TruncDate
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import Tokens, cost_micros
+from caret.contracts.pricing import Tokens, cost_micros
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant

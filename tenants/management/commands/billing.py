@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import TierPrices
+from caret.contracts.pricing import TierPrices
 from caret.foundation.management_command import UncheckedCommand
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Max, OuterRef, Subquery
 
 from caret.contracts.policy import PolicyLayer, TenantPolicy
-from caret.contracts.restriction import restrict_all
+from caret.contracts.policy_override import restrict_all
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import NotFound

@@ -7,7 +7,7 @@ from typing import Any
 import helm_python
 import yaml
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
 SIZES = {

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from caret.celery import app
-from caret.embedded.engine import EngineSettings, Model, engine_command
-from caret.embedded.paths import REPOSITORY
+from caret.local.engine import EngineSettings, Model, engine_command
+from caret.local.paths import REPOSITORY
 from inference.pools.catalog import PoolEntry, ReplicaEntry, Source
 from inference.pools.leaks import SALTED_CONNECTORS, Speculation
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 IMAGES = REPOSITORY / "platform" / "deploy" / "images"
 SERVICE = (IMAGES / "service.Dockerfile").read_text()

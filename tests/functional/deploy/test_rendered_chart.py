@@ -8,7 +8,7 @@ import helm_python
 import kubernetes_validate as validate
 import pytest
 
-from caret.wiring.config import KUBERNETES_ACCOUNT
+from caret.composition.config import KUBERNETES_ACCOUNT
 from inference.pools.catalog import Source, read_catalog
 from inference.pools.kubernetes_api import Account
 from tests.functional.deploy.closed import check_pods, check_rules, check_secrets

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 FIND_SECRETS = REPOSITORY / "platform" / "scripts" / "find_secrets"
 THREATS = REPOSITORY / "platform" / "docs" / "threats.md"

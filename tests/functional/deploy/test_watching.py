@@ -8,9 +8,9 @@ from typing import Any
 import redis
 from prometheus_client.core import Metric
 
-from caret.client.probe import Probe
-from caret.embedded.paths import REPOSITORY
+from caret.client.synthetic_probe import Probe
 from caret.foundation.clock import SystemClock
+from caret.local.paths import REPOSITORY
 from console.timing import registry as console_registry
 from inference.recording.engines import EngineWatch, Reader, Values
 from inference.recording.lag import LoopLag

@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import expect
 from pytest_django import DjangoDbBlocker
 
-from caret.embedded.paths import REPOSITORY
 from caret.foundation.postgres.tenant_scope import tenant
+from caret.local.paths import REPOSITORY
 from tenants.members.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tests.browser.chromium import chromium

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
+from caret.contracts.pricing import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.typist import begin, suggested

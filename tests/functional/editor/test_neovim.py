@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from caret.contracts.usage import OutcomeRecord
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.gateway.site import Site, until
 from tests.stack.language_server import environment_of

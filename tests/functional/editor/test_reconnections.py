@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import redis
 
-from caret.contracts.credential import Credential
+from caret.contracts.api_key import Credential
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import BelatedRecord, OutcomeRecord
 from caret.foundation.ids import TenantId

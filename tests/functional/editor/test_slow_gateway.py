@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from caret_ls.asking import MAX_ANSWER_S
+from caret_ls.completion_client import MAX_ANSWER_S
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.slow_way import SlowWay, slow_way
 from tests.functional.editor.typist import begin

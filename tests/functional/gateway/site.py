@@ -14,7 +14,7 @@ import redis
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from caret.client.stream import Stream
+from caret.client.websocket_client import Stream
 from caret.contracts.usage import (
     USAGE_FIELD,
     USAGE_STREAM,
@@ -22,10 +22,10 @@ from caret.contracts.usage import (
     UsageRecord,
     decode_records,
 )
-from caret.embedded.mark import environment_with
-from caret.embedded.part import ProgramPart, await_ready
-from caret.embedded.pools import ReplicaEntry
-from caret.embedded.valkey import EmbeddedValkey
+from caret.local.pools_file import ReplicaEntry
+from caret.local.process_tag import environment_with
+from caret.local.service import ProgramPart, await_ready
+from caret.local.valkey import EmbeddedValkey
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.installation import SLUGS, Home, gateway_part, publish_tenant

@@ -10,9 +10,9 @@ from http import HTTPStatus
 
 import pytest
 
-from caret.client.stream import GatewayRefused
+from caret.client.websocket_client import GatewayRefused
 from caret.contracts.usage import CompletionRecord, Finish
-from caret.embedded.part import await_ready
+from caret.local.service import await_ready
 from tests.functional.gateway.site import Frame, Site, ask, receive, until
 from tests.stack.running import Engine
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from caret.capacity.measured import Totals, totals
-from caret.client.stream import Stream
-from caret.embedded.paths import REPOSITORY
+from caret.capacity.measurements import Totals, totals
+from caret.client.websocket_client import Stream
+from caret.local.paths import REPOSITORY
 from tests.benchmarks.code_text import SUFFIX, CodeText
 from tests.functional.gateway.site import Frame, Site, ask, until
 

@@ -14,7 +14,7 @@ import pytest
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from caret.client.stream import GatewayRefused, Stream, open_stream
+from caret.client.websocket_client import GatewayRefused, Stream, open_stream
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.encryption.queries import open_sealed

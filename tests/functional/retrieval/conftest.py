@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from caret.embedded.embeddings import DEFAULT_EMBEDDINGS_MODEL
-from caret.embedded.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
-from caret.embedded.pools import render_pools
-from caret.embedded.ports import LOOPBACK
+from caret.local.embedding_engine import DEFAULT_EMBEDDINGS_MODEL
+from caret.local.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
+from caret.local.pools_file import render_pools
+from caret.local.ports import LOOPBACK
 from tests.stack.ports import free_ports
 
 if TYPE_CHECKING:

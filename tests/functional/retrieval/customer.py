@@ -10,8 +10,8 @@ from typing import Any, cast
 import aiohttp
 import psycopg
 
-from caret.client.stream import Stream, open_stream
-from caret.embedded.up_file import TenantEntry
+from caret.client.websocket_client import Stream, open_stream
+from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Place
 from tests.functional.gateway.site import Frame, ask, until
 

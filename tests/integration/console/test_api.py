@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, parse_key
+from caret.contracts.api_key import KeyKind, parse_key
 from tenants.keys.operations import create_key
 from tenants.keys.queries import holds
 from tenants.keys.wish import NewKey

@@ -13,7 +13,7 @@ import pytest
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
-from caret.client.api.command_line import EXIT_REFUSED, run
+from caret.client.api.cli import EXIT_REFUSED, run
 from tenants.keys.scopes import Scope
 from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
 from tests.fakes.exports import build_all

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from console.api import rate_limit
 from console.api.reporters import KEY_ID_HEADER, SIGNATURE_HEADER
 from tenants.keys.leaks import end_leaked_keys

@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 import pytest
 from django.conf import settings
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from console.assets import asset_url
 from tests.cast import Cast
 from tests.integration.console.conftest import SignIn

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant
 from console.api import access
 from tenants.idempotency import operations

@@ -18,7 +18,7 @@ def _database(database: None) -> None:
     # Imported here: this file may be read before Django is set up, models after.
     from django.utils import timezone
 
-    from caret.contracts.telemetry import CONTENT
+    from caret.contracts.captured_content import CONTENT
     from tenants.data_subjects.erasing import erase_demanded
     from tenants.keyvalue import connect
 
@@ -30,7 +30,7 @@ def _database(database: None) -> None:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
     """The object store of one test."""
-    from caret.settings.stores import storage_from
+    from caret.settings.object_storage import storage_from
 
     stored = storage_from("CARET_TELEMETRY_STORE", str(tmp_path / "telemetry"))
     settings.STORAGES = {**settings.STORAGES, "telemetry": stored}

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.data_subjects.erasing import erase_demanded
 from tenants.data_subjects.operations import Demand, demand_erasure

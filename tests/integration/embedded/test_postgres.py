@@ -6,9 +6,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.postgres import EmbeddedPostgres
-from caret.embedded.postgres_account import Account, choose_account
+from caret.local.paths import EmbeddedPaths
+from caret.local.postgres import EmbeddedPostgres
+from caret.local.postgres_account import Account, choose_account
 
 
 @pytest.fixture

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.mark import end_marked, environment_with, home_digest, marked_pids, new_mark
-from caret.embedded.process import Child, ChildSpec, dying_with_parent
-from caret.embedded.watchdog import Watchdog
+from caret.local.child_process import Child, ChildSpec, dying_with_parent
+from caret.local.process_tag import end_marked, environment_with, home_digest, marked_pids, new_mark
+from caret.local.watchdog import Watchdog
 from tests.stack.waiting import wait_until
 
 # A supervisor with one child, which has a stubborn grandchild in a session of its own.
 _SUPERVISOR = """
     import os, sys, time
     from pathlib import Path
-    from caret.embedded.mark import environment_with
-    from caret.embedded.process import Child, ChildSpec, dying_with_parent
-    from caret.embedded.watchdog import Watchdog
+    from caret.local.process_tag import environment_with
+    from caret.local.child_process import Child, ChildSpec, dying_with_parent
+    from caret.local.watchdog import Watchdog
 
     mark, log_file, guarded = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "guarded"
     if guarded:

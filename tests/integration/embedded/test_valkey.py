@@ -5,10 +5,10 @@ import pytest
 import redis
 from celery import Celery
 
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.valkey import EmbeddedValkey
-from caret.embedded.worker_health import worker_answers
 from caret.foundation.broker_url import broker_from_redis_url
+from caret.local.paths import EmbeddedPaths
+from caret.local.valkey import EmbeddedValkey
+from caret.local.worker_health import worker_answers
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from tests.benchmarks.installation import UNSHED, own_home
 from tests.functional.gateway.site import Site, own_site
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure

@@ -9,7 +9,7 @@ import pytest
 import redis
 from msgspec.structs import replace
 
-from caret.contracts.additions import (
+from caret.contracts.added_replicas import (
     ADDITIONS,
     ADDITIONS_CHANGED,
     ADDITIONS_LOG,

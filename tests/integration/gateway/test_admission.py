@@ -21,8 +21,8 @@ import redis
 from caret.contracts.policy import Limits, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord
-from caret.embedded.part import await_ready
 from caret.foundation.postgres.tenant_scope import tenant
+from caret.local.service import await_ready
 from tenants.models import UsageRecord
 from tenants.usage.ingest import drain
 from tenants.usage.stream import UsageStream

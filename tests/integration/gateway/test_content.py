@@ -7,11 +7,8 @@ import msgspec
 import redis
 from websockets.exceptions import InvalidStatus
 
-from caret.client.stream import Stream
-from caret.contracts.policy import Telemetry
-from caret.contracts.sealed import FIELD
-from caret.contracts.snapshot import TenantSnapshot
-from caret.contracts.telemetry import (
+from caret.client.websocket_client import Stream
+from caret.contracts.captured_content import (
     CONTENT,
     Batch,
     Item,
@@ -19,6 +16,9 @@ from caret.contracts.telemetry import (
     KeptEdit,
     TelemetrySealer,
 )
+from caret.contracts.policy import Telemetry
+from caret.contracts.sealed_message import FIELD
+from caret.contracts.snapshot import TenantSnapshot
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.site import Entries, Site, until
 

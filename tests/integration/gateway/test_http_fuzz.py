@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 from tests.functional.gateway.site import Site
 from tests.stack.seed import IS_DEEP, scaled
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from caret.client.stream import Stream
+from caret.client.websocket_client import Stream
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.ids import RequestId
 from caret.foundation.web.connection_draining import SERVICE_RESTART

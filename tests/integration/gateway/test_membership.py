@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from caret.client.stream import Stream
+from caret.client.websocket_client import Stream
 from tenants.pools.samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.dns_server import DnsServer, dns_server_beside

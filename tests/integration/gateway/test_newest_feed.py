@@ -9,9 +9,9 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.contracts.usage import Finish
-from caret.embedded.part import await_ready
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.valkey import EmbeddedValkey
+from caret.local.paths import EmbeddedPaths
+from caret.local.service import await_ready
+from caret.local.valkey import EmbeddedValkey
 from inference.gateway.newest_feed import CHANNEL, NewestFeed
 from tests.fakes.claims import ClaimingGateway
 from tests.fakes.clock import FakeClock

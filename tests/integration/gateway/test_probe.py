@@ -5,7 +5,7 @@ import json
 import pytest
 from prometheus_client import generate_latest
 
-from caret.client.probe import Probe, Seen, type_once
+from caret.client.synthetic_probe import Probe, Seen, type_once
 from tenants.pools.samples import parse
 from tests.functional.gateway.site import Site
 from tests.stack.ports import free_port

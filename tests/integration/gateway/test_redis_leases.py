@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 from redis.asyncio import Redis
 
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.valkey import EmbeddedValkey
 from caret.foundation.clock import SystemClock
+from caret.local.paths import EmbeddedPaths
+from caret.local.valkey import EmbeddedValkey
 from inference.gateway.bucket import Grant, LeaseRequest, Rule
 from inference.gateway.leases import Leases, OverLimit, Want
 from inference.gateway.redis_leases import RedisLeases, redis_for_leases

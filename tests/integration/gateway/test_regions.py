@@ -11,13 +11,13 @@ import msgspec
 import pytest
 import redis
 
-from caret.client.stream import GatewayRefused, open_stream
+from caret.client.websocket_client import GatewayRefused, open_stream
 from caret.contracts.snapshot import VERSIONS, TenantSnapshot, TenantStatus
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, CompletionRecord, decode_records
-from caret.embedded.mark import environment_with
-from caret.embedded.paths import REPOSITORY
-from caret.embedded.process import Child, ChildSpec, dying_with_parent
-from caret.embedded.valkey import EmbeddedValkey
+from caret.local.child_process import Child, ChildSpec, dying_with_parent
+from caret.local.paths import REPOSITORY
+from caret.local.process_tag import environment_with
+from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
 from tests.fakes.cut_way import CutWay, cut_way
 from tests.functional.gateway.site import Entries, Site, ask, own_site, until

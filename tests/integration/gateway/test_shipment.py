@@ -7,8 +7,8 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.contracts.usage import USAGE_STREAM, encode_records
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.valkey import EmbeddedValkey
+from caret.local.paths import EmbeddedPaths
+from caret.local.valkey import EmbeddedValkey
 from inference.recording.journal import Receipt
 from inference.recording.redis_shipment import RedisShipment
 from tests.fakes.usage import make_record

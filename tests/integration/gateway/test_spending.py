@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import (
+from caret.contracts.pricing import (
     KEEP_SPEND_S,
     BudgetScope,
     HardBudget,
@@ -20,9 +20,9 @@ from caret.contracts.spending import (
     billed_tokens,
     cost_micros,
 )
-from caret.embedded.paths import EmbeddedPaths
-from caret.embedded.valkey import EmbeddedValkey
 from caret.foundation.clock import SystemClock
+from caret.local.paths import EmbeddedPaths
+from caret.local.valkey import EmbeddedValkey
 from inference.completion.account import Account
 from inference.errors import Dropped
 from inference.gateway.leases import Leases

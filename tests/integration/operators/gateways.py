@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import redis
 
-from caret.contracts.additions import ADDITIONS, ADDITIONS_LOG, ADDITIONS_VERSION
-from caret.contracts.draining import DRAINS, DRAINS_LOG, DRAINS_VERSION
+from caret.contracts.added_replicas import ADDITIONS, ADDITIONS_LOG, ADDITIONS_VERSION
+from caret.contracts.drained_replicas import DRAINS, DRAINS_LOG, DRAINS_VERSION
 from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS
 from caret.contracts.usage import USAGE_STREAM
 from tests.benchmarks.installation import (

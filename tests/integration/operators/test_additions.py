@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 import structlog
 
-from caret.contracts.additions import ADDITIONS, Addition, encode_addition
+from caret.contracts.added_replicas import ADDITIONS, Addition, encode_addition
 from tenants.keyvalue import connect
 from tenants.operators.roles import OperatorRole
 from tenants.pools.additions import read_additions

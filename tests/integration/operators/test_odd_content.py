@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from django.utils import timezone
 
-from caret.contracts.draining import (
+from caret.contracts.drained_replicas import (
     DRAINS,
     DRAINS_LOG,
     DRAINS_VERSION,

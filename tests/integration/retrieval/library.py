@@ -20,7 +20,7 @@ from caret.contracts.retrieval import (
     SentFile,
     answers_key,
 )
-from caret.contracts.sealed import ADD_SCRIPT, FIELD
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect

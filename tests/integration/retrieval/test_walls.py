@@ -19,7 +19,7 @@ from caret.contracts.retrieval import (
     SentFile,
     answers_key,
 )
-from caret.contracts.sealed import FIELD, Envelope
+from caret.contracts.sealed_message import FIELD, Envelope
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keyvalue import connect
 from tenants.models import RetrievalChunk

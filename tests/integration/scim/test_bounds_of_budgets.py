@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from tenants.billing.budgets import bound
 from tenants.billing.budgets.operations import Holder
 from tests.cast import Company

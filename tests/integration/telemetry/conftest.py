@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
     # Imported here: this file may be read before Django is set up, models after.
-    from caret.contracts.telemetry import CONTENT
+    from caret.contracts.captured_content import CONTENT
     from tenants.keyvalue import connect
 
     connect().delete(CONTENT)  # what earlier tests left
@@ -25,7 +25,7 @@ def _database(database: None) -> None:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
     """The object store of one test."""
-    from caret.settings.stores import storage_from
+    from caret.settings.object_storage import storage_from
 
     stored = storage_from("CARET_TELEMETRY_STORE", str(tmp_path / "telemetry"))
     settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 @pytest.fixture(autouse=True)
 def noted(tmp_path: Path, settings: Settings) -> Path:
     """Where a test notes what is destroyed."""
-    from caret.settings.stores import storage_from
+    from caret.settings.object_storage import storage_from
     from tenants.noted import mark_store
 
     folder = tmp_path / "destroyed"

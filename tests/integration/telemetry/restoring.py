@@ -13,9 +13,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
-from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
-from caret.embedded.postgres_cluster import programs_of
 from caret.foundation.postgres.tenant_scope import tenant
+from caret.local.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.postgres_cluster import programs_of
 from tenants.encryption.held import held_keys
 from tenants.encryption.queries import open_sealed
 from tenants.models import (

@@ -11,10 +11,10 @@ from django.core.management import CommandError
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from caret.embedded.credentials import DATABASE
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.postgres.roles import find_powers
 from caret.foundation.postgres.tenant_scope import tenant
+from caret.local.credentials import DATABASE
 from console.sign_in.session_store import SessionStore
 from tenants import noted as store_of_notes
 from tenants.encryption import destroyed

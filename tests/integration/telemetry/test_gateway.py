@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 from redis.asyncio import Redis
 
-from caret.contracts.telemetry import CONTENT, MAX_AGE_S
+from caret.contracts.captured_content import CONTENT, MAX_AGE_S
 from caret.contracts.usage import Finish, OutcomeEvent
 from caret.foundation.clock import SystemClock
 from caret.foundation.ids import new_request_id

@@ -11,11 +11,11 @@ from django.utils import timezone
 from moto import mock_aws
 from pytest_django import Settings
 
+from caret.contracts.captured_content import CONTENT
 from caret.contracts.snapshot import TenantStatus
-from caret.contracts.telemetry import CONTENT
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.postgres.tenant_scope import tenant
-from caret.settings.stores import storage_from
+from caret.settings.object_storage import storage_from
 from tenants.encryption.queries import open_sealed
 from tenants.keyvalue import connect
 from tenants.members.status import set_status

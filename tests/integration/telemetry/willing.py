@@ -11,9 +11,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
-from caret.contracts.policy import Mode
-from caret.contracts.sealed import ADD_SCRIPT, FIELD
-from caret.contracts.telemetry import (
+from caret.contracts.captured_content import (
     CONTENT,
     MAX_QUEUED,
     STREAM_MS,
@@ -22,6 +20,8 @@ from caret.contracts.telemetry import (
     KeptCompletion,
     TelemetrySealer,
 )
+from caret.contracts.policy import Mode
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.contracts.usage import Finish
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import new_request_id

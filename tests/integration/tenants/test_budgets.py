@@ -17,7 +17,7 @@ import pytest
 from django.conf import LazySettings
 from django.core import mail
 
-from caret.contracts.spending import BudgetScope, spend_key
+from caret.contracts.pricing import BudgetScope, spend_key
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.alerts import reached
 from tenants.billing.budgets.deliver import deliver_due, wait_after

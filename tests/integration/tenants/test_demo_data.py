@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.audit.export import Period, write_export

@@ -10,9 +10,9 @@ from django.contrib.auth import authenticate
 from django.core.management import call_command
 from django.utils import timezone
 
-from caret.contracts.credential import parse_key
+from caret.contracts.api_key import parse_key
+from caret.contracts.pricing import BudgetScope
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
-from caret.contracts.spending import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.periods import utc_day

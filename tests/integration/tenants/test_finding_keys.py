@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Invalid
 from tenants.keys.finding import Concern, KeyOrder, WantedKeys, count_keys, find_keys

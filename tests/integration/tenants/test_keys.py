@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, parse_key
+from caret.contracts.api_key import KeyKind, parse_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden, Invalid, NotFound

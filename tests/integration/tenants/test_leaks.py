@@ -10,7 +10,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 import caret.celery  # noqa: F401  # registers the tasks
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict
 from tenants.keys import sightings

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, parse_key
+from caret.contracts.api_key import KeyKind, parse_key
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.errors import Conflict, Forbidden

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import looking_up, tenant

@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 import caret.celery  # noqa: F401  # registers the tasks
-from caret.contracts.spending import Tokens, cost_micros
+from caret.contracts.pricing import Tokens, cost_micros
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.plans.operations import NewPrice, add_price
 from tenants.billing.pricing import cost_of_tokens

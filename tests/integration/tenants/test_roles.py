@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import connection
 from django.db.utils import ConnectionHandler
 
-from caret.embedded.credentials import DATABASE, SUPERUSER, password_of
 from caret.foundation.postgres.roles import check_bound_role, find_powers, require_bound_role
+from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from tests.stack.services import Services
 
 ROOT = Path(__file__).resolve().parents[3]

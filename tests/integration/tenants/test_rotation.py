@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind, PresentedKey, parse_key
+from caret.contracts.api_key import KeyKind, PresentedKey, parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant

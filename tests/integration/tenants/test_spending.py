@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from django.db.models import Sum
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.budgets.operations import Holder
 from tenants.billing.budgets.standing import nearest_budgets

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId
 from tenants.keys.operations import CreatedKey, Rotation, create_key, revoke_key, rotate_key
 from tenants.keys.presented import authenticate_key

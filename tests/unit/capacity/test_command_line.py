@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from caret.capacity.command_line import main
-from caret.capacity.figures import BadFigure
-from caret.command_line import run
+from caret.capacity.cli import main
+from caret.capacity.inputs import BadFigure
+from caret.cli import run
 
 LOAD = ("--requests-per-s", "2000", "--hit-rate", "0.98")
 SVG = "{http://www.w3.org/2000/svg}"

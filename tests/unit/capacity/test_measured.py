@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from caret.capacity.figures import BadFigure
-from caret.capacity.measured import from_file, from_metrics, read_metrics, totals
+from caret.capacity.inputs import BadFigure
+from caret.capacity.measurements import from_file, from_metrics, read_metrics, totals
 
 GATEWAY = """\
 # TYPE caret_completions_total counter

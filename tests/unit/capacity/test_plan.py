@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caret.capacity.figures import (
+from caret.capacity.inputs import (
     MAX_FIGURE,
     MAX_GPUS,
     MIN_FIGURE,

@@ -7,10 +7,10 @@ GPUs is a utilisation of a third, as without it 4 to 6 would do.
 
 import pytest
 
-from caret.capacity.figures import Figures, requests_per_s
-from caret.capacity.first_token import cold_ms, warm_ms
-from caret.capacity.fleet import busy_gpus, dollars_per_1000_accepted, num_in_flight
+from caret.capacity.inputs import Figures, requests_per_s
 from caret.capacity.plan import make_plan
+from caret.capacity.sizing import busy_gpus, dollars_per_1000_accepted, num_in_flight
+from caret.capacity.time_to_first_token import cold_ms, warm_ms
 
 BILLION = 1e9
 SEVEN_B = Figures(

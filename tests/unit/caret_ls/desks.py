@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from caret_ls.asking import MAX_ANSWER_S, Asking, Learning
-from caret_ls.assistant import Assistant, Knowledge, Offer, Wish
-from caret_ls.buffer import Position, units_of
-from caret_ls.cache import Cache
-from caret_ls.files import Chosen, Files
+from caret_ls.completion_client import MAX_ANSWER_S, Asking, Learning
+from caret_ls.completion_provider import Assistant, Knowledge, Offer, Wish
+from caret_ls.debounce import Pace
 from caret_ls.frames import Frame, Surroundings
-from caret_ls.link import Ended
-from caret_ls.outcomes import Outcome, Outcomes
-from caret_ls.pace import Pace
-from caret_ls.policies import Policies
+from caret_ls.gateway_connection import Ended
+from caret_ls.outcome_tracker import Outcome, Outcomes
+from caret_ls.policy_cache import Policies
 from caret_ls.settings import Settings
-from caret_ls.status import Status, StatusBoard
+from caret_ls.status_board import Status, StatusBoard
+from caret_ls.suggestion_cache import Cache
+from caret_ls.text_document import Position, units_of
+from caret_ls.workspace import Chosen, Files
 from tests.fakes.waiting import until
 
 URI = "file:///nowhere/a.py"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from caret_ls.place import Place
+from caret_ls.completion_context import Place
 
 
 def place_in(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> Place:

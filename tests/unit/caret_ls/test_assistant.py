@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from caret_ls.assistant import PREFETCH_AFTER_S, Wish
-from caret_ls.buffer import Position
-from caret_ls.files import Chosen
-from caret_ls.flight import GRACE_S
-from caret_ls.link import Ended
-from caret_ls.skip import Reason
-from caret_ls.status import Status
+from caret_ls.completion_provider import PREFETCH_AFTER_S, Wish
+from caret_ls.gateway_connection import Ended
+from caret_ls.in_flight_request import GRACE_S
+from caret_ls.skip_rules import Reason
+from caret_ls.status_board import Status
+from caret_ls.text_document import Position
+from caret_ls.workspace import Chosen
 from tests.unit.caret_ls.desks import URI, Desk, said
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret_ls.buffer import Buffer, Edit, Position, chars_of, split_lines, units_of
+from caret_ls.text_document import Buffer, Edit, Position, chars_of, split_lines, units_of
 
 texts = st.text(
     alphabet=["a", "b", "\n", "\r", "\t", "é", "中", "😀", "\x0c", "\u2028"], max_size=30

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret_ls.cache import MAX_SUGGESTIONS, Cache
 from caret_ls.suggestion import suggested_at
+from caret_ls.suggestion_cache import MAX_SUGGESTIONS, Cache
 from tests.unit.caret_ls.places import place_in
 
 ABOVE = "def area(self):\n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts import exclusion as contract
-from caret_ls.exclusion import is_excluded
+from caret.contracts import content_exclusion as contract
+from caret_ls.content_exclusion import is_excluded
 from tests.exclusion_cases import EXCLUSION_CASES
 from tests.fakes.tenants import make_policy
 

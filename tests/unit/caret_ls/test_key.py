@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from caret_ls.key import ask_keyring, find_key
+from caret_ls.api_key import ask_keyring, find_key
 
 URL = "https://caret.example.org"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from caret_ls.lexicon import Region, region_at
+from caret_ls.syntax_regions import Region, region_at
 
 CASES = [
     ("python", "a = 1", Region.CODE),

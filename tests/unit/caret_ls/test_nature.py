@@ -1,6 +1,6 @@
 import pytest
 
-from caret_ls.nature import Nature, nature_of
+from caret_ls.file_kind import Nature, nature_of
 
 
 @pytest.mark.parametrize(

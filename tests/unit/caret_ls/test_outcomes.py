@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from caret_ls.buffer import Edit
-from caret_ls.outcomes import SPANS_S, Event, Outcome, Outcomes, Shown
+from caret_ls.outcome_tracker import SPANS_S, Event, Outcome, Outcomes, Shown
+from caret_ls.text_document import Edit
 
 URI = "file:///shop/a.py"
 TEXT = "return self.width"

@@ -1,6 +1,6 @@
 import pytest
 
-from caret_ls.pace import MAX_WAIT_MS, MIN_WAIT_MS, Pace
+from caret_ls.debounce import MAX_WAIT_MS, MIN_WAIT_MS, Pace
 
 
 def typed(gap_s: float, *, keys: int = 12) -> tuple[Pace, float]:

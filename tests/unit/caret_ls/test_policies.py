@@ -1,4 +1,4 @@
-from caret_ls.policies import MAX_AGE_S, Policies, Policy
+from caret_ls.policy_cache import MAX_AGE_S, Policies, Policy
 
 ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
 

@@ -1,6 +1,6 @@
 from collections.abc import Collection
 
-from caret_ls.recency import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, Recency
+from caret_ls.recent_files import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, Recency
 
 
 def paths(recency: Recency, texts: dict[str, str] | None = None, *, own: str = "",

@@ -3,7 +3,7 @@
 import pytest
 
 from caret_ls.frames import Frame
-from caret_ls.reports import DOUBT_S, MAX_AT_ONCE, MAX_UNTOLD, Reports
+from caret_ls.outcome_queue import DOUBT_S, MAX_AT_ONCE, MAX_UNTOLD, Reports
 from tests.unit.caret_ls.desks import TurnedClock
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from caret_ls.repository import Checkout, checkout_of, name_of, repository_of
+from caret_ls.git_repository import Checkout, checkout_of, name_of, repository_of
 
 
 def git(folder: Path, *arguments: str) -> str:

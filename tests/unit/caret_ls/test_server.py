@@ -1,7 +1,7 @@
 import pytest
 from lsprotocol import types
 
-from caret_ls.link import Address
+from caret_ls.gateway_connection import Address
 from caret_ls.server import CaretServer, make_server
 
 

@@ -1,12 +1,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from caret_ls.link import Address, LinkState
-from caret_ls.outcomes import Shown
-from caret_ls.place import Place
+from caret_ls.completion_context import Place
+from caret_ls.gateway_connection import Address, LinkState
+from caret_ls.outcome_tracker import Shown
 from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
-from caret_ls.status import Status
+from caret_ls.status_board import Status
 from caret_ls.suggestion import suggested_at
 from tests.unit.caret_ls.desks import URI, TurnedClock
 

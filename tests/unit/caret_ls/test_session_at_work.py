@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 
-from caret_ls.assistant import Wish
-from caret_ls.buffer import Position
-from caret_ls.link import Address
+from caret_ls.completion_provider import Wish
+from caret_ls.gateway_connection import Address
 from caret_ls.session import Change, Session
 from caret_ls.settings import Settings
-from caret_ls.status import Status
+from caret_ls.status_board import Status
+from caret_ls.text_document import Position
 from tests.fakes.waiting import until
 from tests.unit.caret_ls.desks import URI, TurnedClock
 from tests.unit.caret_ls.gateways import Gateway, gateway

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from caret_ls.nature import Nature
-from caret_ls.skip import Reason, Rules, reason_to_skip
+from caret_ls.file_kind import Nature
+from caret_ls.skip_rules import Reason, Rules, reason_to_skip
 from tests.unit.caret_ls.places import place_in
 
 RULES = Rules()

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from caret_ls.pace import MIN_WAIT_MS
-from caret_ls.skip import Reason
-from caret_ls.status import Status
+from caret_ls.debounce import MIN_WAIT_MS
+from caret_ls.skip_rules import Reason
+from caret_ls.status_board import Status
 from tests.unit.caret_ls.desks import Desk
 
 

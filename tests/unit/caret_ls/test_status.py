@@ -1,6 +1,6 @@
 import pytest
 
-from caret_ls.status import Status, StatusBoard
+from caret_ls.status_board import Status, StatusBoard
 
 
 def board() -> tuple[StatusBoard, list[Status]]:

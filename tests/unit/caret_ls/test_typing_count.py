@@ -1,7 +1,7 @@
 import pytest
 
-from caret_ls.buffer import Edit
-from caret_ls.typing_count import EVERY_S, MAX_LANGUAGES, TypingCount, is_typed
+from caret_ls.text_document import Edit
+from caret_ls.typing_counter import EVERY_S, MAX_LANGUAGES, TypingCount, is_typed
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from rich.console import Console
 
-from caret.client.api import command_line, exchange
-from caret.client.api.command_line import EXIT_REFUSED, EXIT_UNANSWERED, EXIT_USAGE, run
-from caret.client.api.exchange import Asked, Caller, Refused, Unanswered
-from caret.client.api.operations import Kind, NotDescribed, read_operations
-from caret.client.api.show import show
+from caret.client.api import cli, http_client
+from caret.client.api.cli import EXIT_REFUSED, EXIT_UNANSWERED, EXIT_USAGE, run
+from caret.client.api.http_client import Asked, Caller, Refused, Unanswered
+from caret.client.api.openapi_operations import Kind, NotDescribed, read_operations
+from caret.client.api.output import show
 
 DOCUMENT: dict[str, Any] = {
     "paths": {
@@ -105,7 +105,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits between two tries."""
-    monkeypatch.setattr(exchange, "_FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(http_client, "_FIRST_PAUSE_S", 0.0)
 
 
 def ok(answer: Any, status: int = 200) -> httpx.Response:
@@ -216,7 +216,7 @@ def test_after_some_tries_it_gives_up(capsys: pytest.CaptureFixture[str]) -> Non
     server = Server(*[httpx.ConnectError("refused")] * 9)
 
     assert server.run("usage", "get-report") == EXIT_UNANSWERED
-    assert len(server.asked) == exchange.MAX_TRIES
+    assert len(server.asked) == http_client.MAX_TRIES
     assert "http://caret.test" in capsys.readouterr().err
 
 
@@ -356,4 +356,4 @@ def test_a_name_cannot_command_the_terminal() -> None:
 
 
 def test_the_default_server_is_the_one_that_make_up_starts() -> None:
-    assert command_line.DEFAULT_URL == "http://127.0.0.1:8400"
+    assert cli.DEFAULT_URL == "http://127.0.0.1:8400"

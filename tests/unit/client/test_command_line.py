@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from caret.client.command_line import EXIT_REFUSED, EXIT_USAGE, main
-from caret.client.languages import _BY_SUFFIX
+from caret.client.complete_cli import EXIT_REFUSED, EXIT_USAGE, main
+from caret.client.language_detection import _BY_SUFFIX
 from inference.gateway.languages import LANGUAGES
 
 META = {

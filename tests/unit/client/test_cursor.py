@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.client.cursor import CursorOutside, Cut, cut_at
-from caret.client.languages import language_of
+from caret.client.language_detection import language_of
 
 TEXT = "abc\nde\n"
 

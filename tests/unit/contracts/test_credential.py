@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.credential import (
+from caret.contracts.api_key import (
     KEY_PATTERN,
     KeyKind,
     digest_key,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.exclusion import (
+from caret.contracts.content_exclusion import (
     _compiled,
     excluding_globs,
     exclusion_names,

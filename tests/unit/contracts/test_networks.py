@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.networks import covers, is_within, parse_network
+from caret.contracts.ip_allowlist import covers, is_within, parse_network
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.contracts.exclusion import is_excluded
+from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import (
     Feature,
     Isolation,
@@ -14,7 +14,7 @@ from caret.contracts.policy import (
     RateLimit,
     TenantPolicy,
 )
-from caret.contracts.restriction import features_of, restrict, restrict_all
+from caret.contracts.policy_override import features_of, restrict, restrict_all
 
 REPOSITORIES = ("*", "shop", "tools")
 GLOBS = ("**/.env", "*.pem", "src/*", "docs/**")

@@ -12,7 +12,7 @@ from caret.contracts.retrieval import (
     Sealer,
     SentFile,
 )
-from caret.contracts.sealed import Envelope, Unreadable
+from caret.contracts.sealed_message import Envelope, Unreadable
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 
 SCOPE = Scope(holder="", repository="shop")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from caret.contracts.credential import Credential, KeyKind
+from caret.contracts.api_key import Credential, KeyKind
 from caret.contracts.policy import Isolation, Mode, TenantPolicy, Tier
 from caret.contracts.snapshot import (
     TenantSnapshot,

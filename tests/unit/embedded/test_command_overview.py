@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from caret import command_line
-from caret.command_overview import GROUPS, overview
+from caret import cli
+from caret.cli_help import GROUPS, overview
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _HELP = {"help", "--help", "-h"}
@@ -18,7 +18,7 @@ def test_the_overview_lists_every_command_of_ours_once() -> None:
         for path in (_REPOSITORY / folder).glob("**/management/commands/*.py")
     ]
     of_django = {path.stem for path in found if path.stem != "__init__"}
-    ours = of_django | (command_line._COMMANDS.keys() - _HELP)
+    ours = of_django | (cli._COMMANDS.keys() - _HELP)
 
     listed = [name for commands in GROUPS.values() for name in commands]
 
@@ -35,7 +35,7 @@ def test_the_overview_needs_no_installation(
 ) -> None:
     monkeypatch.setenv("CARET_ROOT_SECRET", "nonsense")
 
-    assert command_line.run(["manage.py", *argv]) == 0
+    assert cli.run(["manage.py", *argv]) == 0
 
     assert capsys.readouterr().out == overview()
 
@@ -44,7 +44,7 @@ def test_help_of_a_command_without_settings_is_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        command_line.run(["manage.py", "help", "capacity"])
+        cli.run(["manage.py", "help", "capacity"])
 
     assert ended.value.code == 0
     assert "usage: manage.py capacity" in capsys.readouterr().out

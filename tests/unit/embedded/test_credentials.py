@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from caret.embedded.credentials import write_credentials
-from caret.embedded.errors import Refusal
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.credentials import write_credentials
+from caret.local.errors import Refusal
+from caret.local.paths import EmbeddedPaths
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.embeddings import (
+from caret.local.embedding_engine import (
     EmbeddingsSettings,
     embeddings_command,
     embeddings_part,
 )
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.paths import EmbeddedPaths
 
 SETTINGS = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=False)
 

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.engine import (
+from caret.foundation.environment import BadSetting
+from caret.local.engine import (
     DEMO_MODEL,
     EngineSettings,
     Model,
@@ -11,8 +12,7 @@ from caret.embedded.engine import (
     engine_part,
     first_token_targets,
 )
-from caret.embedded.paths import EmbeddedPaths
-from caret.foundation.environment import BadSetting
+from caret.local.paths import EmbeddedPaths
 
 
 def _command(*, has_gpu: bool = False, extra: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from caret.embedded.engine_arguments import NOTHING_STATED, check_arguments
 from caret.foundation.environment import BadSetting
+from caret.local.engine_args import NOTHING_STATED, check_arguments
 from inference.pools.leaks import Speculation
 
 SUFFIX = '{"method":"suffix"}'

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.errors import HomeInUse
-from caret.embedded.home_lock import HomeLock, supervisor_pid
-from caret.embedded.paths import EmbeddedPaths
+from caret.local.errors import HomeInUse
+from caret.local.paths import EmbeddedPaths
+from caret.local.pid_lock import HomeLock, supervisor_pid
 
 
 def test_nobody_holds_a_fresh_home(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caret.embedded.pools import Pool, ReplicaEntry, read_pools, render_pools, write_pools
 from caret.foundation.environment import BadSetting
+from caret.local.pools_file import Pool, ReplicaEntry, read_pools, render_pools, write_pools
 
 
 def test_one_engine_serves_both_tiers() -> None:

@@ -2,9 +2,9 @@ import socket
 
 import pytest
 
-from caret.embedded.errors import PortInUse
-from caret.embedded.ports import LOOPBACK, Port, is_free, ports_from_environment, require_free
 from caret.foundation.environment import BadSetting
+from caret.local.errors import PortInUse
+from caret.local.ports import LOOPBACK, Port, is_free, ports_from_environment, require_free
 from tests.stack.ports import free_ports
 
 

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from caret.embedded.progress import PlainProgress, Plan, TerminalProgress
+from caret.local.progress import PlainProgress, Plan, TerminalProgress
 
 
 class SteppingClock:

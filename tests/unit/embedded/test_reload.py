@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
-from caret.embedded.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
+from caret.local.paths import REPOSITORY
+from caret.local.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
 
 _ENTRIES = {
     CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operators.urls",
-    GATEWAY: "caret.gateway_process, caret.wiring.application",
+    GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
     WORKER: "caret.celery, caret.settings, tenants.tasks",
 }
 # Imported by all, without being part of what a program does.
-_SETUP = ("platform/caret/__init__.py", "platform/caret/embedded/")
+_SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
 _APPS = ("console/__init__.py", "console/apps.py")  # Django loads them in the worker, too
 # Prints the files of ours that a program imports.
 _IMPORT = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
-if sys.argv[1] != "caret.gateway_process":
+if sys.argv[1] != "caret.gateway_server":
     import django
     django.setup()
 import {entries}
@@ -41,7 +41,7 @@ for module in list(sys.modules.values()):
         ("platform/caret/settings/__init__.py", {CONSOLE, WORKER, BEAT}),
         ("console/templates/console/base.html", set()),
         ("console/static/console.css", set()),
-        ("platform/caret/embedded/supervisor.py", set()),
+        ("platform/caret/local/supervisor.py", set()),
         ("tests/conftest.py", set()),
     ],
 )

@@ -1,4 +1,4 @@
-from caret.embedded.restarts import MAX_DEATHS, WINDOW_S, Restarts
+from caret.local.restart_policy import MAX_DEATHS, WINDOW_S, Restarts
 
 
 def test_the_pause_doubles_with_each_death() -> None:

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.installation import steps
-from caret.embedded.parts import environment_of_children
-from caret.embedded.paths import REPOSITORY, home_from_environment
-from caret.embedded.settings import settings_from_environment
 from caret.foundation.environment import BadSetting
+from caret.local.installation import steps
+from caret.local.paths import REPOSITORY, home_from_environment
+from caret.local.services import environment_of_children
+from caret.local.up_settings import settings_from_environment
 
 
 def test_a_database_of_ones_own_needs_the_owners_address_too(

@@ -1,7 +1,7 @@
 import stat
 from pathlib import Path
 
-from caret.embedded.up_file import UpEntry, read_up_file, write_up_file
+from caret.local.state_file import UpEntry, read_up_file, write_up_file
 
 _ENTRY: UpEntry = {
     "console_url": "http://127.0.0.1:8400",

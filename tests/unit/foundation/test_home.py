@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from caret.embedded.paths import home_from_environment
+from caret.composition.config import data_plane_config
 from caret.foundation.home_dir import home_folder
-from caret.wiring.config import data_plane_config
+from caret.local.paths import home_from_environment
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

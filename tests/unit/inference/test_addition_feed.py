@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from redis.asyncio import Redis
 
-from caret.contracts.additions import Addition, encode_addition
+from caret.contracts.added_replicas import Addition, encode_addition
 from caret.contracts.policy import Tier
 from inference.pools.addition_feed import AdditionFeed
 from inference.pools.leaks import Speculation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from caret.contracts.exclusion import is_excluded
+from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import Limits, Mode, RateLimit, TenantPolicy, Trigger
 from inference.completion.arrival import DraftFile
 from inference.errors import Busy, Dropped, Forbidden

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from caret.contracts.credential import KeyKind, PresentedKey, generate_key, parse_key
+from caret.contracts.api_key import KeyKind, PresentedKey, generate_key, parse_key
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import TenantId
 from inference.completion.request import Principal

@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from caret.contracts.credential import KeyKind, PresentedKey, generate_key
+from caret.contracts.api_key import KeyKind, PresentedKey, generate_key
 from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
+from caret.contracts.pricing import BudgetScope, HardBudget, Spending
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
-from caret.contracts.spending import BudgetScope, HardBudget, Spending
 from caret.foundation.ids import KeyId, LookupId, UserId
 from inference.gateway.authority import Authority
 from tests.fakes.clock import FakeClock

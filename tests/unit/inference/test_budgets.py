@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caret.contracts.pricing import BudgetScope, HardBudget, Spending, write_places
 from caret.contracts.snapshot import TenantSnapshot, decode_snapshot, encode_snapshot
-from caret.contracts.spending import BudgetScope, HardBudget, Spending, write_places
 from caret.foundation.ids import UserId
 from inference.gateway.budgets import SpendingByUser
 from tests.fakes.tenants import make_snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.usage import CompletionRecord, Finish
 from inference.context.snippets import NoSnippets

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode, Tier
-from caret.contracts.spending import (
+from caret.contracts.pricing import (
     BudgetScope,
     HardBudget,
     Spending,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Tier
-from caret.contracts.spending import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
+from caret.contracts.pricing import BudgetScope, HardBudget, Spending, TierPrices, TokenPrices
 from caret.contracts.usage import Finish
 from inference.pipeline import complete
 from tests.fakes.client import FakeClient

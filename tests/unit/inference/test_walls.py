@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 from tokenizers import Tokenizer
 
-from caret.contracts.credential import KeyKind, generate_key
+from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Mode
 from caret.contracts.usage import SPANS_S, OutcomeEvent
 from caret.foundation.ids import KeyId

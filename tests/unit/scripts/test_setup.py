@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from caret.embedded.paths import REPOSITORY
+from caret.local.paths import REPOSITORY
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from caret.contracts.policy import Mode, Telemetry, TenantPolicy
-from caret.contracts.telemetry import (
+from caret.contracts.captured_content import (
     MAX_BATCH_CHARS,
     MAX_EDIT_CHARS,
     MAX_PREFIX_CHARS,
@@ -15,6 +14,7 @@ from caret.contracts.telemetry import (
     KeptCompletion,
     KeptEdit,
 )
+from caret.contracts.policy import Mode, Telemetry, TenantPolicy
 from caret.contracts.usage import Finish, OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.completion.account import Account

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus, encode_snapshot
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from caret.contracts.exclusion import is_excluded
+from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import Feature, Mode, PolicyLayer, RateLimit
-from caret.contracts.restriction import restrict
+from caret.contracts.policy_override import restrict
 from tenants.policies.difference import Affected, difference_for
 from tenants.policies.document import DEFAULT_POLICY
 from tenants.policies.explanation import (

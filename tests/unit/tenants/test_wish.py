@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from caret.contracts.credential import KeyKind
+from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.errors import Forbidden, Invalid
 from tenants.keys.scopes import Scope, modes_of, permissions_of

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from caret.client.api.exporting import add_export
-from caret.client.api.operations import IDEMPOTENCY_KEY, Field, Kind, Operation, Place
+from caret.client.api.export_command import add_export
+from caret.client.api.openapi_operations import IDEMPOTENCY_KEY, Field, Kind, Operation, Place
 
 _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _BODY: Final = "body_file"

@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from caret.embedded.backup_server import backup_server
 from caret.foundation.management_command import UncheckedCommand
 from caret.foundation.postgres.backup import DumpFailed, dump_data, dump_keys
+from caret.local.backup_target import backup_server
 
 
 class Command(UncheckedCommand):

@@ -11,7 +11,6 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
-from caret.embedded.backup_server import backup_server
 from caret.foundation.management_command import UncheckedCommand
 from caret.foundation.postgres.backup import (
     WHICH_DATABASE,
@@ -21,6 +20,7 @@ from caret.foundation.postgres.backup import (
     restore,
     which_database,
 )
+from caret.local.backup_target import backup_server
 from tenants.noted import NotTheStore, require_store
 
 _NOT_DESTROYED: Final = (

@@ -1,4 +1,4 @@
-/** The form of an API key, which the gateway checks before any lookup: `caret.contracts.credential`. */
+/** The form of an API key, which the gateway checks before any lookup: `caret.contracts.api_key`. */
 
 const FORM = /^(cpk_(?:live|test|svc)_[0-9A-Za-z]{8}[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

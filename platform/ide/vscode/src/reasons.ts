@@ -1,4 +1,4 @@
-/** Why nothing was suggested, in the user's words: `caret_ls.skip.Reason`. */
+/** Why nothing was suggested, in the user's words: `caret_ls.skip_rules.Reason`. */
 
 export const REASONS: Readonly<Record<string, string>> = {
   paused: "Suggestions are paused.",

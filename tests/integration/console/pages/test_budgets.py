@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.contracts.spending import BudgetScope
+from caret.contracts.pricing import BudgetScope
 from tenants.audit.queries import Asked, list_entries
 from tenants.billing.budgets.operations import Holder, Terms, change_budget
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from caret.contracts.credential import KEY_PATTERN, KeyKind, PresentedKey, parse_key
+from caret.contracts.api_key import KEY_PATTERN, KeyKind, PresentedKey, parse_key
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.keys.queries import find_key, holds
 from tenants.keys.scopes import Scope

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from caret.contracts.credential import KEY_PATTERN, parse_key
+from caret.contracts.api_key import KEY_PATTERN, parse_key
 from console.throttle import MAX_STARTS
 from tenants.keys.queries import holds, list_keys
 from tenants.keys.rows import MAX_KEYS

@@ -1,0 +1,136 @@
+"""`manage.py capacity`: GPUs, first tokens and cost, from figures that were given or measured."""
+
+import argparse
+import json
+import math
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from caret.capacity.inputs import BadFigure, Figures, Queue, requests_per_s
+from caret.capacity.measurements import from_file, read_metrics
+from caret.capacity.plan import make_plan
+from caret.capacity.plot import draw
+from caret.capacity.table import show
+
+MAX_DURING_S: Final = 600.0
+_DEFAULTS: Final = {each.name: each.default for each in fields(Figures)}
+_OPTIONS: Final = {
+    "requests_per_s": "sustained load",
+    "context_tokens": "tokens of a prompt",
+    "output_tokens": "tokens of a completion",
+    "hit_rate": "share of prompt tokens that are cached, 0 to 1",
+    "warm_tokens": "tokens that a warm request still prefills",
+    "prefill_tokens_per_s": "of a GPU that does nothing else",
+    "decode_tokens_per_s": "of a GPU, all streams together",
+    "stream_tokens_per_s": "of one stream",
+    "overhead_ms": "of a first token besides waiting and prefill",
+    "burst": "the peak, as a multiple of the load",
+    "utilisation": "share of a GPU's time that a load may take, less than 1",
+    "target_ms": "for the p99 of first tokens",
+    "acceptance": "share of generated tokens that are accepted, 0 to 1",
+    "dollars_per_gpu_hour": "price",
+    "num_gpus": "the fleet; left out: what the sustained load needs",
+}
+
+
+def main(argv: list[str]) -> int:
+    """Raises BadFigure."""
+    options = _parser().parse_args(argv)
+    plan = make_plan(_figures(options))
+    if options.svg is not None:
+        _write(options.svg, draw(plan))
+    if options.json:
+        sys.stdout.write(json.dumps(asdict(plan)) + "\n")
+    else:
+        show(plan, Console(highlight=False))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="manage.py capacity",
+        description="How many GPUs a load needs, how long first tokens then take, and what a"
+        " thousand accepted tokens cost. Options win over --url, that over --figures.",
+    )
+    parser.add_argument(
+        "--figures", type=Path, metavar="FILE", help="a JSON object, or a benchmark's lines"
+    )
+    parser.add_argument(
+        "--url",
+        action="append",
+        default=[],
+        help="/metrics of a running gateway or engine; may be given several times",
+    )
+    parser.add_argument(
+        "--during", type=float, default=10.0, metavar="S", help="how long --url watches the load"
+    )
+    parser.add_argument("--tokens-per-day", type=float, help="generated; instead of the load")
+    for name, meaning in _OPTIONS.items():
+        parser.add_argument(
+            _option(name), dest=name, type=_kind(name), metavar="N", help=_help(name, meaning)
+        )
+    parser.add_argument(
+        "--queue", type=Queue, choices=list(Queue), help="before each GPU (pinned), or one for all"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw first token over hit rate")
+    parser.add_argument("--json", action="store_true", help="print one JSON line instead")
+    return parser
+
+
+def _figures(options: argparse.Namespace) -> Figures:
+    if not 0 < options.during <= MAX_DURING_S:  # nor NaN
+        raise BadFigure(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
+    found: dict[str, Any] = from_file(options.figures) if options.figures else {}
+    if options.url:
+        found |= read_metrics(options.url, during_s=options.during)
+    found |= {
+        name: value
+        for name in (*_OPTIONS, "queue")
+        if (value := getattr(options, name)) is not None
+    }
+    if options.tokens_per_day is not None:
+        output_tokens = float(found.get("output_tokens", _DEFAULTS["output_tokens"]))
+        found["requests_per_s"] = requests_per_s(
+            tokens_per_day=options.tokens_per_day, output_tokens=output_tokens
+        )
+    if "requests_per_s" not in found:
+        raise BadFigure(
+            "No load is known. Give --requests-per-s or --tokens-per-day, or the --url of a gateway"
+            " that is at work."
+        )
+    return Figures(**_with_whole_gpus(found))
+
+
+def _with_whole_gpus(found: dict[str, Any]) -> dict[str, Any]:
+    num_gpus = found.get("num_gpus")
+    if num_gpus is None:
+        return found
+    if not math.isfinite(num_gpus) or num_gpus != int(num_gpus):
+        raise BadFigure(f"num_gpus is {num_gpus:g}; it must be a whole number.")
+    return found | {"num_gpus": int(num_gpus)}
+
+
+def _write(path: Path, drawing: str) -> None:
+    try:
+        path.write_text(drawing)
+    except OSError as error:
+        raise BadFigure(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _option(name: str) -> str:
+    return "--gpus" if name == "num_gpus" else f"--{name.replace('_', '-')}"
+
+
+def _kind(name: str) -> type[float] | type[int]:
+    return int if name == "num_gpus" else float
+
+
+def _help(name: str, meaning: str) -> str:
+    default = _DEFAULTS[name]
+    if not isinstance(default, float | int):
+        return meaning
+    return f"{meaning} ({default:,.6g})"

@@ -1,0 +1,155 @@
+"""Figures that were measured: by a benchmark, or by a gateway and engines that run."""
+
+import json
+import math
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from caret.capacity.inputs import NUMBERS, BadFigure
+
+Found = dict[str, float]  # fields of Figures
+Totals = Counter[str]  # a metric's name, with the sum of its values over all labels
+_WARM_UP: Final = "warm_up"  # the gateway's label
+_TIMEOUT_S: Final = 10.0
+_COLD: Final = "direct.cold."  # tests.benchmarks.first_token: straight from the engine, uncached
+
+
+def from_file(path: Path) -> Found:
+    """Of a JSON object of figures, or of a benchmark's lines. Raises BadFigure."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFigure(f"{path} cannot be read: {type(error).__name__}.") from error
+    objects = _objects(text, path)
+    found: Found = {}
+    for each in objects:
+        found |= _numbers(each, path) if "figure" not in each else _named(each, path)
+    return found | _cold_prefill(objects)
+
+
+def from_metrics(before: Totals, after: Totals, *, seconds: float) -> Found:
+    """`before` and `after` were read `seconds` apart. The load is what came in between; ratios are
+    of all that was counted since the start, so that a quiet minute still has them."""
+    found: Found = {}
+    requests = after["caret_completions_total"] - before["caret_completions_total"]
+    if requests > 0:
+        found["requests_per_s"] = requests / seconds
+    for name, (part, whole) in _RATIOS.items():
+        if after[whole] > 0:
+            found[name] = sum(after[each] for each in part) / after[whole]
+    prefilled = after["vllm:prompt_tokens_total"] - after["vllm:prefix_cache_hits_total"]
+    prefill_s = after["vllm:request_prefill_time_seconds_sum"]
+    if prefilled > 0 and prefill_s > 0:
+        found["prefill_tokens_per_s"] = prefilled / prefill_s
+    return found
+
+
+_RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "context_tokens": (("caret_prompt_tokens_total",), "caret_prompts_total"),
+    "hit_rate": (("caret_cached_tokens_total",), "caret_told_prompt_tokens_total"),
+    "output_tokens": (("caret_generated_tokens_total",), "caret_prompts_total"),
+    "stream_tokens_per_s": (
+        ("vllm:generation_tokens_total",),
+        "vllm:request_decode_time_seconds_sum",
+    ),
+}
+
+
+def read_metrics(urls: Iterable[str], *, during_s: float) -> Found:
+    """Of running gateways and engines, asked twice. Raises BadFigure."""
+    urls = list(urls)
+    before = totals(_fetch(url) for url in urls)
+    time.sleep(during_s)
+    return from_metrics(before, totals(_fetch(url) for url in urls), seconds=during_s)
+
+
+def totals(texts: Iterable[str]) -> Totals:
+    """Without warm-ups, which nobody waits for: a real request's hit rate is what they are for.
+
+    Raises BadFigure for what is no page of Prometheus metrics.
+    """
+    summed: Totals = Counter()
+    try:
+        for text in texts:
+            for family in text_string_to_metric_families(text):
+                for sample in family.samples:
+                    if sample.labels.get("mode") == _WARM_UP:
+                        continue
+                    # Integers for mypy's Counter; the values are floats all along.
+                    summed[sample.name] += sample.value  # type: ignore[assignment]
+    except ValueError as error:
+        raise BadFigure("What answers there are no Prometheus metrics.") from error
+    return summed
+
+
+def _fetch(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise BadFigure(f"{url} is no http address.")
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310  # http only
+            text: str = response.read().decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        raise BadFigure(f"{url} cannot be read: {error}.") from error
+    return text
+
+
+def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
+    try:
+        try:
+            parsed = [json.loads(text)]
+        except ValueError:
+            parsed = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise BadFigure(f"{path} holds neither a JSON object nor lines of them.") from error
+    if not parsed or not all(isinstance(each, dict) for each in parsed):
+        raise BadFigure(f"{path} holds neither a JSON object nor lines of them.")
+    return parsed
+
+
+def _numbers(each: Mapping[str, Any], path: Path) -> Found:
+    if unknown := set(each) - set(NUMBERS):
+        raise BadFigure(f"{path}: there is no figure {min(unknown)}; there are {_list(NUMBERS)}.")
+    return {name: _number(name, value, path) for name, value in each.items()}
+
+
+def _named(line: Mapping[str, Any], path: Path) -> Found:
+    """A benchmark's line counts when its figure has a name of ours."""
+    name = line["figure"]
+    return {name: _number(name, line.get("value"), path)} if name in NUMBERS else {}
+
+
+def _number(name: str, value: object, path: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadFigure(f"{path}: {name} is no number.")
+    return value
+
+
+def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> Found:
+    """Rate and overhead, from first tokens of cold prompts of several lengths: the straight line
+    through them, by least squares."""
+    points = [
+        (float(line["prompt_tokens"]), float(line["value"]) / 1000)
+        for line in lines
+        if str(line.get("figure", "")).startswith(_COLD) and "prompt_tokens" in line
+    ]
+    if len(points) < 2:
+        return {}
+    mean_tokens = math.fsum(tokens for tokens, _ in points) / len(points)
+    mean_s = math.fsum(seconds for _, seconds in points) / len(points)
+    spread = math.fsum((tokens - mean_tokens) ** 2 for tokens, _ in points)
+    slope = math.fsum((tokens - mean_tokens) * (seconds - mean_s) for tokens, seconds in points)
+    if spread == 0 or slope <= 0:
+        return {}
+    s_per_token = slope / spread
+    overhead_ms = max(0.0, (mean_s - s_per_token * mean_tokens) * 1000)
+    return {"prefill_tokens_per_s": 1 / s_per_token, "overhead_ms": overhead_ms}
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,67 @@
+"""How many requests are under way, how many GPUs that takes, and what it costs."""
+
+import math
+from typing import Final
+
+from caret.capacity.inputs import MAX_GPUS, BadFigure, Figures
+from caret.capacity.queueing import Overloaded
+from caret.capacity.time_to_first_token import first_token
+
+_SECONDS_PER_HOUR: Final = 3_600
+
+
+def num_in_flight(requests_per_s: float, seconds: float) -> float:
+    """Little's law: L = lambda W, whatever the distributions (Little 1961)."""
+    return requests_per_s * seconds
+
+
+def busy_gpus(figures: Figures, *, hit_rate: float, requests_per_s: float) -> float:
+    """GPUs that would be busy all the time: fewer can never do the work."""
+    prefill_s = (1 - hit_rate) * figures.context_tokens / figures.prefill_tokens_per_s
+    decode_s = figures.output_tokens / figures.decode_tokens_per_s
+    return requests_per_s * (prefill_s + decode_s)
+
+
+def gpus_at_utilisation(busy: float, utilisation: float) -> int:
+    """Raises BadFigure beyond MAX_GPUS."""
+    # A hair less, so that the rounding of a product never asks for one more.
+    needed = max(1.0, busy / utilisation - 1e-9)
+    if needed > MAX_GPUS:
+        raise BadFigure(f"This load needs {needed:,.0f} GPUs; {MAX_GPUS:,} are the most.")
+    return math.ceil(needed)
+
+
+def gpus_for_target(figures: Figures, *, requests_per_s: float) -> int | None:
+    """The fewest whose p99 first token is within the target; None: no number of them is."""
+
+    def suffice(num_gpus: int) -> bool:
+        try:
+            found = first_token(
+                figures,
+                hit_rate=figures.hit_rate,
+                requests_per_s=requests_per_s,
+                num_gpus=num_gpus,
+            )
+        except Overloaded:
+            return False
+        return found.p99_ms <= figures.target_ms
+
+    low, high = 0, 1
+    while not suffice(high):
+        if high == MAX_GPUS:
+            return None
+        low, high = high, min(2 * high, MAX_GPUS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffice(middle) else (middle, high)
+    return high
+
+
+def dollars_per_1000_accepted(
+    *, num_gpus: int, dollars_per_gpu_hour: float, output_tokens_per_s: float, acceptance: float
+) -> float | None:
+    """Of generated tokens that people accept; None: none is."""
+    accepted_per_hour = output_tokens_per_s * _SECONDS_PER_HOUR * acceptance
+    if accepted_per_hour == 0:
+        return None
+    return num_gpus * dollars_per_gpu_hour / accepted_per_hour * 1000

@@ -1,0 +1,139 @@
+"""`manage.py COMMAND`: what runs without Django's settings, and everything else through Django.
+
+`up` and `down` come before the settings, because the secrets that these read may not exist yet.
+"""
+
+import sys
+from collections.abc import Callable
+from textwrap import indent
+
+from caret.foundation.environment import BadSetting
+from caret.local.errors import ExitCode, PartFailed, Refusal
+
+
+def run(argv: list[str]) -> int:
+    """The exit code. A wrong setting, port or disk is one sentence, never a traceback."""
+    command = argv[1] if len(argv) > 1 else "help"
+    try:
+        return _COMMANDS.get(command, _django)(argv)
+    except BadSetting as error:
+        return _complain(str(error), ExitCode.BAD_SETTING)
+    except PartFailed as error:
+        return _complain(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
+    except Refusal as error:
+        return _complain(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _help(argv: list[str]) -> int:
+    """Django's own knows no command that runs without the settings, and needs these."""
+    if not (wanted := argv[2:]):
+        from caret.cli_help import overview
+
+        sys.stdout.write(overview())
+        return ExitCode.OK
+    if wanted[0] in _COMMANDS:
+        return _COMMANDS[wanted[0]]([argv[0], wanted[0], "--help"])
+    return _django(argv)
+
+
+def _up(argv: list[str]) -> int:
+    from caret.local import up
+
+    return up.main(argv[2:])
+
+
+def _down(argv: list[str]) -> int:
+    from caret.local import down
+
+    return down.main(argv[2:])
+
+
+def _complete(argv: list[str]) -> int:
+    from caret.client.complete_cli import main
+
+    return main(argv[2:])
+
+
+def _capacity(argv: list[str]) -> int:
+    from caret.capacity.cli import main
+
+    return main(argv[2:])
+
+
+def _index_public_code(argv: list[str]) -> int:
+    from inference.filtering.index_public_code import main
+
+    return main(argv[2:])
+
+
+def _verify_audit(argv: list[str]) -> int:
+    from tenants.audit.command_line import main
+
+    return main(argv[2:])
+
+
+def _verify_certificate(argv: list[str]) -> int:
+    from tenants.retention.command_line import main
+
+    return main(argv[2:])
+
+
+def _verify_export(argv: list[str]) -> int:
+    from tenants.exports.command_line import main
+
+    return main(argv[2:])
+
+
+def _verify_bundle(argv: list[str]) -> int:
+    from tenants.data_subjects.command_line import main
+
+    return main(argv[2:])
+
+
+def _gateway(_argv: list[str]) -> int:
+    from caret.gateway_server import main
+
+    return main()
+
+
+def _probe(argv: list[str]) -> int:
+    from caret.client.synthetic_probe import main
+
+    return main(argv[2:])
+
+
+def _relay(_argv: list[str]) -> int:
+    from caret.relay.relay_server import main
+
+    return main()
+
+
+def _django(argv: list[str]) -> int:
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(argv)
+    return ExitCode.OK
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    **dict.fromkeys(("help", "--help", "-h"), _help),
+    "up": _up,
+    "down": _down,
+    "complete": _complete,
+    "capacity": _capacity,
+    "index_public_code": _index_public_code,
+    "verify_audit": _verify_audit,
+    "verify_certificate": _verify_certificate,
+    "verify_export": _verify_export,
+    "verify_bundle": _verify_bundle,
+    "gateway": _gateway,
+    "relay": _relay,
+    "probe": _probe,
+}
+
+
+def _complain(sentence: str, code: ExitCode) -> int:
+    sys.stderr.write(f"caret: {sentence.rstrip()}\n")
+    return code

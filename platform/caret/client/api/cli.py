@@ -1,0 +1,136 @@
+"""`caret keys create --name "Build server" --kind svc`: asks the console's REST API.
+
+    caret keys list --all
+    caret policy put --body policy.json
+    caret export usage --month 2026-10
+
+The commands are those that the server describes. Exit codes: 1 the server refused, 2 what was typed
+is wrong, 3 nobody answered.
+"""
+
+import argparse
+import json
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+from rich.console import Console
+
+from caret.client.api.arguments import body_in, given, operation_in, parser_of
+from caret.client.api.export_command import export
+from caret.client.api.http_client import Asked, Caller, Refused, Unanswered
+from caret.client.api.openapi_operations import (
+    IDEMPOTENCY_KEY,
+    NotDescribed,
+    Place,
+    read_operations,
+)
+from caret.client.api.output import show
+
+DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
+DEFAULT_URL: Final = "http://127.0.0.1:8400"  # of the console that `make up` starts
+EXIT_REFUSED, EXIT_USAGE, EXIT_UNANSWERED = 1, 2, 3
+
+
+def main() -> int:
+    return run(sys.argv[1:], os.environ)
+
+
+def run(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    transport: httpx.BaseTransport | None = None,
+) -> int:
+    """The exit code."""
+    try:
+        url = _setting(environment, "CARET_URL") or DEFAULT_URL
+        caller = Caller(url, _setting(environment, "CARET_SERVICE_KEY"), transport=transport)
+    except (OSError, ValueError, httpx.InvalidURL) as error:
+        return _complain(str(error), EXIT_USAGE)
+    try:
+        document = caller.ask(Asked("GET", DESCRIPTION_PATH)).json()
+        options = parser_of(read_operations(document)).parse_args(argv)
+        return _carry_out(caller, options)
+    except Refused as error:
+        return _complain(f"{error} ({error.code})", EXIT_REFUSED)
+    except Unanswered as error:
+        return _complain(str(error), EXIT_UNANSWERED)
+    except (NotDescribed, ValueError, OSError) as error:
+        return _complain(str(error), EXIT_USAGE)
+    finally:
+        caller.close()
+
+
+def _carry_out(caller: Caller, options: argparse.Namespace) -> int:
+    if vars(options).get("is_export"):
+        sys.stdout.write(json.dumps(export(caller, options), ensure_ascii=False) + "\n")
+        return 0
+    for response in _answers(caller, options):
+        _tell(response, options)
+    return 0
+
+
+def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Response]:
+    """One, or all pages."""
+    asked = _asked(options)
+    wants_all = bool(vars(options).get("all"))
+    while True:
+        response = caller.ask(asked)
+        yield response
+        cursor = response.json().get("next_cursor") if wants_all else None
+        if cursor is None:
+            return
+        asked = Asked(asked.method, asked.path, {**asked.query, "cursor": cursor})
+
+
+def _asked(options: argparse.Namespace) -> Asked:
+    operation = operation_in(options)
+    path = operation.path
+    for name, value in given(options, Place.PATH).items():
+        path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+    headers = {name: str(value) for name, value in given(options, Place.HEADER).items()}
+    if operation.method == "POST" and operation.is_repeatable:
+        headers[IDEMPOTENCY_KEY] = str(uuid.uuid4())
+    return Asked(
+        operation.method,
+        path,
+        {name: _in_query(value) for name, value in given(options, Place.QUERY).items()},
+        headers,
+        body_in(options),
+        is_repeatable=operation.is_repeatable,
+    )
+
+
+def _in_query(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _tell(response: httpx.Response, options: argparse.Namespace) -> None:
+    if options.out is not None:
+        options.out.write_bytes(response.content)
+        return
+    if not response.headers.get("Content-Type", "").startswith("application/json"):
+        sys.stdout.buffer.write(response.content)
+        return
+    if options.json or not sys.stdout.isatty():
+        sys.stdout.write(json.dumps(response.json(), ensure_ascii=False) + "\n")
+        return
+    show(Console(), response.json())
+
+
+def _setting(environment: Mapping[str, str], name: str) -> str | None:
+    """From the environment or from the file that it names. Raises OSError."""
+    if file := environment.get(f"{name}_FILE"):
+        return Path(file).read_text(encoding="utf-8").strip()
+    return environment.get(name) or None
+
+
+def _complain(sentence: str, code: int) -> int:
+    sys.stderr.write(f"caret: {sentence}\n")
+    return code

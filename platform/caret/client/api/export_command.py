@@ -1,0 +1,137 @@
+"""`caret export usage --month 2026-10`: asks for an export, waits, fetches it, and looks whether it
+is what its proof says. The proof is written beside it; `manage.py verify_export` verifies its
+signature.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+import uuid
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Any, Final
+
+from caret.client.api.http_client import Asked, Caller, Refused
+from caret.client.api.openapi_operations import IDEMPOTENCY_KEY
+
+PATH: Final = "/api/v1/exports"
+# Short names of what is asked for most; any definition's own name will do as well.
+_SHORT: Final = {"usage": "usage_records", "evidence": "evidence_pack"}
+_FORMATS: Final = ("csv", "ndjson", "parquet", "xlsx", "zip")
+_FIRST_PAUSE_S: Final = 0.5
+_MAX_PAUSE_S: Final = 10.0
+_UNDER_WAY: Final = ("queued", "building")
+
+
+class NotWhole(ValueError):
+    """What was fetched is not what its proof says."""
+
+
+def add_export(groups: Any) -> None:
+    """Beside the groups that the server describes."""
+    command = groups.add_parser(
+        "export",
+        help="ask for an export, wait for it, fetch it and compare it with its proof",
+        description="Asks for an export, waits, fetches it with its proof and compares both.",
+    )
+    command.add_argument(
+        "definition", metavar="WHAT", help="usage, evidence, or a name of `exports definitions`"
+    )
+    period = command.add_mutually_exclusive_group(required=True)
+    period.add_argument("--month", type=_month, metavar="YYYY-MM")
+    period.add_argument(
+        "--days", type=_day, nargs=2, metavar=("FROM", "TO"), help="TO is not in it"
+    )
+    command.add_argument("--format", choices=_FORMATS, help="csv; of an evidence pack zip")
+    command.add_argument("--into", type=Path, default=Path(), metavar="FOLDER")
+    command.add_argument("--max-wait-s", type=float, default=3_600.0, metavar="SECONDS")
+    command.set_defaults(is_export=True)
+
+
+def export(caller: Caller, options: argparse.Namespace) -> dict[str, Any]:
+    """What was fetched, and where it is. Raises Unanswered, Refused, NotWhole, OSError."""
+    asked = _request(options)
+    headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
+    found = caller.ask(Asked("POST", PATH, {}, headers, asked)).json()
+    found = _wait(caller, found, options.max_wait_s)
+    return _fetch(caller, found, options.into)
+
+
+def _request(options: argparse.Namespace) -> dict[str, str]:
+    definition = _SHORT.get(options.definition, options.definition)
+    since, until = options.month or options.days
+    return {
+        "definition": definition,
+        "format": options.format or ("zip" if definition == _SHORT["evidence"] else "csv"),
+        "since": since.isoformat(),
+        "until": until.isoformat(),
+    }
+
+
+def _wait(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str, Any]:
+    waited_s, pause_s = 0.0, _FIRST_PAUSE_S
+    while found["state"] in _UNDER_WAY:
+        if waited_s >= max_wait_s:
+            raise Refused(0, "not_yet", f"The export {found['id']} is not built yet.", None)
+        _show_progress(found)
+        caller.wait(pause_s)
+        waited_s += pause_s
+        pause_s = min(pause_s * 2, _MAX_PAUSE_S)
+        found = caller.ask(Asked("GET", f"{PATH}/{found['id']}")).json()
+    if found["state"] != "finished":
+        raise Refused(0, found["state"], found["error"] or f"It is {found['state']}.", None)
+    return found
+
+
+def _show_progress(found: dict[str, Any]) -> None:
+    if sys.stderr.isatty():
+        of = f" of {found['rows_expected']}" if found["rows_expected"] is not None else ""
+        sys.stderr.write(f"{found['state']}: {found['rows_done']}{of} rows\n")
+
+
+def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any]:
+    proof = caller.ask(Asked("GET", f"{PATH}/{found['id']}/proof")).content
+    link = caller.ask(Asked("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)).json()
+    # A name is the server's word: it names a file here, never a folder.
+    file = folder / Path(found["name"]).name
+    part = file.with_name(f".{file.name}.part")
+    try:
+        _require_whole(caller, link["path"], part, json.loads(proof))
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    proof_file = file.with_name(f"{file.name}.proof.json")
+    proof_file.write_bytes(proof)
+    return {"file": str(file), "proof": str(proof_file), "rows": found["rows_done"]}
+
+
+def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) -> None:
+    digest, num_bytes = hashlib.sha256(), 0
+    with part.open("wb") as out:
+        for piece in caller.fetch(path):
+            out.write(piece)
+            digest.update(piece)
+            num_bytes += len(piece)
+    if (num_bytes, digest.hexdigest()) != (said["bytes"], said["sha256"]):
+        raise NotWhole("What was fetched is not what its proof says. Fetch it again.")
+
+
+def _month(text: str) -> tuple[datetime, datetime]:
+    try:
+        first = date.fromisoformat(f"{text}-01")
+        after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+    except ValueError:  # the last one that there is, December 9999, has none after it
+        raise argparse.ArgumentTypeError("write a month such as 2026-10") from None
+    return _midnight(first), _midnight(after)
+
+
+def _day(text: str) -> datetime:
+    try:
+        return _midnight(date.fromisoformat(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError("write a day such as 2026-10-01") from None
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

@@ -1,0 +1,159 @@
+"""`manage.py complete FILE --line N --column M`: one completion, streamed into the terminal."""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from caret.client.cursor import CursorOutside, Cut, cut_at
+from caret.client.language_detection import language_of
+from caret.client.websocket_client import Frame, GatewayRefused, Stream, open_stream
+from caret.foundation.home_dir import home_folder
+
+MODES: Final = ("inline", "fim", "block", "docstring")
+_CONTEXT_LINES: Final = 8
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+
+
+class NotReady(Exception):
+    """The command lacks something; the text says what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    gateway_url: str
+    api_key: str
+
+
+def main(argv: list[str]) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        cut = cut_at(_read(options.file), line=options.line, column=options.column)
+        done = asyncio.run(_complete(_target(options.tenant), options, cut))
+    except (CursorOutside, NotReady) as error:
+        return _complain(str(error), EXIT_USAGE)
+    except GatewayRefused as error:
+        return _complain(f"{error} ({error.code})", EXIT_REFUSED)
+    except OSError as error:
+        return _complain(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
+    return 0 if done else EXIT_REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="manage.py complete",
+        description="Asks for one completion and streams it into the terminal.",
+        epilog="The key and the gateway come from CARET_API_KEY and CARET_GATEWAY_URL, or from the "
+        "installation that `manage.py up` started here.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("--line", type=int, required=True, help="of the cursor, from 1")
+    parser.add_argument("--column", type=int, required=True, help="of the cursor, from 1")
+    parser.add_argument("--mode", choices=MODES, default="inline")
+    parser.add_argument("--max-tokens", type=int, default=None)
+    parser.add_argument("--tenant", default="acme", help="whose demonstration key to use")
+    parser.add_argument("--json", action="store_true", help="print one JSON line instead")
+    return parser
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotReady(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise NotReady(f"{file} is not UTF-8 text.") from error
+
+
+def _target(tenant: str) -> Target:
+    url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
+    if url and key:
+        return Target(url, key)
+    up = _up_file()
+    keys = {each["slug"]: each["api_key"] for each in up["tenants"]}
+    if not key and tenant not in keys:
+        raise NotReady(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
+    return Target(url or up["gateway_url"], key or keys[tenant])
+
+
+def _up_file() -> dict[str, Any]:
+    try:
+        described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
+    except (OSError, ValueError) as error:  # not there, or half written
+        raise NotReady(
+            "Nothing runs here. Start it with `make up`, or set CARET_GATEWAY_URL and "
+            "CARET_API_KEY."
+        ) from error
+    return described
+
+
+async def _complete(target: Target, options: argparse.Namespace, cut: Cut) -> bool:
+    frame: Frame = {
+        "id": "1",
+        "mode": options.mode,
+        "path": options.file.name,
+        "language": language_of(options.file.name),
+        "prefix": cut.prefix,
+        "suffix": cut.suffix,
+    }
+    if options.max_tokens is not None:
+        frame["max_tokens"] = options.max_tokens
+    async with open_stream(target.gateway_url, target.api_key) as stream:
+        if options.json:
+            return await _print_json(stream, frame)
+        return await _print_terminal(stream, frame, cut, options.line)
+
+
+async def _print_json(stream: Stream, frame: Frame) -> bool:
+    text = ""
+    async for answer in stream.complete(frame):
+        if answer["type"] == "delta":
+            text += answer["text"]
+            continue
+        sys.stdout.write(json.dumps({"text": text, **answer}) + "\n")
+    return True
+
+
+async def _print_terminal(stream: Stream, frame: Frame, cut: Cut, line: int) -> bool:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(f"{frame['path']}, line {line}", style="bold"))
+    console.print(Text("\n".join(cut.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")
+    async for answer in stream.complete(frame):
+        if answer["type"] == "delta":
+            console.print(Text(answer["text"], style="bold green"), end="")
+            continue
+        shown_after = cut.suffix.split("\n")[:3]
+        console.print(Text("\n".join(shown_after).rstrip("\n"), style="dim"))
+        console.print(Text(_numbers(answer), style="cyan"))
+    return True
+
+
+def _numbers(done: Frame) -> str:
+    meta = done["meta"]
+    first = meta["first_token_ms"]
+    cached = meta["cached_tokens"]
+    times = (
+        f"finish {done['finish']}",
+        "no text" if first is None else f"first token {first:.1f} ms",
+        f"total {meta['total_ms']:.1f} ms",
+    )
+    tokens = (
+        f"prompt {meta['prompt_tokens']} tokens"
+        + ("" if cached is None else f", {cached} of them cached"),
+        f"generated {meta['generated_tokens']}",
+        f"pool {meta['pool']}",
+    )
+    return "\n".join("  ".join(parts) for parts in (times, tokens))  # within 80 columns
+
+
+def _complain(sentence: str, code: int) -> int:
+    sys.stderr.write(f"caret: {sentence}\n")
+    return code

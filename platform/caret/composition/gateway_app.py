@@ -1,0 +1,14 @@
+"""The factory that the ASGI server calls."""
+
+from caret.composition.config import data_plane_config
+from caret.composition.data_plane import open_data_plane
+from inference.consumers.application import GatewayApplication
+
+
+def gateway_application() -> GatewayApplication:
+    config = data_plane_config()
+    return GatewayApplication(
+        lambda: open_data_plane(config),
+        allowed_origins=config.allowed_origins,
+        drain_s=config.drain_s,
+    )

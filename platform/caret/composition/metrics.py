@@ -1,0 +1,72 @@
+"""The page of metrics, when there is one: what it tells of, and what gathers it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import NamedTuple
+
+import aiohttp
+
+from caret.composition.background_tasks import kept_running
+from caret.foundation.web import connections
+from inference.config import DataPlaneConfig
+from inference.pipeline import DataPlane
+from inference.pools.membership import Membership
+from inference.pools.vllm_metrics import VllmMetrics
+from inference.recording.admission_gauges import AdmissionGauges
+from inference.recording.background import Background
+from inference.recording.engines import EngineWatch
+from inference.recording.gauges import Gauges
+from inference.recording.journal import FileJournal
+from inference.recording.lag import LoopLag
+from inference.recording.metrics import Metrics
+from inference.recording.metrics_page import metrics_page
+from inference.recording.slowest import Slowest
+
+
+class Sources(NamedTuple):
+    """What metrics tell of besides the plane."""
+
+    journal: FileJournal
+    session: aiohttp.ClientSession
+    slowest: Slowest
+    membership: Membership
+
+
+@asynccontextmanager
+async def metrics_served(
+    config: DataPlaneConfig, plane: DataPlane, metrics: Metrics, sources: Sources
+) -> AsyncIterator[None]:
+    if not config.metrics_port:
+        yield
+        return
+    lag = LoopLag(plane.clock)
+    engines = EngineWatch(VllmMetrics(sources.session), plane.router.pools.replicas)
+    gauges = Gauges(
+        seats=plane.admission.seats,
+        authority=plane.authority,
+        pools=plane.router.pools,
+        replicas=plane.router.replicas,
+        journal=sources.journal,
+        refused=lambda: sources.membership.refused,
+    )
+    admission = AdmissionGauges(plane.admission.load, plane.admission.quotas)
+    background = Background(plane.warmer, plane.router.speculation)
+    families = (
+        metrics.families,
+        gauges.families,
+        admission.families,
+        engines.families,
+        lag.families,
+        background.families,
+        *(metric.collect for metric in connections.METRICS),
+    )
+    page = metrics_page(
+        families,
+        host=config.metrics_host,
+        port=config.metrics_port,
+        others={"/slow": sources.slowest.encoded},
+    )
+    watching = partial(engines.run, every_s=config.engine_look_s)
+    async with kept_running((("lag", lag.run), ("engines", watching))), page:
+        yield

@@ -1,0 +1,22 @@
+"""Which database is backed up: the one that CARET_BACKUP_DATABASE_URL names, else the embedded."""
+
+from urllib.parse import quote
+
+from caret.foundation.environment import env_optional_secret
+from caret.foundation.postgres.backup import Server
+from caret.local.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.paths import EmbeddedPaths
+from caret.local.postgres_cluster import programs_of
+
+
+def backup_server(paths: EmbeddedPaths) -> Server:
+    """Raises BadSetting, MissingFeature."""
+    address = env_optional_secret(
+        "CARET_BACKUP_DATABASE_URL", default_file=paths.secrets / "backup-database-url"
+    )
+    if address is not None:
+        return Server(address, programs=None)
+    host = quote(str(paths.sockets), safe="")
+    password = password_of(paths, SUPERUSER)
+    embedded = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
+    return Server(embedded, programs=programs_of(paths))

@@ -1,0 +1,161 @@
+"""Caret's own processes as parts: gateway, console, worker, beat; and commands that end."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from caret.local.child_process import POLL_S, ChildSpec, dying_with_parent
+from caret.local.errors import PartFailed
+from caret.local.health_checks import answers_ok
+from caret.local.log_rotation import rotate_at_start, tail
+from caret.local.paths import REPOSITORY, EmbeddedPaths
+from caret.local.ports import LOOPBACK
+from caret.local.service import ProgramPart
+from caret.local.worker_health import worker_answers
+
+_READY_TIMEOUT_S = 120.0
+_COMMAND_TIMEOUT_S = 300.0
+# Names what the worker is asked by; the machine's name may be unknown or shared.
+_WORKER_NAME = "caret@localhost"
+
+
+def manage(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, str(REPOSITORY / "manage.py"), *arguments)
+
+
+def web_part(
+    name: str,
+    *,
+    port: int,
+    paths: EmbeddedPaths,
+    environment: Mapping[str, str],
+    host: str = LOOPBACK,
+) -> ProgramPart:
+    """`manage.py gateway` and `manage.py console`; `host` is where they are asked whether they are
+    ready."""
+    spec = ChildSpec(
+        name=name,
+        command=dying_with_parent(manage(name.lower())),
+        log_file=paths.logs / f"{name.lower()}.log",
+        environment=environment,
+        folder=REPOSITORY,
+    )
+    return ProgramPart(
+        make_spec=lambda: spec,
+        question=lambda: answers_ok(f"http://{host}:{port}/healthz"),
+        name=name,
+        ready_timeout_s=_READY_TIMEOUT_S,
+    )
+
+
+def worker_part(
+    *, paths: EmbeddedPaths, environment: Mapping[str, str], concurrency: int = 1
+) -> ProgramPart:
+    spec = ChildSpec(
+        name="Worker",
+        command=_celery(
+            *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
+            *("--loglevel", "INFO"),
+            # Gossip and its kin are for clusters of workers; here they are only traffic.
+            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        ),
+        log_file=paths.logs / "worker.log",
+        environment=environment,
+        folder=REPOSITORY,
+        # A warm shutdown: the task that runs is finished. Tasks are idempotent, a kill only delays.
+        stop_grace_s=10.0,
+    )
+    return ProgramPart(
+        make_spec=lambda: spec,
+        question=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
+        name="Worker",
+        ready_timeout_s=_READY_TIMEOUT_S,
+    )
+
+
+def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> ProgramPart:
+    pid_file = paths.home / "beat.pid"
+
+    def make_spec() -> ChildSpec:
+        # After a SIGKILL the file stays, and its number may be another process's by now.
+        pid_file.unlink(missing_ok=True)
+        return ChildSpec(
+            name="Beat",
+            command=_celery(
+                *("beat", "--schedule", str(paths.home / "celerybeat-schedule")),
+                *("--pidfile", str(pid_file), "--loglevel", "INFO"),
+            ),
+            log_file=paths.logs / "beat.log",
+            environment=environment,
+            folder=REPOSITORY,
+        )
+
+    # Beat answers no questions; it writes its number when it has read its schedule.
+    return ProgramPart(
+        make_spec=make_spec,
+        question=pid_file.exists,
+        name="Beat",
+        ready_timeout_s=_READY_TIMEOUT_S,
+    )
+
+
+def run_to_end(
+    name: str,
+    command: tuple[str, ...],
+    *,
+    log_file: Path,
+    environment: Mapping[str, str],
+    on_wait: Callable[[], None] = lambda: None,
+) -> str:
+    """What the command printed; its other output goes to `log_file`. Raises PartFailed."""
+    rotate_at_start(log_file)
+    with log_file.open("ab") as log:
+        process = subprocess.Popen(
+            dying_with_parent(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=REPOSITORY,
+            env=dict(environment),
+            start_new_session=True,
+            text=True,
+        )
+    return _await_end(name, process, log_file=log_file, on_wait=on_wait)
+
+
+def _await_end(
+    name: str,
+    process: subprocess.Popen[str],
+    *,
+    log_file: Path,
+    on_wait: Callable[[], None],
+) -> str:
+    deadline_s = time.monotonic() + _COMMAND_TIMEOUT_S
+    with process:
+        try:
+            while True:
+                try:
+                    output, _ = process.communicate(timeout=POLL_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    on_wait()
+                    if time.monotonic() > deadline_s:
+                        raise PartFailed(
+                            f"{name} did not end within {_COMMAND_TIMEOUT_S:.0f} s.",
+                            log_tail=tail(log_file),
+                        ) from None
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise PartFailed(
+            f"{name} failed with status {process.returncode}. Its log: {log_file}",
+            log_tail=tail(log_file),
+        )
+    return output
+
+
+def _celery(*arguments: str) -> tuple[str, ...]:
+    return dying_with_parent((sys.executable, "-m", "celery", "-A", "caret.celery", *arguments))

@@ -1,0 +1,130 @@
+"""One child process: start, wait until it is ready, stop with growing emphasis.
+
+Every child leads a session of its own, so that a Ctrl-C in the terminal reaches the supervisor only
+and the supervisor decides the order. It also asks the kernel to be killed when the supervisor dies
+(`setpriv --pdeathsig`); grandchildren and machines without setpriv are left to the watchdog.
+"""
+
+import math
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from caret.local.errors import PartFailed
+from caret.local.log_rotation import rotate_at_start, tail
+
+POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    name: str  # as the terminal and the log folder say it
+    command: tuple[str, ...]
+    log_file: Path
+    environment: Mapping[str, str] = field(repr=False)  # the whole of it; may hold secrets
+    folder: Path = Path("/")
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_grace_s: float = 5.0  # then SIGKILL to the whole session
+    waits_for_input: bool = False  # its standard input is a pipe, until `let_go`
+
+
+class Child:
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.spec.name} was not started"
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it lives; negative: the signal that ended it, as in `subprocess`."""
+        return None if self._process is None else self._process.poll()
+
+    def start(self) -> None:
+        rotate_at_start(self.spec.log_file)
+        with self.spec.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.spec.command,
+                stdin=subprocess.PIPE if self.spec.waits_for_input else subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.spec.folder,
+                env=dict(self.spec.environment),
+                start_new_session=True,
+            )
+
+    def wait_ready(
+        self,
+        is_ready: Callable[[], bool],
+        *,
+        timeout_s: float,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Raises PartFailed when the child ends before, or `timeout_s` pass."""
+        deadline_s = time.monotonic() + timeout_s
+        while not is_ready():
+            if not self.is_alive:
+                raise self._failure(f"ended at its start with status {self.exit_status}")
+            if time.monotonic() > deadline_s:
+                raise self._failure(f"was not ready after {timeout_s:.0f} s")
+            on_wait()
+            time.sleep(POLL_S)
+
+    def let_go(self) -> None:
+        """Close the input that it waits for."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def ask_to_stop(self) -> None:
+        if self.is_alive:
+            self._signal(self.spec.stop_signal)
+
+    def stop(self, *, max_grace_s: float = math.inf) -> None:
+        """Return when nothing of the child's session is left."""
+        self.ask_to_stop()
+        deadline_s = time.monotonic() + min(self.spec.stop_grace_s, max_grace_s)
+        while self.is_alive and time.monotonic() < deadline_s:
+            time.sleep(POLL_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to the leader and to what it leaves in its process group."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):  # nobody is left in the group
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def _failure(self, what: str) -> PartFailed:
+        return PartFailed(
+            f"{self.spec.name} {what}. Its log: {self.spec.log_file}",
+            log_tail=tail(self.spec.log_file),
+        )
+
+
+def dying_with_parent(
+    command: tuple[str, ...], *, number: signal.Signals = signal.SIGKILL
+) -> tuple[str, ...]:
+    """`command`, to be sent `number` by the kernel when the process that started it dies."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        return command
+    return (setpriv, "--pdeathsig", number.name.removeprefix("SIG"), *command)

@@ -1,0 +1,60 @@
+"""`--detach`: the same supervisor in a session of its own; this process waits until it is ready.
+
+The supervisor keeps the terminal until then, so that the person sees the same as without --detach.
+Readiness is one byte through a pipe; its end without that byte means that the supervisor has ended,
+and its exit code becomes ours.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+from caret.local.caret_services import manage
+from caret.local.log_rotation import rotate_at_start
+from caret.local.paths import EmbeddedPaths
+
+READY_OPTION = "--ready-descriptor"
+_READY = b"1"
+
+
+def run_detached() -> int:
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        manage("up", READY_OPTION, str(writing)), pass_fds=[writing], start_new_session=True
+    ) as supervisor:
+        os.close(writing)
+        _pass_on_stop_signals(supervisor)
+        is_ready = os.read(reading, 1) == _READY
+        os.close(reading)
+        if is_ready:
+            # Not ours to wait for any more: Popen's own exit would wait until it ends.
+            supervisor.returncode = 0
+            return 0
+        return supervisor.wait()
+
+
+def let_go_of_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None:
+    """What is said from now on goes to the supervisor's log; then the waiting process is told."""
+    log_file = paths.logs / "supervisor.log"
+    rotate_at_start(log_file)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with log_file.open("ab") as log, Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    os.write(ready_descriptor, _READY)
+    os.close(ready_descriptor)
+
+
+def _pass_on_stop_signals(supervisor: subprocess.Popen[bytes]) -> None:
+    """It is in another session, where this terminal's Ctrl-C does not reach it."""
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        supervisor.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, pass_on)

@@ -1,0 +1,26 @@
+"""The folders of an embedded installation, private to their owner."""
+
+import os
+import stat
+from pathlib import Path
+
+from caret.local.errors import Refusal
+from caret.local.paths import EmbeddedPaths
+
+
+def make_folders(paths: EmbeddedPaths) -> None:
+    for folder in (paths.home, paths.secrets, paths.logs, paths.journal):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    _make_socket_folder(paths.sockets)
+
+
+def _make_socket_folder(folder: Path) -> None:
+    """Below a temporary folder that anybody may write: refuse what others put there."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise Refusal(
+            f"{folder} is not a folder of ours; remove it, or set TMPDIR to another place."
+        )
+    folder.chmod(0o700)

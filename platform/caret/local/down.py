@@ -1,0 +1,62 @@
+"""`manage.py down`: stops what `manage.py up` runs in this home, however it was started."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from caret.local.errors import ExitCode, Refusal
+from caret.local.paths import EmbeddedPaths, home_from_environment
+from caret.local.pid_lock import supervisor_pid
+from caret.local.process_tag import end_marked, home_digest
+
+# More than all parts together may take: the slowest is Postgres with 20 s.
+_TIMEOUT_S = 60.0
+_LEFTOVER_GRACE_S = 5.0
+_POLL_S = 0.05
+
+
+def main(arguments: list[str]) -> int:
+    """Raises Refusal when the supervisor does not end."""
+    if arguments:
+        raise Refusal("`down` takes no arguments; CARET_HOME says which installation is meant.")
+    paths = home_from_environment()
+    pid = supervisor_pid(paths)
+    if pid is None:
+        _say(_end_leftovers(paths))
+    else:
+        _stop(pid, paths)
+    return ExitCode.OK
+
+
+def _stop(pid: int, paths: EmbeddedPaths) -> None:
+    began_s = time.monotonic()
+    os.kill(pid, signal.SIGTERM)
+    while supervisor_pid(paths) is not None or _is_living(pid):
+        if time.monotonic() - began_s > _TIMEOUT_S:
+            raise Refusal(f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s.")
+        time.sleep(_POLL_S)
+    _say(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
+
+
+def _is_living(pid: int) -> bool:
+    """Between giving the lock back and its end it lives for an instant. A zombie is dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def _end_leftovers(paths: EmbeddedPaths) -> str:
+    """After a SIGKILL of the supervisor and of its watchdog."""
+    num_ended = end_marked(home_digest(paths.home), grace_s=_LEFTOVER_GRACE_S)
+    paths.up_file.unlink(missing_ok=True)
+    if num_ended:
+        return f"Caret was not running; {num_ended} processes that it had left behind are ended."
+    return "Caret was not running."
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")

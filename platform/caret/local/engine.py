@@ -1,0 +1,196 @@
+"""One vLLM server on the loopback address, for the CPU or the GPU that this machine has.
+
+The flags and their reasons are in ADR 0012; the measurements behind them are the project's own.
+"""
+
+import importlib.metadata
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from caret.foundation.environment import BadSetting, env_text
+from caret.local.child_process import ChildSpec, dying_with_parent
+from caret.local.engine_args import NOTHING_STATED, Stated, check_arguments
+from caret.local.health_checks import answers_ok
+from caret.local.paths import REPOSITORY, EmbeddedPaths
+from caret.local.pools_file import ReplicaEntry
+from caret.local.ports import LOOPBACK
+from caret.local.service import ProgramPart
+
+DEMO_MODEL = REPOSITORY / "inference" / "demo_model" / "weights"
+MAX_CONTEXT_TOKENS = 4608
+# The first start of a large model loads it from a network; nobody waits longer than this.
+_READY_TIMEOUT_S = 900.0
+_STOP_GRACE_S = 10.0
+# Streams in flight get this long to finish at SIGTERM; with vLLM's default of 0 they hang.
+_SHUTDOWN_TIMEOUT_S = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    path: str  # a folder, or a name on the model hub
+    served_name: str
+    heals_words: bool = True  # False: it goes on in mid-word (see the catalogue of pools)
+
+    @property
+    def is_folder(self) -> bool:
+        return Path(self.path).is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    model: Model
+    port: int
+    has_gpu: bool
+    extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, after ours: they win
+    stated: Stated = NOTHING_STATED  # in these arguments
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def entry(self) -> ReplicaEntry:
+        """In the catalogue of pools."""
+        return self.url if self.stated.speculation is None else self.table
+
+    @property
+    def table(self) -> dict[str, str | int]:
+        """The entry's longer form."""
+        table: dict[str, str | int] = {"url": self.url}
+        if self.stated.speculation is not None:
+            table["speculation"] = self.stated.speculation.value
+        if self.stated.max_cached_requests is not None:
+            table["suffix_decoding_max_cached_requests"] = self.stated.max_cached_requests
+        return table
+
+
+def engine_from_environment(port: int) -> EngineSettings:
+    """Raises BadSetting."""
+    arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
+    return EngineSettings(
+        model=_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
+        port=port,
+        has_gpu=is_built_for_gpu(),
+        extra_arguments=arguments,
+        stated=check_arguments(arguments, os.environ),
+    )
+
+
+def engine_part(
+    settings: EngineSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
+) -> ProgramPart:
+    spec = ChildSpec(
+        name="Engine",
+        command=dying_with_parent(engine_command(settings)),
+        log_file=paths.logs / "engine.log",
+        environment=engine_environment(
+            environment, has_gpu=settings.has_gpu, has_model_folder=settings.model.is_folder
+        ),
+        stop_grace_s=_STOP_GRACE_S,
+    )
+    return ProgramPart(
+        make_spec=lambda: spec,
+        question=lambda: answers_ok(f"{settings.url}/health"),
+        name="Engine",
+        ready_timeout_s=_READY_TIMEOUT_S,
+    )
+
+
+def engine_command(settings: EngineSettings) -> tuple[str, ...]:
+    # fmt: off
+    return (
+        sys.executable, "-m", "vllm.entrypoints.openai.api_server",
+        "--model", settings.model.path,
+        "--served-model-name", settings.model.served_name,
+        "--host", LOOPBACK, "--port", str(settings.port),
+        "--max-model-len", str(MAX_CONTEXT_TOKENS),
+        "--enable-prefix-caching", "--enable-prompt-tokens-details",
+        "--scheduling-policy", "priority",
+        # What bounds the time to cancel, and what a long prompt does to its neighbours.
+        "--max-num-batched-tokens", "512", "--long-prefill-token-threshold", "128",
+        # A full queue refuses at once, and the gateway tells the client (`engine_busy`).
+        "--max-num-queued-reqs", "256", "--max-num-queued-tokens", "262144",
+        # Nothing of a prompt in any log.
+        "--no-enable-log-requests", "--disable-uvicorn-access-log",
+        "--generation-config", "vllm",
+        "--shutdown-timeout", str(_SHUTDOWN_TIMEOUT_S),
+        *(_GPU_ARGUMENTS if settings.has_gpu else _CPU_ARGUMENTS),
+        *settings.extra_arguments,
+    )
+    # fmt: on
+
+
+# Blocks of 32 tokens are the smallest that the CPU build accepts: fewer tokens stay uncached.
+_CPU_ARGUMENTS = ("--block-size", "32", "--enforce-eager")
+_GPU_ARGUMENTS = ("--block-size", "16")
+
+
+# What is told to shed on a machine without a GPU: there cold prompts take seconds with nobody else
+# about, and few people share it. The production defaults (gateway) times 12.5.
+_CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000}
+
+
+def first_token_targets(settings: EngineSettings) -> dict[str, str]:
+    """The gateway's settings for this engine, for an environment that does not name its own."""
+    if settings.has_gpu:
+        return {}
+    return {f"CARET_SHED_{mode}_MS": str(target) for mode, target in _CPU_TARGETS_MS.items()}
+
+
+# An engine runs code that came with its model: it learns nothing of databases and keys. Each also
+# as NAME_FILE.
+_SECRETS = (
+    "CARET_ROOT_SECRET",
+    "DATABASE_URL",
+    "CARET_OWNER_DATABASE_URL",
+    "REDIS_URL",
+    "CARET_API_KEY",
+)
+
+
+def engine_environment(
+    base: Mapping[str, str], *, has_gpu: bool, has_model_folder: bool
+) -> dict[str, str]:
+    """What the person has set already wins over ours; secrets of other parts are left out."""
+    ours = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
+    if has_model_folder:
+        ours["HF_HUB_OFFLINE"] = "1"
+    if not has_gpu:
+        ours |= _cpu_environment()
+    return ours | {name: value for name, value in base.items() if not name.startswith(_SECRETS)}
+
+
+def _cpu_environment() -> dict[str, str]:
+    num_cores = len(os.sched_getaffinity(0))
+    ours = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    if num_cores <= 4:  # leave a core to the gateway; larger machines: vLLM's own choice
+        ours |= {
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": str(max(1, num_cores - 1)),
+        }
+    return ours
+
+
+def _model(path: str) -> Model:
+    if path == str(DEMO_MODEL):
+        # Its prefixes and middles were encoded apart (its card says so).
+        return Model(path=path, served_name="demo", heals_words=False)
+    if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
+        raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return Model(path=str(folder.resolve()), served_name=folder.resolve().name)
+    return Model(path=path, served_name=path)
+
+
+def is_built_for_gpu() -> bool:
+    """platform/scripts/setup has installed the build that this machine can run."""
+    try:
+        importlib.metadata.distribution("vllm-cpu")
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    return False

@@ -1,0 +1,195 @@
+"""A running installation: every part started in order, then kept alive until somebody says stop."""
+
+import os
+from collections.abc import Iterable
+from itertools import repeat
+from types import TracebackType
+from typing import Self
+
+from caret.local.caret_services import manage, run_to_end
+from caret.local.credentials import write_credentials
+from caret.local.demo_tenants import ensure_demo_tenants
+from caret.local.paths import REPOSITORY
+from caret.local.pools_file import read_pools
+from caret.local.ports import require_free
+from caret.local.process_tag import end_marked, home_digest, new_mark
+from caret.local.progress import Progress
+from caret.local.reload import changed_files, programs_of
+from caret.local.service import Part
+from caret.local.services import environment_of_children, make_parts
+from caret.local.state_file import PoolEntry, TenantEntry, UpEntry, write_up_file
+from caret.local.supervisor import Supervisor
+from caret.local.up_settings import UpSettings
+from caret.local.watchdog import Watchdog
+
+_LEFTOVER_GRACE_S = 5.0
+
+
+class Installation:
+    """Needs the home's lock. Leaving the `with` stops all; nothing that it started is left."""
+
+    def __init__(self, settings: UpSettings, *, progress: Progress) -> None:
+        self._settings = settings
+        self.progress = progress
+        self._mark = new_mark(settings.paths.home)
+        self.environment = environment_of_children(settings, mark=self._mark)
+        self._supervisor = Supervisor(
+            tell=lambda text: self.progress.say(text), tolerates_broken=settings.reloads
+        )
+        self._watchdog = Watchdog(self._mark)
+        self._tenants: list[TenantEntry] = []
+
+    def __enter__(self) -> Self:
+        """Raises PortInUse before anything is started."""
+        self._end_leftovers()
+        require_free(*self._settings.needed_ports)
+        write_credentials(self._settings.paths)
+        self._parts = make_parts(self._settings, mark=self._mark)
+        self._watchdog.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._settings.paths.up_file.unlink(missing_ok=True)
+            with self.progress.step("Stop", "every part, the databases last"):
+                self._supervisor.stop()
+        finally:
+            self._watchdog.__exit__(kind, error, traceback)
+
+    def start(self) -> None:
+        """Raises PartFailed."""
+        for part in self._parts.engines:
+            self._supervisor.launch(part)
+        for part in self._parts.foundations:
+            self._start(part, is_foundation=True)
+        self._migrate()
+        for part in self._parts.programs:
+            self._supervisor.launch(part)
+        self._make_tenants()
+        for part in self._parts.programs:
+            self._await(part)
+        for part in self._parts.engines:
+            self._await(part)
+        self._write_up_file()
+
+    def watch(self) -> None:
+        """Keep all parts alive until a signal raises StopRequested.
+
+        Raises PartFailed when a part keeps dying.
+        """
+        changes = changed_files(REPOSITORY) if self._settings.reloads else repeat(())
+
+        def look() -> bool:
+            self._watchdog.ensure()
+            self._restart_after(next(changes))
+            return False
+
+        self._supervisor.watch(until=look, on_launch=self._write_up_file)
+
+    def describe(self) -> UpEntry:
+        ports = self._settings.ports
+        return {
+            "console_url": ports.console.url,
+            "gateway_url": ports.gateway.url,
+            "pools": self._describe_pools(),
+            "tenants": self._tenants,
+            "supervisor_pid": os.getpid(),
+        }
+
+    def _restart_after(self, files: Iterable[str]) -> None:
+        """Restart the processes that run these files."""
+        for file in sorted(files):
+            parts = [part for part in self._parts.programs if part.name in programs_of(file)]
+            if parts:
+                names = ", ".join(part.name for part in parts)
+                self.progress.say(f"{file} was saved; restarting: {names}.")
+                self._supervisor.restart(parts)
+
+    def _end_leftovers(self) -> None:
+        """What an earlier supervisor left, if both it and its watchdog were killed."""
+        num_ended = end_marked(home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S)
+        if num_ended:
+            self.progress.say(f"Ended {num_ended} processes that an earlier run had left behind.")
+
+    def _start(self, part: Part, *, is_foundation: bool) -> None:
+        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+            self._supervisor.launch(part, is_foundation=is_foundation)
+            self._supervisor.await_ready(part, on_wait=tick)
+
+    def _await(self, part: Part) -> None:
+        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+            self._supervisor.await_ready(part, on_wait=tick)
+
+    def _migrate(self) -> None:
+        with self.progress.step("Migrations", _WHAT["Migrations"]) as tick:
+            for what, *arguments in (
+                ("The migration of the database", "migrate", *_MIGRATE),
+                ("The making of partitions", "create_partitions"),
+            ):
+                run_to_end(
+                    what,
+                    manage(*arguments),
+                    log_file=self._settings.paths.logs / "migrate.log",
+                    environment=self.environment,
+                    on_wait=tick,
+                )
+
+    def _make_tenants(self) -> None:
+        with self.progress.step("Tenants", _WHAT["Tenants"]) as tick:
+            self._tenants = ensure_demo_tenants(
+                self._settings.paths, environment=self.environment, on_wait=tick
+            )
+
+    def _write_up_file(self) -> None:
+        write_up_file(self._settings.paths.up_file, self.describe())
+
+    def _describe_pools(self) -> list[PoolEntry]:
+        engine = self._parts.engine
+        pid = None if engine is None else engine.child.pid
+        return [
+            {"name": pool.name, "tier": pool.tier, "url": replica, "pid": pid}
+            for pool in read_pools(self._settings.pools_file)
+            for replica in pool.replicas
+        ]
+
+
+# Without system checks, for which every address of console and API would be loaded: the console's
+# own start makes them.
+_MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
+# What each step does, in the words of the terminal.
+_WHAT = {
+    "Postgres": "the control plane's database",
+    "Valkey": "snapshots, queues and usage events",
+    "Migrations": "tables and their row policies",
+    "Tenants": "acme and globex, for the demonstration",
+    "Gateway": "where the editors connect",
+    "Console": "web pages and REST API",
+    "Worker": "ingests usage, publishes snapshots",
+    "Beat": "the clock of the periodic tasks",
+    "Engine": "vLLM loads the model (since the beginning)",
+    "Embeddings": "vLLM loads retrieval's model (likewise)",
+}
+
+
+def steps(settings: UpSettings) -> tuple[str, ...]:
+    """In the order in which the terminal shows them."""
+    retrieval = () if settings.embeddings is None else ("Embeddings",)
+    return (*_STEPS, *retrieval, "a completion")
+
+
+_STEPS = (
+    "Postgres",
+    "Valkey",
+    "Migrations",
+    "Tenants",
+    "Gateway",
+    "Console",
+    "Worker",
+    "Beat",
+    "Engine",
+)

@@ -1,0 +1,80 @@
+"""One supervisor a home: a lock that the kernel takes back however its holder dies."""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Self
+
+from caret.local.errors import HomeInUse
+from caret.local.paths import EmbeddedPaths
+
+_ATTEMPTS = 20
+_PAUSE_S = 0.02
+
+
+class HomeLock:
+    def __init__(self, paths: EmbeddedPaths) -> None:
+        self._file = lock_file(paths)
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        """Raises HomeInUse."""
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
+        if not _try_lock_for_a_while(descriptor):
+            os.close(descriptor)
+            raise HomeInUse(f"Another supervisor works in {self._file.parent}.")
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._descriptor is not None
+        os.close(self._descriptor)
+
+
+def supervisor_pid(paths: EmbeddedPaths) -> int | None:
+    """The supervisor that holds the home's lock now; None when nobody does."""
+    try:
+        descriptor = os.open(lock_file(paths), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        if _try_lock(descriptor):
+            return None  # closing releases it again
+        return _await_pid(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def lock_file(paths: EmbeddedPaths) -> Path:
+    return paths.home / "supervisor.lock"
+
+
+def _try_lock_for_a_while(descriptor: int) -> bool:
+    """`supervisor_pid` of another process holds the lock for an instant, only to look."""
+    for _ in range(_ATTEMPTS):
+        if _try_lock(descriptor):
+            return True
+        time.sleep(_PAUSE_S)
+    return False
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _await_pid(descriptor: int) -> int:
+    """The holder writes its number right after it has the lock. Raises HomeInUse if it does not."""
+    for _ in range(_ATTEMPTS):
+        text = os.pread(descriptor, 32, 0).decode().strip()
+        if text.isdigit():
+            return int(text)
+        time.sleep(_PAUSE_S)
+    raise HomeInUse("The home is locked, but by no supervisor that says its number.")

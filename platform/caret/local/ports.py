@@ -1,0 +1,103 @@
+"""The ports of an embedded installation, and whether they are free."""
+
+import errno
+import socket
+from dataclasses import dataclass
+
+from caret.foundation.environment import BadSetting, env_int, env_text
+from caret.local.errors import PortInUse
+
+LOOPBACK = "127.0.0.1"
+# Who listens on all addresses is reached on this machine's own.
+_REACHABLE = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104  # nothing is bound
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    number: int
+    setting: str  # the environment variable that chooses another
+    purpose: str
+    host: str = LOOPBACK  # where it listens; "" and the zero addresses: everywhere
+
+    @property
+    def reachable_host(self) -> str:
+        """As it stands in a URL."""
+        host = _REACHABLE.get(self.host, self.host)
+        return f"[{host}]" if ":" in host else host
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.reachable_host}:{self.number}"
+
+    @property
+    def host_setting(self) -> str:
+        return self.setting.removesuffix("_PORT") + "_HOST"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    console: Port
+    gateway: Port
+    engine: Port
+    embeddings: Port
+
+
+def ports_from_environment() -> Ports:
+    return Ports(
+        console=_port(
+            "CARET_CONSOLE_PORT",
+            8400,
+            "the console",
+            host=env_text("CARET_CONSOLE_HOST", LOOPBACK),
+        ),
+        gateway=_port(
+            "CARET_GATEWAY_PORT",
+            8401,
+            "the gateway",
+            host=env_text("CARET_GATEWAY_HOST", LOOPBACK),
+        ),
+        engine=_port("CARET_ENGINE_PORT", 8402, "the engine"),
+        embeddings=_port("CARET_EMBEDDINGS_PORT", 8404, "the embedding engine"),
+    )
+
+
+def require_free(*ports: Port) -> None:
+    """Raises PortInUse for the first that somebody listens on, before anything is started, and
+    BadSetting for a host that is none of this machine's."""
+    for port in ports:
+        if not _is_free_for(port):
+            raise PortInUse(
+                f"Port {port.number}, which {port.purpose} needs, is in use by another program."
+                f" Stop that program, or choose another port: {port.setting}=NUMBER."
+            )
+
+
+def is_free(number: int, host: str = LOOPBACK) -> bool:
+    """Raises OSError for a host that is none of this machine's."""
+    family, _, _, _, address = socket.getaddrinfo(
+        host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        # As the servers do: connections of an earlier run that linger are no obstacle.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise
+            return False
+        return True
+
+
+def _is_free_for(port: Port) -> bool:
+    try:
+        return is_free(port.number, port.host)
+    except OSError as error:
+        raise BadSetting(
+            f"{port.host_setting} is {port.host!r}, where {port.purpose} cannot listen: {error}."
+        ) from error
+
+
+def _port(setting: str, default: int, purpose: str, *, host: str = LOOPBACK) -> Port:
+    number = env_int(setting, default, low=1, high=65535)
+    return Port(number=number, setting=setting, purpose=purpose, host=host)

@@ -1,0 +1,94 @@
+"""A Postgres server of our own: Unix socket only, passwords, every write on the disk.
+
+with EmbeddedPostgres(paths) as postgres:
+    ...  # paths.app_database_url and paths.owner_database_url hold the addresses
+"""
+
+import signal
+from collections.abc import Mapping
+from typing import Self
+
+from caret.local.child_process import Child, ChildSpec
+from caret.local.credentials import write_credentials
+from caret.local.paths import EmbeddedPaths
+from caret.local.postgres_account import Account, choose_account
+from caret.local.postgres_cluster import Cluster, find_or_make_cluster, postgres_environment
+from caret.local.postgres_roles import accepts_connections, put_roles_right
+from caret.local.service import await_ready
+
+# After a crash the server replays its log first; measured 2-5 s under load.
+_READY_TIMEOUT_S = 120.0
+_STOP_GRACE_S = 20.0
+
+
+class EmbeddedPostgres:
+    name = "Postgres"
+    ready_timeout_s = _READY_TIMEOUT_S
+
+    def __init__(
+        self,
+        paths: EmbeddedPaths,
+        *,
+        mark: dict[str, str] | None = None,
+        account: Account | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: of the server, beside and instead of ours."""
+        self._settings = settings or {}
+        self._paths = paths
+        self._mark = mark or {}
+        self._account = account
+        self._child: Child | None = None
+
+    def __enter__(self) -> Self:
+        self.launch()
+        await_ready(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.stop()
+
+    @property
+    def child(self) -> Child:
+        assert self._child is not None, "Postgres was not launched"
+        return self._child
+
+    def launch(self) -> None:
+        """Makes the data folder first if there is none, which takes seconds."""
+        write_credentials(self._paths)
+        account = self._account or choose_account()
+        cluster = find_or_make_cluster(self._paths, account=account)
+        self._child = Child(self._spec(cluster, account=account))
+        self._child.start()
+
+    def is_ready(self) -> bool:
+        """Puts the roles right before it says yes."""
+        if not accepts_connections(self._paths):
+            return False
+        put_roles_right(self._paths)
+        return True
+
+    def _spec(self, cluster: Cluster, *, account: Account) -> ChildSpec:
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self._paths.sockets),
+            "unix_socket_permissions": "0700",
+            "password_encryption": "scram-sha-256",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+            # Statements and details hold customers' data; errors are logged without them.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
+            "shared_buffers": "64MB",
+            "max_connections": "100",
+        } | dict(self._settings)
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = (str(cluster.programs / "postgres"), "-D", str(cluster.data), *options)
+        return ChildSpec(
+            name=self.name,
+            command=account.wrap(command),
+            log_file=self._paths.logs / "postgres.log",
+            environment=postgres_environment() | self._mark,
+            stop_signal=signal.SIGINT,  # "fast": rolls back what runs, waits for nobody
+            stop_grace_s=_STOP_GRACE_S,
+        )

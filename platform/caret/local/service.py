@@ -1,0 +1,57 @@
+"""What the supervisor needs to know of a part: a database, an engine, a process of Caret."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from caret.local.child_process import Child, ChildSpec
+
+
+class Part(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def child(self) -> Child:
+        """The process of the last launch."""
+
+    @property
+    def ready_timeout_s(self) -> float: ...
+
+    def launch(self) -> None:
+        """Starts the process, or starts it anew; returns without waiting for it."""
+
+    def is_ready(self) -> bool:
+        """Asks it. Answers within a few seconds, and only says yes when it can be used."""
+
+
+def await_ready(part: Part, *, on_wait: Callable[[], None] = lambda: None) -> None:
+    """Raises PartFailed when it ends or takes too long; then it is stopped."""
+    try:
+        part.child.wait_ready(part.is_ready, timeout_s=part.ready_timeout_s, on_wait=on_wait)
+    except BaseException:
+        part.child.stop()
+        raise
+
+
+@dataclass
+class ProgramPart:
+    """A part that is a command and a question whether it is ready."""
+
+    make_spec: Callable[[], ChildSpec]  # called at each launch
+    question: Callable[[], bool]
+    name: str
+    ready_timeout_s: float
+    _child: Child | None = None
+
+    @property
+    def child(self) -> Child:
+        assert self._child is not None, f"{self.name} was not launched"
+        return self._child
+
+    def launch(self) -> None:
+        self._child = Child(self.make_spec())
+        self._child.start()
+
+    def is_ready(self) -> bool:
+        return self.question()

@@ -1,0 +1,130 @@
+"""Which parts this `up` starts, and with what in their environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from caret.local.caret_services import beat_part, web_part, worker_part
+from caret.local.embedding_engine import embeddings_part
+from caret.local.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_targets
+from caret.local.pools_file import render_pools, write_pools
+from caret.local.ports import LOOPBACK, Port
+from caret.local.postgres import EmbeddedPostgres
+from caret.local.preloaded import PreloadedPart
+from caret.local.process_tag import environment_with
+from caret.local.service import Part, ProgramPart
+from caret.local.up_settings import UpSettings
+from caret.local.valkey import EmbeddedValkey
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    postgres: Part | None  # None: the person named one of their own; likewise below
+    valkey: Part | None
+    engine: Part | None
+    embeddings: Part | None  # also None without retrieval
+    gateway: Part
+    console: Part
+    worker: Part
+    beat: Part
+
+    @property
+    def foundations(self) -> tuple[Part, ...]:
+        return tuple(part for part in (self.postgres, self.valkey) if part is not None)
+
+    @property
+    def engines(self) -> tuple[Part, ...]:
+        return tuple(part for part in (self.engine, self.embeddings) if part is not None)
+
+    @property
+    def programs(self) -> tuple[Part, ...]:
+        return (self.gateway, self.console, self.worker, self.beat)
+
+
+def make_parts(settings: UpSettings, *, mark: str) -> Parts:
+    paths = settings.paths
+    environment = environment_of_children(settings, mark=mark)
+    marked = environment_with(mark)
+    return Parts(
+        postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
+        valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
+        engine=_engine(settings, environment=environment),
+        embeddings=_embeddings(settings, environment=environment),
+        gateway=_web("Gateway", settings.ports.gateway, settings, environment),
+        console=_console(settings, environment),
+        worker=worker_part(
+            paths=paths,
+            environment=environment,
+            # An embedding or a tenant's webhook may take seconds, a long export and an erasure
+            # minutes, one of each at a time: usage must not wait for them.
+            concurrency=3,
+        ),
+        beat=beat_part(paths=paths, environment=environment),
+    )
+
+
+def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str]:
+    targets = {} if settings.own_pools else first_token_targets(settings.engine)
+    return (
+        targets
+        | {"CARET_ALLOWED_ORIGINS": ",".join(_origins_of(settings.ports.console))}
+        | dict(os.environ)
+        | environment_with(mark)
+        | {
+            "CARET_HOME": str(settings.paths.home),
+            "CARET_POOLS": str(settings.pools_file),
+            "CARET_GATEWAY_PORT": str(settings.ports.gateway.number),
+            "CARET_CONSOLE_PORT": str(settings.ports.console.number),
+            "CARET_EMBEDDINGS_PORT": str(settings.ports.embeddings.number),
+        }
+    )
+
+
+def _origins_of(console: Port) -> list[str]:
+    """As browsers on this machine name it: its playground opens streams at the gateway."""
+    names = (
+        console.url,
+        f"http://{LOOPBACK}:{console.number}",
+        f"http://localhost:{console.number}",
+    )
+    return list(dict.fromkeys(names))
+
+
+def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:
+    """Also writes the catalogue in which the gateway finds it."""
+    if settings.own_pools is not None:
+        return None
+    write_pools(
+        settings.paths.pools,
+        render_pools(
+            model=settings.engine.model.served_name,
+            tokenizer=settings.engine.model.path,
+            max_context_tokens=MAX_CONTEXT_TOKENS,
+            replicas=[settings.engine.entry],
+            heals_words=settings.engine.model.heals_words,
+        ),
+    )
+    return engine_part(settings.engine, paths=settings.paths, environment=environment)
+
+
+def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Part | None:
+    if settings.embeddings is None:
+        return None
+    return embeddings_part(settings.embeddings, paths=settings.paths, environment=environment)
+
+
+def _console(settings: UpSettings, environment: Mapping[str, str]) -> Part:
+    part = _web("Console", settings.ports.console, settings, environment)
+    return PreloadedPart(part) if settings.reloads else part
+
+
+def _web(
+    name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
+) -> ProgramPart:
+    return web_part(
+        name,
+        port=port.number,
+        host=port.reachable_host,
+        paths=settings.paths,
+        environment=environment,
+    )

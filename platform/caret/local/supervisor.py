@@ -1,0 +1,157 @@
+"""Starts the parts in their order, keeps them alive, and ends them all.
+
+Parts that die are launched again after a growing pause; one that keeps dying ends the whole with
+PartFailed. In `make dev` it does not: it waits until its code changes.
+
+Everything runs in one thread: children ask the kernel to die with the thread that started them.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from caret.local.errors import PartFailed
+from caret.local.log_rotation import rotate_while_open, tail
+from caret.local.restart_policy import MAX_DEATHS, WINDOW_S, Restarts
+from caret.local.service import Part, await_ready
+
+_LOOK_S = 0.1
+_LOG_CARE_S = 30.0
+# For a part whose code has changed: what it has in hand is not worth waiting for.
+_RESTART_GRACE_S = 1.0
+# Those that come first, console and gateway, should not share the processors with the others.
+_MAX_RESTARTS_AT_ONCE = 2
+
+
+class _State(Enum):
+    STARTING = auto()
+    READY = auto()
+    PAUSING = auto()  # dead, to be launched again at `next_launch_s`
+    OUTDATED = auto()  # its code has changed: to be stopped and launched again in its turn
+    BROKEN = auto()  # dead until its code changes
+
+
+@dataclass(slots=True)
+class _Watched:
+    part: Part
+    is_foundation: bool
+    state: _State = _State.STARTING
+    launched_s: float = 0.0
+    next_launch_s: float = 0.0
+    next_question_s: float = 0.0
+    restarts: Restarts = field(default_factory=Restarts)
+
+
+class Supervisor:
+    """Holds what was launched, in that order.
+
+    `tolerates_broken`: a part that does not start waits for `restart`, as somebody is editing it.
+    """
+
+    def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
+        self._tell = tell
+        self._tolerates_broken = tolerates_broken
+        self._watched: list[_Watched] = []
+        self._next_log_care_s = 0.0
+
+    def launch(self, part: Part, *, is_foundation: bool = False) -> None:
+        """`is_foundation`: others write to it until they end, so it is stopped after them."""
+        part.launch()
+        self._watched.append(_Watched(part, is_foundation, launched_s=time.monotonic()))
+
+    def await_ready(self, part: Part, *, on_wait: Callable[[], None]) -> None:
+        await_ready(part, on_wait=on_wait)
+        self._of(part).state = _State.READY
+
+    def watch(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
+        """Returns when `until` says so; `on_launch` is called after each new launch.
+
+        Raises PartFailed when a part dies too often.
+        """
+        while not until():
+            for watched in self._watched:
+                self._look_at(watched, on_launch=on_launch)
+            self._care_for_logs()
+            time.sleep(_LOOK_S)
+
+    def restart(self, parts: Iterable[Part]) -> None:
+        """Have `watch` stop and launch them again. Nothing of this counts as a death."""
+        for part in parts:
+            self._of(part).state = _State.OUTDATED
+
+    def stop(self) -> None:
+        for is_foundation in (False, True):
+            parts = [w.part for w in reversed(self._watched) if w.is_foundation is is_foundation]
+            for part in parts:
+                part.child.ask_to_stop()
+            for part in parts:
+                part.child.stop()
+
+    def _of(self, part: Part) -> _Watched:
+        return next(watched for watched in self._watched if watched.part is part)
+
+    def _look_at(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+        now_s = time.monotonic()
+        if watched.state is _State.PAUSING:
+            if now_s >= watched.next_launch_s:
+                self._launch_again(watched, on_launch=on_launch)
+        elif watched.state is _State.OUTDATED:
+            self._replace(watched, on_launch=on_launch)
+        elif watched.state is _State.BROKEN:
+            pass
+        elif not watched.part.child.is_alive:
+            self._note_death(watched, now_s=now_s)
+        elif watched.state is _State.STARTING:
+            self._ask(watched, now_s=now_s)
+
+    def _note_death(self, watched: _Watched, *, now_s: float) -> None:
+        part = watched.part
+        status = part.child.exit_status
+        part.child.kill()  # what its group has left behind would hold its port
+        if self._tolerates_broken and watched.state is _State.STARTING:
+            watched.state = _State.BROKEN
+            self._tell(tail(part.child.spec.log_file))
+            self._tell(f"{part.name} does not start. It is started again when its code changes.")
+            return
+        delay_s = watched.restarts.delay_after_death(now_s)
+        if delay_s is None:
+            raise PartFailed(
+                f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
+                f" {status}); Caret gives up. Its log: {part.child.spec.log_file}",
+                log_tail=tail(part.child.spec.log_file),
+            )
+        self._tell(f"{part.name} ended with status {status}; it is started again.")
+        watched.state = _State.PAUSING
+        watched.next_launch_s = now_s + delay_s
+
+    def _replace(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+        starting = [other for other in self._watched if other.state is _State.STARTING]
+        if len(starting) < _MAX_RESTARTS_AT_ONCE:
+            watched.part.child.stop(max_grace_s=_RESTART_GRACE_S)
+            self._launch_again(watched, on_launch=on_launch)
+
+    def _launch_again(self, watched: _Watched, *, on_launch: Callable[[], None]) -> None:
+        watched.part.launch()
+        watched.state = _State.STARTING
+        watched.launched_s = time.monotonic()
+        on_launch()
+
+    def _ask(self, watched: _Watched, *, now_s: float) -> None:
+        if now_s < watched.next_question_s:
+            return
+        watched.next_question_s = now_s + 5 * _LOOK_S
+        if watched.part.is_ready():
+            watched.state = _State.READY
+            self._tell(
+                f"{watched.part.name} is ready again after {now_s - watched.launched_s:.1f} s."
+            )
+        elif now_s - watched.launched_s > watched.part.ready_timeout_s:
+            watched.part.child.kill()  # the next look counts it as a death
+
+    def _care_for_logs(self) -> None:
+        if time.monotonic() < self._next_log_care_s:
+            return
+        self._next_log_care_s = time.monotonic() + _LOG_CARE_S
+        for watched in self._watched:
+            rotate_while_open(watched.part.child.spec.log_file)

@@ -1,0 +1,98 @@
+"""`manage.py up [--detach]`: one command from nothing to a streamed completion."""
+
+import argparse
+import sys
+import time
+
+from caret.local.announce import announce
+from caret.local.daemonize import READY_OPTION, let_go_of_terminal, run_detached
+from caret.local.directories import make_folders
+from caret.local.errors import ExitCode, Refusal
+from caret.local.installation import Installation, steps
+from caret.local.paths import EmbeddedPaths
+from caret.local.pid_lock import HomeLock, supervisor_pid
+from caret.local.preflight import require_room
+from caret.local.progress import PlainProgress, Plan, progress_for
+from caret.local.signals import StopRequested, stop_signals_raise
+from caret.local.smoke_test import stream_sample
+from caret.local.state_file import read_up_file
+from caret.local.up_settings import UpSettings, settings_from_environment
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code. Raises Refusal and BadSetting."""
+    options = _parse(arguments)
+    settings = settings_from_environment()
+    if supervisor_pid(settings.paths) is not None:
+        return _say_that_it_runs(settings.paths)
+    make_folders(settings.paths)
+    require_room(settings.paths.home)
+    if options.detach:
+        return run_detached()
+    return _run(settings, ready_descriptor=options.ready_descriptor)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
+    parser.add_argument("--detach", action="store_true", help="return when all is ready")
+    parser.add_argument(READY_OPTION, type=int, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
+    progress = progress_for(Plan(steps(settings)))
+    with stop_signals_raise(), HomeLock(settings.paths):
+        try:
+            with Installation(settings, progress=progress) as installation:
+                _start(installation, settings=settings)
+                if ready_descriptor is None:
+                    installation.progress.say("  Ctrl-C stops everything.")
+                else:
+                    let_go_of_terminal(settings.paths, ready_descriptor=ready_descriptor)
+                    installation.progress = PlainProgress(Plan(steps(settings)))
+                installation.watch()
+        except StopRequested:
+            installation.progress.say("  Stopped.")
+    return ExitCode.OK
+
+
+def _start(installation: Installation, *, settings: UpSettings) -> None:
+    began_s = time.monotonic()
+    say = installation.progress.say
+    say("")
+    say(f"  Caret starts in {settings.paths.home}")
+    for sentence in _own_parts(settings):
+        say(f"  {sentence}")
+    say("")
+    installation.start()
+    say("")
+    say(f"  Caret runs, after {time.monotonic() - began_s:.1f} s.")
+    announce(installation.describe(), say=say)
+    stream_sample(environment=installation.environment, say=say)
+
+
+def _own_parts(settings: UpSettings) -> list[str]:
+    """What is not started here, because a setting names it elsewhere."""
+    sentences = {
+        "Postgres is your own (DATABASE_URL).": settings.has_own_postgres,
+        "Redis is your own (REDIS_URL).": settings.has_own_redis,
+        "The engines are your own (CARET_POOLS).": settings.own_pools is not None,
+        "The embedding engine is your own (CARET_EMBEDDINGS_URL).": settings.has_retrieval
+        and settings.embeddings is None,
+    }
+    return [sentence for sentence, is_so in sentences.items() if is_so]
+
+
+def _say_that_it_runs(paths: EmbeddedPaths) -> int:
+    entry = read_up_file(paths.up_file)
+    if entry is None:
+        raise Refusal(
+            f"Another `up` is starting or stopping in {paths.home}; its output says more."
+        )
+    _write("Caret runs already. `make down` stops it.")
+    announce(entry, say=_write)
+    return ExitCode.OK
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")

@@ -1,0 +1,76 @@
+"""What `manage.py up` reads from the environment, once."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from caret.foundation.environment import BadSetting, env_bool, env_text
+from caret.local.embedding_engine import (
+    DEFAULT_EMBEDDINGS_MODEL,
+    EmbeddingsSettings,
+    embeddings_settings,
+)
+from caret.local.engine import EngineSettings, engine_from_environment
+from caret.local.paths import EmbeddedPaths, home_from_environment
+from caret.local.ports import Port, Ports, ports_from_environment
+
+
+@dataclass(frozen=True, slots=True)
+class UpSettings:
+    paths: EmbeddedPaths
+    ports: Ports
+    engine: EngineSettings
+    # Named by the person, hence not started here:
+    has_own_postgres: bool
+    has_own_redis: bool
+    own_pools: Path | None
+    embeddings: EmbeddingsSettings | None  # None: no retrieval, or an engine of the person's own
+    has_retrieval: bool
+    reloads: bool  # `make dev`: processes restart when their code changes
+
+    @property
+    def pools_file(self) -> Path:
+        return self.own_pools or self.paths.pools
+
+    @property
+    def needed_ports(self) -> tuple[Port, ...]:
+        engine = () if self.own_pools else (self.ports.engine,)
+        embeddings = () if self.embeddings is None else (self.ports.embeddings,)
+        return (self.ports.console, self.ports.gateway, *engine, *embeddings)
+
+
+def settings_from_environment() -> UpSettings:
+    """Raises BadSetting."""
+    ports = ports_from_environment()
+    own_pools = os.environ.get("CARET_POOLS")
+    has_retrieval = env_bool("CARET_RETRIEVAL", False)
+    has_own_postgres = _is_named("DATABASE_URL")
+    if has_own_postgres and not _is_named("CARET_OWNER_DATABASE_URL"):
+        raise BadSetting(
+            "DATABASE_URL names a Postgres of your own; CARET_OWNER_DATABASE_URL must name the same"
+            " database as the role that owns the tables, for the migrations."
+        )
+    return UpSettings(
+        paths=home_from_environment(),
+        ports=ports,
+        engine=engine_from_environment(ports.engine.number),
+        has_own_postgres=has_own_postgres,
+        has_own_redis=_is_named("REDIS_URL"),
+        own_pools=Path(own_pools).absolute() if own_pools else None,
+        embeddings=_embeddings(ports) if has_retrieval else None,
+        has_retrieval=has_retrieval,
+        reloads=env_bool("CARET_RELOAD", False),
+    )
+
+
+def _embeddings(ports: Ports) -> EmbeddingsSettings | None:
+    if os.environ.get("CARET_EMBEDDINGS_URL"):
+        return None
+    return embeddings_settings(
+        served_name=env_text("CARET_EMBEDDINGS_MODEL", DEFAULT_EMBEDDINGS_MODEL),
+        port=ports.embeddings.number,
+    )
+
+
+def _is_named(setting: str) -> bool:
+    return bool(os.environ.get(setting) or os.environ.get(f"{setting}_FILE"))

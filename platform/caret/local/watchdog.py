@@ -1,0 +1,80 @@
+"""Ends everything that carries a supervisor's mark as soon as that supervisor is gone.
+
+It holds the reading end of a pipe whose writing end only the supervisor has: the kernel closes it
+even after SIGKILL. Runs as `python -m caret.local.watchdog MARK GRACE_S`, in a session of its
+own so that neither Ctrl-C nor a closed terminal reaches it, and without the mark: it spares itself.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from caret.local.process_tag import end_marked
+
+# Long enough for Postgres and Valkey to write their last page, short for a person who waits.
+GRACE_S = 3.0
+_FINISH_TIMEOUT_S = GRACE_S + 5.0
+
+
+class Watchdog:
+    """The supervisor's end of the pipe. Leaving the `with` ends whatever still carries the mark."""
+
+    def __init__(self, mark: str, *, grace_s: float = GRACE_S) -> None:
+        self._mark = mark
+        self._grace_s = grace_s
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.ensure()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=_FINISH_TIMEOUT_S)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def ensure(self) -> None:
+        """Starts it, or starts it again if somebody killed it."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "caret.local.watchdog", self._mark, str(self._grace_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            env=_environment(),
+        )
+
+
+def _environment() -> dict[str, str]:
+    """As little as Python needs to find this package: whatever is here would outlive its owner."""
+    source_root = Path(__file__).resolve().parents[2]
+    return {"PYTHONPATH": str(source_root), "PATH": os.environ.get("PATH", os.defpath)}
+
+
+def main(argv: list[str]) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _, mark, grace_s = argv
+    while sys.stdin.buffer.read(1):
+        pass  # nobody writes; only the end of the file is awaited
+    end_marked(mark, grace_s=float(grace_s))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,81 @@
+"""`manage.py relay`: the process that stands in a region without a control plane. One is enough;
+two do the same twice, which changes nothing."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from caret.foundation.environment import env_int, env_secret, env_text
+from caret.foundation.home_dir import home_folder
+from caret.foundation.log_config import configure_logging
+from caret.relay.snapshot_replication import Outward
+from caret.relay.usage_forwarding import Homeward
+
+POLL_S: Final = 0.25  # a revocation is that much later here, and the way from home
+_MAX_RETRY_S: Final = 5.0
+# A way that is cut swallows what is sent: longer than any distance takes.
+_TIMEOUT_S: Final = 5.0
+log = structlog.get_logger(__name__)
+
+
+def main() -> int:
+    """Until SIGTERM or SIGINT. Raises BadSetting."""
+    here_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
+    home_url = env_secret("CARET_HOME_REDIS_URL")
+    region = env_text("CARET_REGION", "local")
+    max_cut_s = env_int("CARET_MAX_CUT_S", 7_200, low=10, high=604_800)
+    configure_logging("relay")
+    asyncio.run(_run(home_url, here_url, region=region, max_cut_s=max_cut_s))
+    return 0
+
+
+async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> None:
+    # Two lines home: a large snapshot, or one that hangs, holds up no usage.
+    async with (
+        _connected(home_url) as asking,
+        _connected(home_url) as telling,
+        _connected(here_url) as here,
+    ):
+        outward = Outward(asking, here, region=region, max_cut_s=max_cut_s)
+        homeward = Homeward(telling, here)
+        ways = [
+            asyncio.create_task(_again("snapshots", outward.sync)),
+            asyncio.create_task(_again("usage", homeward.ship)),
+        ]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, _cancel, ways)
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*ways)
+
+
+async def _again(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
+    """What is cut in one direction goes on in the other; what was cut is tried again."""
+    pause_s = POLL_S
+    while True:
+        try:
+            has_more = await step()
+        except (RedisError, OSError, TimeoutError) as error:
+            log.warning("relay.cut", way=way, error=type(error).__name__)
+            pause_s = min(2 * pause_s, _MAX_RETRY_S)
+            await asyncio.sleep(pause_s)
+            continue
+        pause_s = POLL_S
+        if not has_more:
+            await asyncio.sleep(POLL_S)
+
+
+def _connected(url: str) -> Redis:
+    return Redis.from_url(
+        url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=None
+    )
+
+
+def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()

@@ -1,0 +1,180 @@
+"""Asking the gateway, one request at a time for each file, and what is learnt from its answers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Protocol
+
+from caret_ls import frames
+from caret_ls.clock import Clock
+from caret_ls.completion_context import Place
+from caret_ls.debounce import USUAL_ANSWER_MS, Pace
+from caret_ls.frames import Frame, Surroundings
+from caret_ls.gateway_connection import Ended
+from caret_ls.in_flight_request import Flight, Landing
+from caret_ls.policy_cache import Policies
+from caret_ls.status_board import StatusBoard
+from caret_ls.suggestion import suggested_at
+from caret_ls.suggestion_cache import Cache
+from caret_ls.workspace import OpenFile
+
+_WHOLE: Final = ("stop", "length")
+_BUDGET: Final = ("budget", "budget_spent")
+# A budget may be raised any time, whatever the gateway says of midnight; nobody has to restart the
+# editor then.
+_MAX_HOLD_S: Final = 60.0
+# Long after anybody waits for it; the gateway itself gives up after 30 s.
+MAX_ANSWER_S: Final = 20.0
+_TOO_SLOW: Final = "deadline"  # as the gateway calls it
+_POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
+
+
+class Gateway(Protocol):
+    def asking(self, frame: Frame) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
+        """See `Link.asking`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Where what an answer says goes."""
+
+    cache: Cache
+    pace: Pace
+    policies: Policies
+    board: StatusBoard
+    clock: Clock
+
+
+class Asking:
+    def __init__(
+        self,
+        gateway: Gateway,
+        learning: Learning,
+        *,
+        around: Callable[[OpenFile], Surroundings],
+        new_id: Callable[[], str],
+        max_answer_s: float = MAX_ANSWER_S,
+    ) -> None:
+        self._gateway = gateway
+        self._learns = learning
+        self._around = around
+        self._new_id = new_id
+        self._max_answer_s = max_answer_s
+        self._flights: dict[str, Flight] = {}  # by file
+        self._held_until_s = 0.0
+        self._unknown_languages: set[str] = set()  # to the gateway; left out from then on
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the gateway has said to come back later."""
+        return self._learns.clock.monotonic_s() < self._held_until_s
+
+    def release(self) -> None:
+        """What it said is forgotten: it is another gateway, or for another key."""
+        self._held_until_s = 0.0
+        self._learns.board.set(is_over_budget=False)
+
+    def flight_for(self, place: Place) -> Flight | None:
+        """One to join. One that does not agree with the place is taken back."""
+        flight = self._flights.get(place.uri)
+        if flight is not None and not flight.agrees(place):
+            self.drop(place.uri)
+            return None
+        return flight
+
+    def begin(self, file: OpenFile, place: Place, *, is_prefetch: bool) -> Flight:
+        self.drop(place.uri)
+        flight = Flight(
+            place, id=self._new_id(), is_prefetch=is_prefetch, ask=partial(self._fly, file)
+        )
+        self._flights[place.uri] = flight
+        return flight
+
+    def drop(self, uri: str) -> None:
+        flight = self._flights.pop(uri, None)
+        if flight is not None:
+            flight.cancel()
+
+    async def _fly(self, file: OpenFile, flight: Flight) -> Landing:
+        if flight.is_prefetch:
+            return await self._land(file, flight)
+        self._learns.board.begin()
+        try:
+            return await self._land(file, flight)
+        finally:
+            self._learns.board.end()
+
+    async def _land(self, file: OpenFile, flight: Flight) -> Landing:
+        clock = self._learns.clock
+        began_s, retry_after_s = clock.monotonic_s(), None
+        try:
+            async with asyncio.timeout(self._max_answer_s):
+                finish = await self._read(file, flight)
+        except TimeoutError:
+            finish = _TOO_SLOW
+        except Ended as error:
+            finish, retry_after_s = error.code, error.retry_after_s
+        except asyncio.CancelledError:
+            self._took_longer(flight, began_s)
+            raise
+        took_ms = (clock.monotonic_s() - began_s) * 1000
+        landing = Landing(finish, flight.text, took_ms, retry_after_s)
+        self._learn(flight, landing)
+        return landing
+
+    async def _read(self, file: OpenFile, flight: Flight) -> str:
+        """How the gateway says that it has ended. Raises Ended."""
+        language = flight.place.language
+        known = "" if language in self._unknown_languages else language
+        place = replace(flight.place, language=known)
+        frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger(flight))
+        async with self._gateway.asking(frame) as answers:
+            async for answer in answers:
+                if answer["type"] == "done":
+                    flight.request_id = _request_id(answer)
+                    return str(answer.get("finish"))
+                flight.grow(str(answer.get("text", "")))
+        raise Ended("offline")
+
+    def _took_longer(self, flight: Flight, began_s: float) -> None:
+        """It was taken back: where no answer ever comes, that is all that is learnt."""
+        waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
+        if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
+            self._learns.pace.answered(waited_ms)
+
+    def _learn(self, flight: Flight, landing: Landing) -> None:
+        text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
+        if landing.finish in (*_WHOLE, "filtered"):
+            suggestion = suggested_at(
+                flight.place, text, id=flight.id, request_id=flight.request_id
+            )
+            self._learns.cache.put(suggestion)
+        if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
+            self._learns.pace.answered(landing.took_ms)
+        if landing.finish == "unknown_language":
+            self._unknown_languages.add(flight.place.language)
+        if landing.finish in _POLICY:
+            self._learns.policies.doubt()
+        self._hold(landing)
+
+    def _hold(self, landing: Landing) -> None:
+        is_spent = landing.finish in _BUDGET
+        if is_spent or landing.finish in (*_WHOLE, "filtered"):
+            self._learns.board.set(is_over_budget=is_spent)
+        hold_s = landing.retry_after_s or (_MAX_HOLD_S if is_spent else 0.0)
+        if hold_s:
+            now_s = self._learns.clock.monotonic_s()
+            self._held_until_s = now_s + min(hold_s, _MAX_HOLD_S)
+
+
+def _request_id(done: Frame) -> str:
+    meta = done.get("meta")
+    return str(meta.get("request_id", "")) if isinstance(meta, dict) else ""
+
+
+def _trigger(flight: Flight) -> str:
+    if flight.is_prefetch:
+        return "prefetch"
+    return "manual" if flight.place.is_invoked else "automatic"

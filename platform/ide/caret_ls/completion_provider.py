@@ -1,0 +1,243 @@
+"""What the editor's user is suggested: skip > recall > pause > ask > offer.
+
+Of each file one request is under way at most. A newer keystroke joins it where it agrees with it,
+else takes it back. Nothing of this raises: where there is nothing to offer, there is a reason.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from caret_ls.clock import Clock
+from caret_ls.completion_client import Asking
+from caret_ls.completion_context import Place
+from caret_ls.debounce import Pace
+from caret_ls.in_flight_request import Landing
+from caret_ls.outcome_tracker import Outcomes, Shown
+from caret_ls.policy_cache import Policies
+from caret_ls.settings import Settings
+from caret_ls.skip_rules import Reason, Rules, reason_to_skip
+from caret_ls.status_board import StatusBoard
+from caret_ls.suggestion import Remainder
+from caret_ls.suggestion_cache import Cache
+from caret_ls.text_document import Position
+from caret_ls.workspace import Chosen, Files, OpenFile
+
+# How long a suggestion has to stand before what would follow it is asked for: who goes on typing at
+# once is not about to take it.
+PREFETCH_AFTER_S: Final = 0.4
+_MAX_TRIES: Final = 2  # what was joined may say something else in the end
+_REASONS: Final = {
+    "shed": Reason.OVERLOADED,
+    "budget": Reason.OVER_BUDGET,
+    "budget_spent": Reason.OVER_BUDGET,
+    "path_excluded": Reason.EXCLUDED,
+    "path_required": Reason.EXCLUDED,
+    "feature_disabled": Reason.MODE_OFF,
+    "offline": Reason.OFFLINE,
+    "superseded": Reason.NEWER_KEYSTROKE,
+    "cancelled": Reason.NEWER_KEYSTROKE,
+    "rate_limited": Reason.OVERLOADED,
+    "too_many_requests": Reason.OVERLOADED,
+    "deadline": Reason.OVERLOADED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    position: Position
+    is_invoked: bool = False  # somebody pressed a key for it
+    chosen: Chosen | None = None  # None: no list of words is open
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    id: str
+    text: str
+    position: Position
+    replaces: int  # characters behind the position that the text brings itself
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What is known here, by whom it is kept."""
+
+    files: Files
+    cache: Cache
+    pace: Pace
+    outcomes: Outcomes
+    policies: Policies
+    board: StatusBoard
+    clock: Clock
+
+
+class Assistant:
+    def __init__(self, knowledge: Knowledge, asking: Asking, settings: Settings) -> None:
+        self._knows = knowledge
+        self._asking = asking
+        self.settings = settings
+        # Of the newest request; None: there was something to offer.
+        self.last_reason: Reason | None = Reason.NOT_ASKED
+        self._num_asked = 0
+        self._turns: dict[str, asyncio.Task[Remainder | Reason]] = {}  # the newest of each file
+        self._prefetches: dict[str, asyncio.Task[None]] = {}
+
+    async def suggest(self, uri: str, wish: Wish) -> Offer | None:
+        """Being cancelled takes the request back on the wire, unless a newer one joins it."""
+        self._num_asked += 1
+        number = self._num_asked
+        self.last_reason = Reason.NEWER_KEYSTROKE  # should it be taken back
+        found = await self._suggest(uri, wish)
+        if number == self._num_asked:  # else a newer one's reason stands there
+            self.last_reason = found if isinstance(found, Reason) else None
+        return None if isinstance(found, Reason) else found
+
+    async def _suggest(self, uri: str, wish: Wish) -> Offer | Reason:
+        file = self._knows.files.get(uri)
+        if file is None:
+            return Reason.FILE_GONE
+        lead = file.lead(wish.position, wish.chosen) if wish.chosen is not None else ""
+        if lead is None:
+            return Reason.WORD_LIST
+        place = file.place_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
+        revision = file.revision
+        found = await self._newest(file, place)
+        if file.revision != revision:
+            return Reason.NEWER_KEYSTROKE
+        if isinstance(found, Reason):
+            return found
+        self._prefetch_soon(file, place, found)
+        return self._offer(file, wish.position, lead, found)
+
+    def drop(self, uri: str) -> None:
+        """The file is gone: what is asked for it, and would be, is not wanted any more."""
+        for tasks in (self._turns, self._prefetches):
+            task = tasks.pop(uri, None)
+            if task is not None:
+                task.cancel()
+        self._asking.drop(uri)
+
+    async def _newest(self, file: OpenFile, place: Place) -> Remainder | Reason:
+        """The turn of the file's newest keystroke; it ends the one before."""
+        for tasks in (self._turns, self._prefetches):
+            older = tasks.pop(file.uri, None)
+            if older is not None:
+                older.cancel()
+        turn = asyncio.create_task(self._find(file, place))
+        self._turns[file.uri] = turn
+        try:
+            await asyncio.wait({turn})
+        finally:
+            turn.cancel()
+            if self._turns.get(file.uri) is turn:
+                del self._turns[file.uri]
+        return Reason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
+
+    async def _find(self, file: OpenFile, place: Place) -> Remainder | Reason:
+        reason = reason_to_skip(
+            place, self._rules(file), nature=file.nature, has_selection=file.has_selection
+        )
+        if reason is not None:
+            self._asking.drop(file.uri)
+            return reason
+        known = self._recall(place)
+        return known if known is not None else await self._ask(file, place)
+
+    def _recall(self, place: Place) -> Remainder | Reason | None:
+        """None: nothing is known about the place."""
+        known = self._knows.cache.find(place)
+        if known is None:
+            return None
+        return known if known.text else Reason.NOTHING_TO_SUGGEST
+
+    async def _ask(self, file: OpenFile, place: Place) -> Remainder | Reason:
+        for _ in range(_MAX_TRIES):
+            flight = self._asking.flight_for(place)
+            if flight is None:
+                reason = self._reason_to_wait(place)
+                if reason is not None:
+                    return reason
+                await asyncio.sleep(self._pause_s(place))
+                flight = self._asking.begin(file, place, is_prefetch=False)
+            reason = _reason_of(await flight.landed())
+            if reason is not None:
+                return reason
+            known = self._recall(place)
+            if known is not None:
+                return known
+        return Reason.NEWER_KEYSTROKE
+
+    def _reason_to_wait(self, place: Place) -> Reason | None:
+        """Who presses a key for it asks, whatever the gateway has said before."""
+        board = self._knows.board
+        if board.is_signed_out:
+            return Reason.SIGNED_OUT
+        if not board.is_connected:
+            return Reason.OFFLINE
+        if place.is_invoked or not self._asking.is_held:
+            return None
+        return Reason.OVER_BUDGET if board.is_over_budget else Reason.OVERLOADED
+
+    def _pause_s(self, place: Place) -> float:
+        return self._knows.pace.wait_s(
+            self._knows.clock.monotonic_s(),
+            is_invoked=place.is_invoked,
+            is_fresh_line=not place.line_before.strip(),
+        )
+
+    def _rules(self, file: OpenFile) -> Rules:
+        now_s = self._knows.clock.monotonic_s()
+        policy = self._knows.policies.of(file.repository_name, now_s)
+        return Rules(
+            is_paused=self._knows.board.is_paused,
+            languages_off=frozenset(self.settings.languages_off),
+            excluded=(*policy.excluded, *self.settings.excluded),
+            in_comments=self.settings.in_comments,
+            in_strings=self.settings.in_strings,
+            is_allowed=policy.is_allowed,
+        )
+
+    def _offer(self, file: OpenFile, position: Position, lead: str, found: Remainder) -> Offer:
+        text = lead + found.text
+        self._knows.outcomes.show(
+            file.uri,
+            Shown(
+                found.suggestion.id,
+                file.buffer.offset(position),
+                text,
+                num_led=len(lead),
+                request_id=found.suggestion.request_id,
+            ),
+            now_s=self._knows.clock.monotonic_s(),
+        )
+        return Offer(found.suggestion.id, text, position, found.replaces)
+
+    def _prefetch_soon(self, file: OpenFile, place: Place, found: Remainder) -> None:
+        if self.settings.prefetch:
+            soon = self._prefetch(file, place, found)
+            self._prefetches[file.uri] = asyncio.create_task(soon)
+
+    async def _prefetch(self, file: OpenFile, place: Place, found: Remainder) -> None:
+        """What would follow the suggestion, if it were taken."""
+        await asyncio.sleep(PREFETCH_AFTER_S)
+        following = Place(
+            uri=place.uri,
+            path=place.path,
+            language=place.language,
+            prefix=place.prefix + found.text,
+            suffix=place.suffix[found.replaces :],
+        )
+        is_idle = (
+            self._reason_to_wait(following) is None and self._asking.flight_for(following) is None
+        )
+        if is_idle and self._knows.cache.find(following) is None:
+            self._asking.begin(file, following, is_prefetch=True)
+
+
+def _reason_of(landing: Landing | None) -> Reason | None:
+    """None: it came to its end, with or without a text."""
+    if landing is None:
+        return Reason.NEWER_KEYSTROKE
+    if landing.finish in ("stop", "length", "filtered"):
+        return None
+    return _REASONS.get(landing.finish, Reason.REFUSED)

@@ -1,0 +1,46 @@
+"""Whether a glob of a policy matches a path, as the gateway decides it.
+
+This package cannot import the gateway's module (caret.contracts.content_exclusion), which explains
+the rules; both are tested with the same table of cases.
+"""
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from functools import lru_cache
+from typing import Final
+from unicodedata import normalize
+
+_ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
+
+
+def is_excluded(path: str, globs: Iterable[str]) -> bool:
+    """Slashes are doubled, and the two around `**` become one each: so `**/` matches no folder,
+    too."""
+    spellings = _spellings(_doubled_path(path))
+    return any(_compiled(glob).match(each) for glob in globs for each in spellings)
+
+
+@lru_cache(maxsize=1_024)
+def _compiled(glob: str) -> re.Pattern[str]:
+    slashed = glob.replace("\\", "/").lstrip("/")
+    doubled = _ANY_FOLDERS.sub("/*/", f"/{slashed}".replace("/", "//"))
+    return re.compile("|".join(map(translate, _spellings(doubled))), re.IGNORECASE)
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """Return the text as it is and case-folded: `\u00df` is matched by `?` and by `ss`."""
+    if text.isascii():
+        return (text,)
+    folded = normalize("NFC", normalize("NFD", text).casefold())
+    return tuple(dict.fromkeys((normalize("NFC", text), folded)))
+
+
+def _doubled_path(path: str) -> str:
+    parts: list[str] = []
+    for part in path.replace("\\", "/").split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "//" + "//".join(parts)

@@ -1,0 +1,252 @@
+"""What becomes of suggestions: shown and for how long, taken whole or in part, passed by; and what
+is still there of what was taken, half a minute to half an hour later. Pure; numbers come out.
+
+Editors tell little of this, so it is read off the changes of the file. A change that inserts all
+that is left of a suggestion took it, one that inserts a part of more than one character took that
+part, one that goes another way passed it by. What was typed to its end key by key was neither taken
+nor passed by.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from caret_ls.edit_distance import edit_distance
+from caret_ls.text_document import Edit
+
+SPANS_S: Final = (30, 120, 300, 600, 1_800)  # when it is looked at what was taken
+_MAX_TRACKED: Final = 64
+_MAX_REMEMBERED: Final = 512
+_MAX_COMPARED_CHARS: Final = 4_000  # more has been made something else of
+
+
+class Event(StrEnum):
+    SHOWN = "shown"
+    ACCEPTED = "accepted"
+    PARTIALLY_ACCEPTED = "partially_accepted"
+    REJECTED = "rejected"
+    PERSISTED = "persisted"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`after_ms`: since it was shown; of PERSISTED, since it was taken."""
+
+    id: str
+    event: Event
+    after_ms: int
+    chars: int | None = None  # None: all of it
+    lines: int | None = None
+    edit_share: float | None = None  # of PERSISTED alone
+    text: str | None = None  # what it has become: leaves only where the user has opted in
+    request_id: str = ""  # as all gateways know it; "": it was not told
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Of its text the first `num_led` characters are the editor's own, a word of its list's."""
+
+    id: str
+    at: int  # where it begins, in characters
+    text: str
+    num_led: int = 0
+    request_id: str = ""
+
+
+@dataclass(slots=True)
+class _Standing:
+    """A suggestion that is on the screen."""
+
+    id: str
+    at: int
+    text: str
+    num_led: int
+    shown_s: float
+    request_id: str
+    num_gone: int = 0  # of its characters, typed or taken
+    num_taken: int = 0  # of these, in parts
+
+    def take(self, typed: str) -> str:
+        """The part of it that is the suggestion's."""
+        own = typed[max(self.num_led - self.num_gone, 0) :]
+        self.num_gone += len(typed)
+        return own
+
+
+@dataclass(slots=True)
+class _Taken:
+    id: str
+    uri: str
+    text: str
+    start: int
+    end: int
+    taken_s: float
+    request_id: str
+    spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
+
+    def move(self, edit: Edit) -> None:
+        """What is put in at its very ends is not its own."""
+        by = len(edit.inserted) - edit.deleted
+        gone_to = edit.at + edit.deleted
+        if gone_to <= self.start and (edit.deleted or edit.at < self.end):
+            self.start, self.end = self.start + by, self.end + by
+        elif edit.at < self.end:
+            # What it has lost at the front is not where it begins any more.
+            self.start = min(self.start, edit.at + len(edit.inserted))
+            self.end = max(self.end, gone_to) + by
+
+
+class Outcomes:
+    """`send` gets each as it is known. Times are seconds of one clock."""
+
+    def __init__(self, send: Callable[[Outcome], None]) -> None:
+        self._send = send
+        self._told: OrderedDict[tuple[str, Event], None] = OrderedDict()
+        self._standing: dict[str, _Standing] = {}  # by file
+        self._taken: list[_Taken] = []
+
+    def show(self, uri: str, shown: Shown, *, now_s: float) -> bool:
+        """False: it stands there already, as far as it is not typed yet."""
+        standing = self._standing.get(uri)
+        if standing is not None and standing.id == shown.id:
+            standing.num_led = standing.num_gone + shown.num_led
+            return False
+        self._pass_by(uri, now_s)
+        self._standing[uri] = standing = _Standing(
+            shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
+        )
+        own = shown.text[shown.num_led :]
+        self._tell(_outcome(standing, Event.SHOWN, now_s, own))
+        return True
+
+    def change(self, uri: str, edit: Edit, now_s: float) -> Event | None:
+        """What the change said of the suggestion that stands there; None: nothing."""
+        for taken in self._taken:
+            if taken.uri == uri:
+                taken.move(edit)
+        standing = self._standing.get(uri)
+        return None if standing is None else self._judge(uri, standing, edit, now_s)
+
+    def accept(self, id: str, now_s: float) -> None:
+        """The editor says so. Mostly the change that put it in has said it before."""
+        for uri, standing in list(self._standing.items()):
+            if standing.id == id:
+                self._take(uri, standing, now_s)
+
+    def close(self, uri: str, now_s: float) -> None:
+        """What becomes of it is not known from here on."""
+        self._pass_by(uri, now_s)
+        self._taken = [taken for taken in self._taken if taken.uri != uri]
+
+    def look(self, read: Callable[[str], str | None], now_s: float) -> None:
+        """At what was taken, where it is time to. `read` gives a file's text; None: it is gone."""
+        for taken in self._taken:
+            passed = [span for span in taken.spans_s if now_s - taken.taken_s >= span]
+            if not passed:
+                continue
+            del taken.spans_s[: len(passed)]
+            text = read(taken.uri)
+            if text is not None:
+                self._tell(_persisted(taken, text[taken.start : taken.end], now_s))
+        self._taken = [taken for taken in self._taken if taken.spans_s]
+
+    def _tell(self, outcome: Outcome) -> None:
+        """What is shown again, after a detour, is the same suggestion: each of these counts
+        once."""
+        if outcome.event in (Event.SHOWN, Event.ACCEPTED, Event.REJECTED):
+            key = (outcome.id, outcome.event)
+            if key in self._told:
+                return
+            self._told[key] = None
+            if len(self._told) > _MAX_REMEMBERED:
+                self._told.popitem(last=False)
+        self._send(outcome)
+
+    def _judge(self, uri: str, standing: _Standing, edit: Edit, now_s: float) -> Event | None:
+        cursor = standing.at + standing.num_gone
+        if edit.at + edit.deleted < standing.at:
+            standing.at += len(edit.inserted) - edit.deleted  # above it, as imports are
+            return None
+        left = standing.text[standing.num_gone :]
+        typed = _as_typed(edit, cursor, left)
+        if typed is None:
+            self._pass_by(uri, now_s)
+            return Event.REJECTED
+        own = standing.take(typed)
+        if typed == left and len(typed) > 1:
+            self._take(uri, standing, now_s)
+            return Event.ACCEPTED
+        if typed == left:
+            del self._standing[uri]
+            return None
+        if len(own) > 1:
+            standing.num_taken += len(own)
+            self._tell(_outcome(standing, Event.PARTIALLY_ACCEPTED, now_s, own))
+            return Event.PARTIALLY_ACCEPTED
+        return None
+
+    def _take(self, uri: str, standing: _Standing, now_s: float) -> None:
+        del self._standing[uri]
+        self._tell(_outcome(standing, Event.ACCEPTED, now_s))
+        end = standing.at + len(standing.text)
+        self._taken.append(
+            _Taken(standing.id, uri, standing.text, standing.at, end, now_s, standing.request_id)
+        )
+        del self._taken[:-_MAX_TRACKED]
+
+    def _pass_by(self, uri: str, now_s: float) -> None:
+        """One of which a part was taken, or that was typed half, was not passed by entirely; the
+        gateway holds the parts against the whole."""
+        standing = self._standing.pop(uri, None)
+        if standing is not None and not standing.num_taken:
+            self._tell(_outcome(standing, Event.REJECTED, now_s))
+
+
+def _as_typed(edit: Edit, cursor: int, left: str) -> str | None:
+    """The part of what is left that the edit has put in; None: it has put in something else. A
+    closing bracket that the editor adds behind the cursor is none of it."""
+    if edit.at != cursor or not edit.inserted:
+        return None
+    if left.startswith(edit.inserted):
+        return edit.inserted
+    opened = edit.inserted[:1]
+    is_pair = edit.inserted in ("()", "[]", "{}", '""', "''", "``")
+    return opened if is_pair and left.startswith(opened) else None
+
+
+def _outcome(standing: _Standing, event: Event, now_s: float, text: str | None = None) -> Outcome:
+    """Of a part of it; without one, of all."""
+    return Outcome(
+        standing.id,
+        event,
+        _ms(now_s - standing.shown_s),
+        chars=None if text is None else len(text),
+        lines=None if text is None else _num_lines(text),
+        request_id=standing.request_id,
+    )
+
+
+def _persisted(taken: _Taken, now: str, now_s: float) -> Outcome:
+    distance = edit_distance(taken.text, now[:_MAX_COMPARED_CHARS])
+    kept = max(len(taken.text) - distance, 0)
+    share = min(distance / max(len(taken.text), 1), 1.0)
+    after_ms = _ms(now_s - taken.taken_s)
+    return Outcome(
+        taken.id,
+        Event.PERSISTED,
+        after_ms,
+        kept,
+        edit_share=round(share, 4),
+        text=now,
+        request_id=taken.request_id,
+    )
+
+
+def _num_lines(text: str) -> int:
+    return text.count("\n") + 1
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

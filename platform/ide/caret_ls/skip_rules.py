@@ -1,0 +1,99 @@
+"""When no completion is worth asking for. Pure; each reason has a name, for who asks why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from caret_ls.completion_context import Place
+from caret_ls.content_exclusion import is_excluded
+from caret_ls.file_kind import Nature
+from caret_ls.syntax_regions import Region, region_at
+
+
+class Reason(StrEnum):
+    """Why nothing was suggested, in words that an extension may translate by their names."""
+
+    PAUSED = "paused"
+    LANGUAGE_OFF = "language_off"
+    SELECTION = "selection"
+    EXCLUDED = "excluded"
+    MODE_OFF = "mode_off"
+    SECRET_FILE = "secret_file"  # noqa: S105  # no password: a reason's name
+    GENERATED_FILE = "generated_file"
+    IN_COMMENT = "in_comment"
+    IN_STRING = "in_string"
+    STATEMENT_ENDED = "statement_ended"
+    MID_LINE = "mid_line"
+    BLANK_FILE = "blank_file"
+    WORD_LIST = "word_list"
+    NOT_ASKED = "not_asked"  # by the editor, yet
+    # What became of a request that was made.
+    NEWER_KEYSTROKE = "newer_keystroke"
+    NOTHING_TO_SUGGEST = "nothing_to_suggest"
+    OVERLOADED = "overloaded"
+    OVER_BUDGET = "over_budget"
+    SIGNED_OUT = "signed_out"
+    OFFLINE = "offline"
+    REFUSED = "refused"
+    FILE_GONE = "file_gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the user has set and the gateway has told."""
+
+    is_paused: bool = False
+    languages_off: frozenset[str] = frozenset()
+    excluded: Sequence[str] = ()  # globs, the gateway's and the user's
+    in_comments: bool = False
+    in_strings: bool = False
+    is_allowed: bool = True  # by policy, the mode
+
+
+_NATURES = {Nature.SECRET: Reason.SECRET_FILE, Nature.GENERATED: Reason.GENERATED_FILE}
+_REGIONS = {Region.COMMENT: Reason.IN_COMMENT, Region.STRING: Reason.IN_STRING}
+
+
+def reason_to_skip(
+    place: Place, rules: Rules, *, nature: Nature, has_selection: bool
+) -> Reason | None:
+    """None: it is worth asking. What was invoked is asked for wherever that is allowed."""
+    forbidden = _forbidden(place, rules, nature)
+    if forbidden is not None or place.is_invoked:
+        return forbidden
+    return _unpromising(place, rules, has_selection=has_selection)
+
+
+def _forbidden(place: Place, rules: Rules, nature: Nature) -> Reason | None:
+    if is_excluded(place.path, rules.excluded):
+        return Reason.EXCLUDED
+    if not rules.is_allowed:
+        return Reason.MODE_OFF
+    return _NATURES.get(nature)
+
+
+def _unpromising(place: Place, rules: Rules, *, has_selection: bool) -> Reason | None:
+    if rules.is_paused:
+        return Reason.PAUSED
+    if place.language.lower() in rules.languages_off:
+        return Reason.LANGUAGE_OFF
+    if has_selection:
+        return Reason.SELECTION
+    return _by_text(place, rules)
+
+
+def _by_text(place: Place, rules: Rules) -> Reason | None:
+    before, after = place.line_before, place.line_after
+    if not place.prefix.strip() and not place.suffix.strip():
+        return Reason.BLANK_FILE
+    if before.rstrip().endswith((";", "}")) and not after.strip():
+        return Reason.STATEMENT_ENDED
+    # Behind the cursor only what editors close by themselves, or what ends a line.
+    if after.strip(" \t)]}>\"'`;:,"):
+        return Reason.MID_LINE
+    return _by_region(region_at(place.language, place.prefix), rules)
+
+
+def _by_region(region: Region, rules: Rules) -> Reason | None:
+    is_wanted = {Region.COMMENT: rules.in_comments, Region.STRING: rules.in_strings}
+    return None if is_wanted.get(region, True) else _REGIONS[region]

@@ -1,0 +1,65 @@
+"""Suggestions that were had before: what was typed into one is served without a request.
+
+An entry is found by the line that it was asked for in, as it stood before the cursor: each way to
+cut the line in two says how much of a suggestion would have been typed. Pure.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+from caret_ls.completion_context import Place
+from caret_ls.suggestion import Remainder, Suggestion, remainder_at
+
+MAX_SUGGESTIONS: Final = 250
+_MAX_TYPED_LINES: Final = 5  # of a suggestion, with the cursor's
+_MAX_LINE_CHARS: Final = 400
+_Key = tuple[str, str]  # file, and the line before the cursor
+
+
+class Cache:
+    """The least recently used goes first."""
+
+    def __init__(self, size: int = MAX_SUGGESTIONS) -> None:
+        self._size = size
+        self._by_key: OrderedDict[_Key, Suggestion] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def put(self, suggestion: Suggestion) -> None:
+        key = (suggestion.uri, suggestion.line_before)
+        self._by_key[key] = suggestion
+        self._by_key.move_to_end(key)
+        if len(self._by_key) > self._size:
+            self._by_key.popitem(last=False)
+
+    def find(self, place: Place) -> Remainder | None:
+        """The least that has to be typed over is the newest knowledge, so it comes first."""
+        for key, num_typed in _ways_here(place):
+            suggestion = self._by_key.get(key)
+            if suggestion is None:
+                continue
+            remainder = remainder_at(place, suggestion, num_typed)
+            if remainder is not None:
+                self._by_key.move_to_end(key)
+                return remainder
+        return None
+
+    def forget(self, uri: str | None = None) -> None:
+        """Of one file, or (None) all."""
+        for key in [key for key in self._by_key if uri in (None, key[0])]:
+            del self._by_key[key]
+
+
+def _ways_here(place: Place) -> Iterator[tuple[_Key, int]]:
+    """The place's own line cut at each character, then the lines above it."""
+    stop = len(place.prefix)
+    for _ in range(_MAX_TYPED_LINES):
+        start = max(place.prefix.rfind("\n", 0, stop), place.prefix.rfind("\r", 0, stop)) + 1
+        line = place.prefix[start:stop][:_MAX_LINE_CHARS]
+        for cut in range(len(line), -1, -1):
+            yield (place.uri, line[:cut]), len(place.prefix) - start - cut
+        if start == 0:
+            return
+        stop = start - 1

@@ -1,0 +1,140 @@
+"""The files that are open in the editor."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from caret_ls.completion_context import Place
+from caret_ls.file_kind import Nature, nature_of
+from caret_ls.git_repository import Repository, repository_of
+from caret_ls.imports import framework_of, imports_of
+from caret_ls.text_document import Buffer, Edit, Position
+
+# The engine reads some thousand tokens around the cursor; a parser, what is open at it.
+MAX_PREFIX_CHARS: Final = 128 * 1024
+MAX_SUFFIX_CHARS: Final = 64 * 1024
+_HEAD_CHARS: Final = 16_000
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # JSON can name it; no text can hold it
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A word of the editor's list, and what it would replace: LSP's selectedCompletionInfo."""
+
+    start: Position
+    end: Position
+    text: str
+
+
+@dataclass(slots=True)
+class OpenFile:
+    uri: str
+    language: str
+    path: str
+    repository: Repository | None
+    buffer: Buffer
+    nature: Nature
+    has_selection: bool = False
+    revision: int = 0  # goes up with each change
+    _text: str | None = field(default=None, repr=False)  # None: it has changed since it was read
+    _imports: tuple[str, ...] = ()
+
+    @property
+    def repository_name(self) -> str:
+        return self.repository.name if self.repository else ""
+
+    @property
+    def text(self) -> str:
+        if self._text is None:
+            self._text = _sound(self.buffer.text)
+            self._imports = imports_of(self.language, self._text)
+        return self._text
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        return self._imports if self.text else ()
+
+    @property
+    def framework(self) -> str:
+        return framework_of(self.imports)
+
+    def change(self, start: Position, end: Position, text: str) -> Edit:
+        self._touch()
+        return self.buffer.replace(start, end, text)
+
+    def change_all(self, text: str) -> Edit:
+        self._touch()
+        return self.buffer.replace_all(text)
+
+    def lead(self, position: Position, chosen: Chosen) -> str | None:
+        """What of the word is still to be put in; None: what is typed is not its beginning."""
+        start, end, at = map(self.buffer.offset, (chosen.start, chosen.end, position))
+        num_typed = at - start
+        before = self.buffer.before(position, max_chars=MAX_PREFIX_CHARS)
+        is_at_end = end == at and 0 <= num_typed <= len(chosen.text)
+        is_begun = is_at_end and before.endswith(chosen.text[:num_typed])
+        return chosen.text[num_typed:] if is_begun else None
+
+    def place_at(self, position: Position, *, is_invoked: bool, lead: str = "") -> Place:
+        """As if `lead` stood before the cursor already."""
+        return Place(
+            uri=self.uri,
+            path=self.path,
+            language=self.language,
+            prefix=_sound(self.buffer.before(position, max_chars=MAX_PREFIX_CHARS) + lead),
+            suffix=_sound(self.buffer.after(position, max_chars=MAX_SUFFIX_CHARS)),
+            is_invoked=is_invoked,
+        )
+
+    def _touch(self) -> None:
+        self._text = None
+        self.revision += 1
+
+
+class Files:
+    def __init__(
+        self, find_repository: Callable[[Path], Repository | None] = repository_of
+    ) -> None:
+        self._find_repository = find_repository
+        self._open: dict[str, OpenFile] = {}
+
+    def __iter__(self) -> Iterator[OpenFile]:
+        return iter(self._open.values())
+
+    def get(self, uri: str) -> OpenFile | None:
+        return self._open.get(uri)
+
+    def open(self, uri: str, language: str, text: str) -> OpenFile:
+        place = _local_path(uri)
+        repository = self._find_repository(place) if place is not None else None
+        path = _path_of(uri, place, repository)
+        nature = nature_of(path, text[:_HEAD_CHARS])
+        self._open[uri] = OpenFile(uri, language, path, repository, Buffer(text), nature)
+        return self._open[uri]
+
+    def close(self, uri: str) -> None:
+        self._open.pop(uri, None)
+
+
+def _local_path(uri: str) -> Path | None:
+    """None: it is on no disk of ours (`untitled:`, remote ones)."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    # On Windows: /c:/folder
+    return Path(re.sub(r"^/([A-Za-z]:)", r"\1", unquote(parts.path)))
+
+
+def _path_of(uri: str, place: Path | None, repository: Repository | None) -> str:
+    """As far as it matters to others: where the file is in its repository, else its name."""
+    if place is not None and repository is not None:
+        return repository.path_of(place)
+    return PurePosixPath(unquote(urlsplit(uri).path)).name
+
+
+def _sound(text: str) -> str:
+    """Of as many characters, each of which can be sent."""
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
