@@ -10,29 +10,29 @@ import structlog
 
 from caret.foundation.clock import Clock
 from caret.foundation.log_config import describe
-from inference.completion.account import Account
-from inference.completion.arrival import Arrival
-from inference.completion.client import Client
+from inference.completion.incoming_request import Arrival
 from inference.completion.request import Principal
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client
+from inference.content_capture.telemetry import Telemetry
 from inference.context.assemble import assemble
-from inference.context.snippets import Snippets
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.sources.snippet_source import Snippets
 from inference.filtering.filter import filter
-from inference.filtering.public_code import PublicCode
+from inference.filtering.public_code_index import PublicCode
 from inference.gateway.admit import Admission, admit
 from inference.gateway.authenticate import authenticate
-from inference.gateway.authority import Authority
-from inference.gateway.belated import Belated
+from inference.gateway.protocol.late_outcomes import Belated
+from inference.gateway.protocol.recent_suggestions import Suggestions
+from inference.gateway.rate_limits.body_quota import Uploads
 from inference.gateway.receive import receive
+from inference.gateway.snapshots.snapshot_store import Authority
 from inference.gateway.stream import stream
-from inference.gateway.suggestions import Suggestions
-from inference.gateway.uploads import Uploads
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
-from inference.prefix_cache.warm import Warmer, stable_part
+from inference.prefix_cache.warmup import Warmer, stable_part
 from inference.recording.record import Recorder, record
 from inference.routing.route import Router, route
-from inference.telemetry.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
-from inference.completion.arrival import DraftFile, Message
+from inference.completion.incoming_request import DraftFile, Message
 from inference.completion.variant import Variant
 
 

@@ -8,7 +8,7 @@ class Variant:
     """None: as the pool, or the service, has it."""
 
     name: str  # experiment/variant, in the numbers; "": no experiment
-    layout: str | None = None  # one of inference.context.layout's names
+    layout: str | None = None  # one of inference.context.prompt.layout's names
     ranking: str | None = None  # of other files: recency | similarity
     files_share: float | None = None  # of the prompt's budget, 0 to 1
     suffix_share: float | None = None

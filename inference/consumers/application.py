@@ -7,31 +7,37 @@ from typing import Final
 import structlog
 
 from caret.foundation.log_config import describe
-from inference.consumers import chat, infill, mistral, ollama, openai
+from inference.consumers import (
+    llama_cpp_infill,
+    mistral_fim,
+    ollama_generate,
+    openai_chat,
+    openai_completions,
+)
 from inference.consumers.base import Receive, Scope, SendMessage
-from inference.consumers.generation import Dialect, GenerationConsumer
+from inference.consumers.completions import Dialect, GenerationConsumer
 from inference.consumers.health import HealthConsumer
 from inference.consumers.http import HttpConsumer
-from inference.consumers.lookups import ModelsConsumer
-from inference.consumers.missing import MissingConsumer
-from inference.consumers.ollama_server import ShowConsumer, TagsConsumer, VersionConsumer
-from inference.consumers.stream import StreamConsumer
-from inference.consumers.tabby_server import (
+from inference.consumers.models_list import ModelsConsumer
+from inference.consumers.not_found import MissingConsumer
+from inference.consumers.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
+from inference.consumers.tabby_events import (
     EventsConsumer,
     ServerSettingConsumer,
     TabbyHealthConsumer,
 )
+from inference.consumers.websocket import StreamConsumer
 from inference.pipeline import DataPlane
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
-    "/v1/completions": openai.DIALECT,
-    "/completions": openai.DIALECT,
-    "/beta/completions": openai.DIALECT,
-    "/v1/chat/completions": chat.DIALECT,
-    "/chat/completions": chat.DIALECT,
-    "/v1/fim/completions": mistral.DIALECT,
-    "/infill": infill.DIALECT,
-    "/api/generate": ollama.DIALECT,
+    "/v1/completions": openai_completions.DIALECT,
+    "/completions": openai_completions.DIALECT,
+    "/beta/completions": openai_completions.DIALECT,
+    "/v1/chat/completions": openai_chat.DIALECT,
+    "/chat/completions": openai_chat.DIALECT,
+    "/v1/fim/completions": mistral_fim.DIALECT,
+    "/infill": llama_cpp_infill.DIALECT,
+    "/api/generate": ollama_generate.DIALECT,
 }
 LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,

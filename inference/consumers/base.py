@@ -6,7 +6,7 @@ from typing import Any
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
 
-from inference.gateway.editors import editor_of
+from inference.gateway.protocol.user_agent import editor_of
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
@@ -55,7 +55,8 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def editor_named(scope: Scope) -> str:
-    """By X-Caret-Editor, else by the User-Agent, as one of inference.gateway.editors."""
+    """By X-Caret-Editor, else by the User-Agent, as one of
+    inference.gateway.protocol.user_agent."""
     return editor_of(header(scope, b"x-caret-editor"), header(scope, b"user-agent"))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
+from inference.completion.request_trace import Account
 from inference.consumers.base import Headers
 
 _FINISH_HEADER: Final = b"x-caret-finish"

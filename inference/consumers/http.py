@@ -15,7 +15,7 @@ from channels.exceptions import StopConsumer
 
 from caret.foundation.concurrency.fast_timeout import bounded
 from caret.foundation.log_config import describe
-from inference.completion.client import MAX_SEND_S, ClientGone
+from inference.completion.response_writer import MAX_SEND_S, ClientGone
 from inference.consumers.base import (
     DataPlaneConsumer,
     Header,

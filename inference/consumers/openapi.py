@@ -10,17 +10,17 @@ from typing import Any, Final
 import msgspec
 
 from inference.consumers import (
-    chat,
-    infill,
-    lookups,
-    mistral,
-    ollama,
-    ollama_server,
-    openai,
-    tabby,
-    tabby_server,
+    llama_cpp_infill,
+    mistral_fim,
+    models_list,
+    ollama_generate,
+    ollama_models,
+    openai_chat,
+    openai_completions,
+    tabby_completions,
+    tabby_events,
 )
-from inference.consumers.openai_shapes import ErrorAnswer
+from inference.consumers.openai_schemas import ErrorAnswer
 
 _SSE: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"
@@ -56,8 +56,8 @@ ENDPOINTS: Final = (
             path,
             "post",
             "Completes a text (OpenAI, Tabby).",
-            (openai.Completion, tabby.TabbyCompletion),
-            (openai.CompletionBody, tabby.TabbyBody),
+            (openai_completions.Completion, tabby_completions.TabbyCompletion),
+            (openai_completions.CompletionBody, tabby_completions.TabbyBody),
             stream=_SSE,
         )
         for path in ("/v1/completions", "/completions", "/beta/completions")
@@ -67,8 +67,8 @@ ENDPOINTS: Final = (
             path,
             "post",
             "Answers a chat (OpenAI).",
-            (chat.ChatCompletion,),
-            (chat.ChatBody,),
+            (openai_chat.ChatCompletion,),
+            (openai_chat.ChatBody,),
             stream=_SSE,
         )
         for path in ("/v1/chat/completions", "/chat/completions")
@@ -77,18 +77,18 @@ ENDPOINTS: Final = (
         "/v1/fim/completions",
         "post",
         "Fills in the middle (Mistral).",
-        (mistral.FimCompletion,),
-        (mistral.FimBody,),
-        mistral.FimError,
+        (mistral_fim.FimCompletion,),
+        (mistral_fim.FimBody,),
+        mistral_fim.FimError,
         _SSE,
     ),
     Endpoint(
         "/infill",
         "post",
         "Fills in the middle (llama.cpp).",
-        (infill.Infill,),
-        (infill.InfillBody,),
-        infill.InfillError,
+        (llama_cpp_infill.Infill,),
+        (llama_cpp_infill.InfillBody,),
+        llama_cpp_infill.InfillError,
         _SSE,
         is_trimmed=True,
     ),
@@ -96,35 +96,35 @@ ENDPOINTS: Final = (
         "/api/generate",
         "post",
         "Completes a text (Ollama).",
-        (ollama.Last,),
-        (ollama.GenerateBody,),
-        ollama.OllamaError,
+        (ollama_generate.Last,),
+        (ollama_generate.GenerateBody,),
+        ollama_generate.OllamaError,
         _LINES,
     ),
-    Endpoint("/v1/models", "get", "The tenant's models (OpenAI).", (lookups.Models,)),
-    Endpoint("/v1/health", "get", "How the server is (Tabby).", (tabby_server.TabbyHealth,)),
-    Endpoint("/v1/health", "post", "The same.", (tabby_server.TabbyHealth,)),
+    Endpoint("/v1/models", "get", "The tenant's models (OpenAI).", (models_list.Models,)),
+    Endpoint("/v1/health", "get", "How the server is (Tabby).", (tabby_events.TabbyHealth,)),
+    Endpoint("/v1/health", "post", "The same.", (tabby_events.TabbyHealth,)),
     Endpoint(
         "/v1/events",
         "post",
         "What became of a suggestion (Tabby).",
-        (tabby_server.Noted,),
-        (tabby_server.EventBody,),
+        (tabby_events.Noted,),
+        (tabby_events.EventBody,),
     ),
-    Endpoint("/v1beta/server_setting", "get", "Settings (Tabby).", (tabby_server.ServerSetting,)),
+    Endpoint("/v1beta/server_setting", "get", "Settings (Tabby).", (tabby_events.ServerSetting,)),
     Endpoint(
         "/api/show",
         "post",
         "What the model can (Ollama).",
-        (ollama_server.Shown,),
-        (ollama_server.ShowBody,),
-        ollama.OllamaError,
+        (ollama_models.Shown,),
+        (ollama_models.ShowBody,),
+        ollama_generate.OllamaError,
     ),
     *(
-        Endpoint(path, "get", summary, (answer,), error=ollama.OllamaError)
+        Endpoint(path, "get", summary, (answer,), error=ollama_generate.OllamaError)
         for path, summary, answer in (
-            ("/api/tags", "The models (Ollama).", ollama_server.Tags),
-            ("/api/version", "A version (Ollama).", ollama_server.OllamaVersion),
+            ("/api/tags", "The models (Ollama).", ollama_models.Tags),
+            ("/api/version", "A version (Ollama).", ollama_models.OllamaVersion),
         )
     ),
 )

@@ -3,14 +3,14 @@
 from typing import Final
 
 from inference.completion.request import Admitted, CompletionRequest
-from inference.completion.retrieved import Snippet
 from inference.completion.segment import Segment, SegmentKind
-from inference.context.budget import PROMPT_TOKENS
-from inference.context.chat import chat_prompt
-from inference.context.fill_in import fill_in_prompt
-from inference.context.prompt import Prompt
-from inference.context.redact import file_type, redact_text, without_private_keys
-from inference.context.writer import PromptWriter
+from inference.completion.snippet import Snippet
+from inference.context.prompt.chat_prompt import chat_prompt
+from inference.context.prompt.fim_prompt import fill_in_prompt
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.prompt.token_budget import PROMPT_TOKENS
+from inference.context.redaction.redact import file_type, redact_text, without_private_keys
 from inference.errors import BadRequest
 
 _MAX_CHARS_PER_TOKEN: Final = 32  # on average: no text of a language comes near

@@ -12,20 +12,20 @@ from caret.contracts.usage import Finish
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import TenantId
 from caret.foundation.parsing.grammars import grammar_of
-from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.request_trace import Account
 from inference.completion.variant import Variant
-from inference.context.cursor import line_before
-from inference.context.prompt import Prompt
-from inference.context.redact import file_type
-from inference.filtering.credentials import has_credential, held_from
-from inference.filtering.cut import Cutter
-from inference.filtering.gate import Checks, Gate
-from inference.filtering.heal import Healer
-from inference.filtering.public_code import Matcher, PublicCode
-from inference.filtering.reasons import CutReason
-from inference.filtering.surroundings import surroundings_of
-from inference.filtering.syntax import Syntax, parser_of
+from inference.context.prompt.cursor_text import line_before
+from inference.context.prompt.prompt import Prompt
+from inference.context.redaction.redact import file_type
+from inference.filtering.filter_reason import CutReason
+from inference.filtering.line_gate import Checks, Gate
+from inference.filtering.public_code_index import Matcher, PublicCode
+from inference.filtering.secret_detection import has_credential, held_from
+from inference.filtering.syntax_check import Syntax, parser_of
+from inference.filtering.token_healing import Healer
+from inference.filtering.truncation import Cutter
+from inference.filtering.truncation_context import surroundings_of
 from inference.pools.engine import Chunk, EngineStop
 
 log = structlog.get_logger(__name__)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
-from inference.completion.account import Account
 from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.request_trace import Account
 from inference.errors import Forbidden
 from inference.gateway.experiments import Experiments
-from inference.gateway.load import Load
-from inference.gateway.newest import Newest
-from inference.gateway.quotas import Quotas
-from inference.gateway.seats import Seats
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.rate_limits.quotas import Quotas
+from inference.gateway.supersession.registry import Newest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from caret.contracts.ip_allowlist import is_within
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from inference.completion.request import Principal
 from inference.errors import Forbidden, Unauthenticated
-from inference.gateway.authority import Authority
+from inference.gateway.snapshots.snapshot_store import Authority
 
 _DUMMY_DIGEST: Final = bytes(32)
 _CURRENT_PEPPER: Final = 1

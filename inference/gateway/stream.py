@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
-from inference.completion.client import Client, ClientGone
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client, ClientGone
 from inference.errors import CompletionError, Dropped
 
 Send = Callable[[str], Awaitable[None]]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from caret.foundation.ids import CacheSalt
-from inference.pools.catalog import Pool, Replica
+from inference.pools.pool_config import Pool, Replica
 
 
 class EngineStop(StrEnum):

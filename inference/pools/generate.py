@@ -12,11 +12,11 @@ from typing import Final, Protocol
 
 import structlog
 
-from inference.completion.account import Account
-from inference.completion.client import MAX_SEND_S
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import MAX_SEND_S
 from inference.errors import BadRequest, CompletionError, EngineFailed
 from inference.pools.engine import Chunk, Engine, EngineRequest, EngineStop
-from inference.pools.replicas import Attempt, Replicas
+from inference.pools.health.replica_states import Attempt, Replicas
 
 # Nobody waits for grey text as long; what is left then is a hung engine or a trickle.
 MAX_COMPLETION_S: Final = 30.0

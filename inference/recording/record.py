@@ -7,9 +7,9 @@ from typing import Protocol
 
 from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
 from caret.foundation.clock import Clock
-from inference.completion.account import Account
-from inference.completion.arrival import Arrival
+from inference.completion.incoming_request import Arrival
 from inference.completion.request import CompletionRequest, Principal
+from inference.completion.request_trace import Account
 from inference.errors import CompletionError
 
 

@@ -4,7 +4,7 @@ things to do."""
 import asyncio
 from typing import Final
 
-from inference.context.redact import (
+from inference.context.redaction.redact import (
     MAX_LINE_CHARS,
     file_type,
     spans_by_part,

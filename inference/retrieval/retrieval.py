@@ -4,10 +4,10 @@ from redis.asyncio import Redis
 
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import Clock
-from inference.retrieval.courier import Courier
-from inference.retrieval.memory import Memory
-from inference.retrieval.outbox import Outbox
-from inference.retrieval.snippets import BackgroundSnippets
+from inference.retrieval.background_snippets import BackgroundSnippets
+from inference.retrieval.redis_client import Courier
+from inference.retrieval.send_queue import Outbox
+from inference.retrieval.snippet_cache import Memory
 
 
 class Retrieval(BackgroundSnippets):

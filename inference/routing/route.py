@@ -12,15 +12,15 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from caret.foundation.ids import CacheSalt
 from inference.completion.request import Admitted, CompletionRequest
-from inference.context.prompt import Prompt
+from inference.context.prompt.prompt import Prompt
 from inference.errors import Dropped
-from inference.pools.catalog import Pools, Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.replicas import Replicas
-from inference.pools.speculation import Speculation
-from inference.prefix_cache.index import CacheIndex
+from inference.pools.health.replica_states import Replicas
+from inference.pools.pool_config import Pools, Replica
+from inference.pools.speculation.speculative_decoding import Speculation
+from inference.prefix_cache.cache_index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
-from inference.routing.affinity import corrected, rank, with_room
+from inference.routing.consistent_hashing import corrected, rank, with_room
 
 _PRIORITIES: Final = {
     Mode.INLINE: 0,

@@ -63,7 +63,7 @@ def _capacity(argv: list[str]) -> int:
 
 
 def _index_public_code(argv: list[str]) -> int:
-    from inference.filtering.index_public_code import main
+    from inference.filtering.build_public_code_index import main
 
     return main(argv[2:])
 

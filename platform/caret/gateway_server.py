@@ -8,8 +8,8 @@ from caret.composition.config import data_plane_config
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.log_config import configure_logging
 from caret.foundation.web.server import run_server
-from inference.consumers.generation import MAX_BODY_BYTES
-from inference.gateway.frames import MAX_FRAME_CHARS
+from inference.consumers.completions import MAX_BODY_BYTES
+from inference.gateway.protocol.frames import MAX_FRAME_CHARS
 
 _CLOSING_S: Final = 1  # what is left of it then
 

@@ -9,9 +9,9 @@ import msgspec
 
 from caret.contracts.policy import Tier
 from caret.foundation.ids import CacheSalt
-from inference.pools.catalog import Pool, Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.vllm import _body as body_of_gateway  # the very body, not one like it
+from inference.pools.pool_config import Pool, Replica
+from inference.pools.vllm.engine import _body as body_of_gateway  # the very body, not one like it
 from tests.benchmarks.light_client import HttpLine, Line, WebSocketLine
 from tests.benchmarks.load import Way
 from tests.benchmarks.loaded_gateway import frame_of

@@ -22,13 +22,13 @@ from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
 from caret.foundation.garbage_collection import collector_replaced
 from caret.local.engine import DEMO_MODEL
-from inference.completion.arrival import DraftFile
+from inference.completion.incoming_request import DraftFile
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.style import Style
-from inference.context.tokens import Tokens, load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import Tokens, load_tokens
 from tests.benchmarks.figures import Report, percentile, spread
 from tests.benchmarks.installation import new_tenant
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from caret.client.websocket_client import Stream, open_stream
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.figures import Report, percentile, say, spread

@@ -32,7 +32,7 @@ from typing import Any, Final
 import aiohttp
 
 from caret.client.websocket_client import Stream, open_stream
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.figures import Report, machine, median, percentile, rounded, say, spread

@@ -9,15 +9,15 @@ from typing import Final
 
 from caret.contracts.policy import Tier
 from caret.foundation.clock import SystemClock
-from inference.completion.arrival import Arrival, Draft
+from inference.completion.incoming_request import Arrival, Draft
 from inference.completion.request import Admitted, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.prompt import Prompt
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokens
 from inference.gateway.receive import receive
-from inference.pools.catalog import Pool
+from inference.pools.pool_config import Pool
 from tests.benchmarks.installation import new_tenant
 
 _MODULES: Final = ("argparse", "ast", "configparser", "dataclasses", "inspect", "shutil", "tarfile")

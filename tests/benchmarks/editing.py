@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from inference.completion.arrival import DraftFile
+from inference.completion.incoming_request import DraftFile
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _NUM_FILES: Final = 6

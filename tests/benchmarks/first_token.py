@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import CodeText, tier_of
 from tests.benchmarks.figures import Report, interval, median, say, spread
 from tests.benchmarks.installation import Running, installation

@@ -34,7 +34,7 @@ from caret.contracts.usage import (
 )
 from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
 from inference.recording.journal import FileJournal
-from inference.recording.redis_shipment import RedisShipment
+from inference.recording.redis_shipper import RedisShipment
 from tests.benchmarks.control_plane import ControlPlane, Workers, control_plane, kill_and_start
 from tests.benchmarks.figures import Report, say
 

@@ -38,7 +38,7 @@ from caret.local.process_tag import environment_with, new_mark
 from caret.local.service import Part, ProgramPart, await_ready
 from caret.local.valkey import EmbeddedValkey
 from caret.local.watchdog import Watchdog
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.figures import say
 from tests.stack.ports import free_port
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 from scipy.stats import ks_2samp
 
 from caret.client.websocket_client import Stream, open_stream
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.figures import Report, median, rounded, say
 from tests.benchmarks.installation import Running, installation

@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from caret.foundation.clock import SystemClock
-from inference.completion.account import Account
-from inference.recording.metrics import Metrics
-from inference.recording.slow import SlowLog
-from inference.recording.traces import Traces
+from inference.completion.request_trace import Account
+from inference.recording.completion_metrics import Metrics
+from inference.recording.otel_spans import Traces
+from inference.recording.slow_log import SlowLog
 from tests.benchmarks.figures import Report
 from tests.fakes.accounts import make_ended
 

@@ -25,25 +25,25 @@ from caret.contracts.usage import Finish
 from caret.foundation.clock import SystemClock
 from caret.foundation.ids import CacheSalt
 from caret.foundation.parsing.grammars import Grammar
-from inference.completion.account import Account
-from inference.completion.arrival import Arrival, Draft
+from inference.completion.incoming_request import Arrival, Draft
 from inference.completion.request import Admitted, Principal
+from inference.completion.request_trace import Account
 from inference.completion.variant import Variant
 from inference.context.assemble import assemble
-from inference.context.prompt import Prompt
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokens
 from inference.demo_model.corpus import standard_library
 from inference.demo_model.probes import parses
+from inference.filtering.build_public_code_index import write_index
 from inference.filtering.filter import filter
-from inference.filtering.index_public_code import write_index
-from inference.filtering.public_code import IndexFile, Matcher
-from inference.filtering.syntax import Syntax, parser_of
+from inference.filtering.public_code_index import IndexFile, Matcher
+from inference.filtering.syntax_check import Syntax, parser_of
 from inference.gateway.receive import receive
-from inference.pools.catalog import Pool, read_catalog
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
-from inference.pools.http_client import HttpClient
-from inference.pools.vllm import VllmEngine
+from inference.pools.pool_config import Pool, read_catalog
+from inference.pools.vllm.engine import VllmEngine
+from inference.pools.vllm.http_client import HttpClient
 from tests.benchmarks.code_text import tier_of
 from tests.benchmarks.figures import Report, percentile, say
 from tests.benchmarks.held_out import Question, questions

@@ -16,9 +16,9 @@ import msgspec
 
 from caret.client.websocket_client import Stream, open_stream
 from caret.foundation.ids import CacheSalt
-from inference.pools.catalog import Pool
 from inference.pools.engine import EngineRequest
-from inference.pools.vllm import _body as body_of_gateway  # the very body, not one like it
+from inference.pools.pool_config import Pool
+from inference.pools.vllm.engine import _body as body_of_gateway  # the very body, not one like it
 from tests.benchmarks.code_text import SUFFIX, Sample
 
 MAX_TOKENS: Final = 1

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from caret.client.websocket_client import GatewayRefused, Stream, open_stream
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.figures import Report, say
 from tests.benchmarks.installation import Running, own_gateway, own_home

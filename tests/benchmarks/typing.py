@@ -35,9 +35,9 @@ from caret.local.engine import MAX_CONTEXT_TOKENS, Model, engine_from_environmen
 from inference.completion.request import Admitted, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.style import Style
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokens
 from tests.benchmarks.editing import Change, Session, made, recorded, states
 from tests.benchmarks.figures import Report, median, percentile, rounded, say, spread
 from tests.benchmarks.installation import engine_of, new_tenant, own_gateway, own_home

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
+from inference.completion.request_trace import Account
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import make_principal

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
 from inference.completion.request import Principal
+from inference.completion.request_trace import Account
 from inference.errors import Dropped
-from inference.gateway.newest import Newest
-from inference.gateway.newest_feed import ClaimQueue
+from inference.gateway.supersession.feed import ClaimQueue
+from inference.gateway.supersession.registry import Newest
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_arrival, make_request
 from tests.fakes.tenants import ROOT_SECRET, make_principal

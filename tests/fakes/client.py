@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from inference.completion.account import Account
-from inference.completion.client import ClientGone
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import ClientGone
 from inference.errors import CompletionError
 
 

@@ -7,13 +7,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
-from inference.completion.arrival import Arrival
-from inference.completion.client import Client, ClientGone
-from inference.completion.edit import Edit
-from inference.gateway.belated import Belated
-from inference.gateway.connection import Backend, Caller, Connection
-from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame, PolicyAnswer, ServerFrame
+from inference.completion.incoming_request import Arrival
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client, ClientGone
+from inference.completion.suggestion_edit import Edit
+from inference.gateway.protocol.connection import Backend, Caller, Connection
+from inference.gateway.protocol.frames import (
+    DeltaFrame,
+    DoneFrame,
+    ErrorFrame,
+    PolicyAnswer,
+    ServerFrame,
+)
+from inference.gateway.protocol.late_outcomes import Belated
 from inference.gateway.stream import stream
 from inference.pools.engine import Engine
 from tests.fakes.clock import FakeClock

@@ -6,16 +6,16 @@ from typing import Final
 
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Tier
-from inference.context.snippets import NoSnippets
-from inference.context.style import Style
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
-from inference.gateway.authority import Authority
-from inference.gateway.belated import Belated
-from inference.gateway.suggestions import Suggestions
-from inference.gateway.uploads import Uploads
+from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.sources.snippet_source import NoSnippets
+from inference.context.tokenization.tokenizer import load_tokens
+from inference.gateway.protocol.late_outcomes import Belated
+from inference.gateway.protocol.recent_suggestions import Suggestions
+from inference.gateway.rate_limits.body_quota import Uploads
+from inference.gateway.snapshots.snapshot_store import Authority
 from inference.pipeline import DataPlane
-from inference.prefix_cache.warm import Warmer
+from inference.prefix_cache.warmup import Warmer
 from inference.recording.record import Recorder
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of

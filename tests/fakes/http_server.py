@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from inference.pools.http_client import HttpClient
+from inference.pools.vllm.http_client import HttpClient
 
 STALL_S = 0.2
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from caret.foundation.clock import Clock
-from inference.gateway.bucket import LEASE_S, Grant, LeaseRequest, Rule
-from inference.gateway.leases import Leases
-from inference.gateway.quotas import Quotas
+from inference.gateway.rate_limits.leased_bucket import LEASE_S, Grant, LeaseRequest, Rule
+from inference.gateway.rate_limits.leases import Leases
+from inference.gateway.rate_limits.quotas import Quotas
 from tests.fakes.clock import FakeClock
 
 

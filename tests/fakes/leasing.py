@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import replace
 
-from inference.gateway.bucket import Rule
-from inference.gateway.leases import Leases, OverLimit, Want
+from inference.gateway.rate_limits.leased_bucket import Rule
+from inference.gateway.rate_limits.leases import Leases, OverLimit, Want
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inference.pools.catalog import Pool, Replica, Source
-from inference.pools.identity import Identity
-from inference.pools.membership import Membership, NoAnswer, Unresolved
-from inference.pools.replicas import Replicas
+from inference.pools.discovery.pool_members import Membership, NoAnswer, Unresolved
+from inference.pools.discovery.replica_identity import Identity
+from inference.pools.health.replica_states import Replicas
+from inference.pools.pool_config import Pool, Replica, Source
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pools
 

@@ -7,16 +7,16 @@ from caret.foundation.clock import Clock
 from caret.foundation.ids import CacheSalt
 from inference.gateway.admit import Admission
 from inference.gateway.experiments import Experiments
-from inference.gateway.load import Load
-from inference.gateway.newest import Newest
-from inference.gateway.newest_feed import ClaimQueue
-from inference.gateway.quotas import Quotas
-from inference.gateway.seats import Seats
-from inference.pools.catalog import Pool, Pools, Replica
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.rate_limits.quotas import Quotas
+from inference.gateway.supersession.feed import ClaimQueue
+from inference.gateway.supersession.registry import Newest
 from inference.pools.engine import EngineRequest
-from inference.pools.replicas import Replicas
-from inference.pools.speculation import Speculation
-from inference.prefix_cache.index import CacheIndex
+from inference.pools.health.replica_states import Replicas
+from inference.pools.pool_config import Pool, Pools, Replica
+from inference.pools.speculation.speculative_decoding import Speculation
+from inference.prefix_cache.cache_index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from inference.completion.retrieved import Snippet
+from inference.completion.snippet import Snippet
 from inference.context.assemble import assemble
-from inference.context.prompt import Prompt
-from inference.context.style import Style
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokens
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS
 from tests.fakes.requests import make_admitted

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from caret.contracts.policy import Mode, Trigger
-from inference.completion.account import Account
 from inference.completion.request import Principal
-from inference.gateway.load import PoolLoad
+from inference.completion.request_trace import Account
+from inference.gateway.load_shedding.load_shedder import PoolLoad
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
 

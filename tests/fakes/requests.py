@@ -4,11 +4,11 @@ from typing import Any
 
 from caret.contracts.policy import Mode
 from caret.foundation.ids import RequestId, new_request_id
-from inference.completion.account import Account
-from inference.completion.arrival import Arrival, Draft
+from inference.completion.incoming_request import Arrival, Draft
 from inference.completion.request import Admitted, CompletionRequest, Principal
+from inference.completion.request_trace import Account
 from inference.completion.variant import NO_VARIANT, Variant
-from inference.context.prompt import Prompt
+from inference.context.prompt.prompt import Prompt
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import make_principal
 

@@ -16,53 +16,53 @@ from caret.foundation.clock import SystemClock
 from caret.foundation.garbage_collection import Collector, collector_replaced
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
-from inference.context.chat_template import load_chat_template
-from inference.context.forgetting import forgetting
-from inference.context.snippets import NoSnippets, Snippets
-from inference.context.tokens import load_tokens
-from inference.context.variants import check_variants
-from inference.context.writer import PromptWriter
+from inference.content_capture.telemetry import Telemetry
+from inference.context.prompt.chat_template import load_chat_template
+from inference.context.prompt.forgetting import forgetting
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.prompt.variant_options import check_variants
+from inference.context.sources.snippet_source import NoSnippets, Snippets
+from inference.context.tokenization.tokenizer import load_tokens
 from inference.filtering.filter import check_filters
-from inference.filtering.public_code import IndexFile
+from inference.filtering.public_code_index import IndexFile
 from inference.gateway.admit import Admission
-from inference.gateway.authority import Authority
-from inference.gateway.belated import Belated
 from inference.gateway.experiments import Experiments, read_experiments
-from inference.gateway.leases import Leases
-from inference.gateway.load import Load
-from inference.gateway.newest import Newest
-from inference.gateway.newest_feed import ClaimQueue, NewestFeed
-from inference.gateway.quotas import Quotas
-from inference.gateway.redis_leases import RedisLeases, redis_for_leases
-from inference.gateway.seats import Seats
-from inference.gateway.snapshot_feed import SnapshotFeed
-from inference.gateway.suggestions import Suggestions
-from inference.gateway.uploads import Uploads
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.protocol.late_outcomes import Belated
+from inference.gateway.protocol.recent_suggestions import Suggestions
+from inference.gateway.rate_limits.body_quota import Uploads
+from inference.gateway.rate_limits.leases import Leases
+from inference.gateway.rate_limits.quotas import Quotas
+from inference.gateway.rate_limits.redis_lease_store import RedisLeases, redis_for_leases
+from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
+from inference.gateway.snapshots.snapshot_store import Authority
+from inference.gateway.supersession.feed import ClaimQueue, NewestFeed
+from inference.gateway.supersession.registry import Newest
 from inference.pipeline import DataPlane, warm
-from inference.pools.addition_feed import AdditionFeed
-from inference.pools.catalog import Pools, read_catalog
-from inference.pools.drain_feed import DrainFeed
-from inference.pools.http_client import HttpClient
-from inference.pools.kv_feeds import KvEventFeeds
-from inference.pools.overdue import moving_overdue
-from inference.pools.prober import Prober
-from inference.pools.replicas import Replicas
-from inference.pools.speculation import Speculation
-from inference.pools.vllm import VllmEngine
-from inference.pools.vllm_health import VllmHealth
-from inference.pools.vllm_metrics import VllmMetrics
-from inference.prefix_cache.index import CacheIndex
+from inference.pools.discovery.added_replica_feed import AdditionFeed
+from inference.pools.discovery.drain_feed import DrainFeed
+from inference.pools.health.health_checker import Prober
+from inference.pools.health.replica_states import Replicas
+from inference.pools.health.reroute import moving_overdue
+from inference.pools.pool_config import Pools, read_catalog
+from inference.pools.speculation.speculative_decoding import Speculation
+from inference.pools.vllm.engine import VllmEngine
+from inference.pools.vllm.health import VllmHealth
+from inference.pools.vllm.http_client import HttpClient
+from inference.pools.vllm.kv_event_feeds import KvEventFeeds
+from inference.pools.vllm.metrics import VllmMetrics
+from inference.prefix_cache.cache_index import CacheIndex
 from inference.prefix_cache.namespace import Namespaces
-from inference.prefix_cache.warm import Warmer
+from inference.prefix_cache.warmup import Warmer
+from inference.recording.completion_metrics import CountedJournal, Metrics
 from inference.recording.journal import FileJournal
-from inference.recording.metrics import CountedJournal, Metrics
 from inference.recording.record import Observer, Recorder
-from inference.recording.redis_shipment import RedisShipment
-from inference.recording.slow import SlowLog
-from inference.recording.slowest import Slowest, SlowestJournal
+from inference.recording.redis_shipper import RedisShipment
+from inference.recording.slow_log import SlowLog
+from inference.recording.slowest_requests import Slowest, SlowestJournal
 from inference.retrieval.retrieval import Retrieval
 from inference.routing.route import Router
-from inference.telemetry.telemetry import Telemetry
 
 # Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
 _REDIS_TIMEOUT_S: Final = 2.0
@@ -181,7 +181,7 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[Observer, ...]
         yield ()
         return
     # Half a second of imports, for those who want it.
-    from inference.recording.traces_export import exported_traces
+    from inference.recording.otlp_export import exported_traces
 
     async with exported_traces(
         share=config.trace_share, trusts_clients=config.trusts_clients_traces

@@ -8,13 +8,13 @@ from caret.composition.background_tasks import Run
 from caret.foundation.environment import BadSetting
 from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
-from inference.pools.catalog import Pool, Source
-from inference.pools.dns_names import DnsNames
-from inference.pools.identity import PROBE_TEXT
-from inference.pools.kubernetes_api import Account, KubernetesApi
-from inference.pools.kubernetes_names import KubernetesNames
-from inference.pools.membership import Membership
-from inference.pools.vllm_identity import VllmIdentity
+from inference.pools.discovery.dns_resolver import DnsNames
+from inference.pools.discovery.kubernetes_api import Account, KubernetesApi
+from inference.pools.discovery.kubernetes_resolver import KubernetesNames
+from inference.pools.discovery.pool_members import Membership
+from inference.pools.discovery.replica_identity import PROBE_TEXT
+from inference.pools.pool_config import Pool, Source
+from inference.pools.vllm.identity import VllmIdentity
 
 
 def membership_of(

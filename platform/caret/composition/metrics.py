@@ -11,17 +11,17 @@ from caret.composition.background_tasks import kept_running
 from caret.foundation.web import connections
 from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
-from inference.pools.membership import Membership
-from inference.pools.vllm_metrics import VllmMetrics
-from inference.recording.admission_gauges import AdmissionGauges
-from inference.recording.background import Background
-from inference.recording.engines import EngineWatch
-from inference.recording.gauges import Gauges
+from inference.pools.discovery.pool_members import Membership
+from inference.pools.vllm.metrics import VllmMetrics
+from inference.recording.admission_metrics import AdmissionGauges
+from inference.recording.background_metrics import Background
+from inference.recording.completion_metrics import Metrics
+from inference.recording.engine_metrics import EngineWatch
+from inference.recording.event_loop_lag import LoopLag
+from inference.recording.gateway_metrics import Gauges
 from inference.recording.journal import FileJournal
-from inference.recording.lag import LoopLag
-from inference.recording.metrics import Metrics
-from inference.recording.metrics_page import metrics_page
-from inference.recording.slowest import Slowest
+from inference.recording.metrics_server import metrics_page
+from inference.recording.slowest_requests import Slowest
 
 
 class Sources(NamedTuple):

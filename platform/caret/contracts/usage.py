@@ -79,7 +79,9 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     routed_ms: float | None = None
     num_at_replica: int | None = None  # requests of this gateway there when it was asked
 
-    editor: str = ""  # one of inference.gateway.editors; "": not told, or none that we know
+    editor: str = (
+        ""  # one of inference.gateway.protocol.user_agent; "": not told, or none that we know
+    )
     model: str = ""  # as its pool names it; "": the request never got as far
     num_chars: int = 0  # sent to the client
     num_lines: int = 0  # of those characters, begun ones included

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from caret.foundation.environment import BadSetting
-from inference.pools.leaks import Speculation, refuse_leaks
+from inference.pools.cache_isolation import Speculation, refuse_leaks
 
 _SPECULATION: Final = "--speculative-config"
 _CONNECTOR: Final = "--kv-transfer-config"

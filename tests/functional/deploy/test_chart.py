@@ -8,8 +8,8 @@ from typing import Any
 from caret.celery import app
 from caret.local.engine import EngineSettings, Model, engine_command
 from caret.local.paths import REPOSITORY
-from inference.pools.catalog import PoolEntry, ReplicaEntry, Source
-from inference.pools.leaks import SALTED_CONNECTORS, Speculation
+from inference.pools.cache_isolation import SALTED_CONNECTORS, Speculation
+from inference.pools.pool_config import PoolEntry, ReplicaEntry, Source
 
 CHART = REPOSITORY / "platform" / "deploy" / "helm" / "caret"
 SETTINGS = REPOSITORY / "platform" / "docs" / "settings.md"

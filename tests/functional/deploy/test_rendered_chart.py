@@ -9,8 +9,8 @@ import kubernetes_validate as validate
 import pytest
 
 from caret.composition.config import KUBERNETES_ACCOUNT
-from inference.pools.catalog import Source, read_catalog
-from inference.pools.kubernetes_api import Account
+from inference.pools.discovery.kubernetes_api import Account
+from inference.pools.pool_config import Source, read_catalog
 from tests.functional.deploy.closed import check_pods, check_rules, check_secrets
 from tests.functional.deploy.rendered import FOREIGN, SIZES, Document, Rendered, render
 

@@ -12,9 +12,9 @@ from caret.client.synthetic_probe import Probe
 from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
 from console.timing import registry as console_registry
-from inference.recording.engines import EngineWatch, Reader, Values
-from inference.recording.lag import LoopLag
-from inference.recording.metrics import Metrics
+from inference.recording.completion_metrics import Metrics
+from inference.recording.engine_metrics import EngineWatch, Reader, Values
+from inference.recording.event_loop_lag import LoopLag
 from tenants.watching import Watch
 from tests.stack.watching import WATCHING, panels
 

@@ -2,7 +2,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import SUFFIX, CodeText, tier_of
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.site import Frame, Site, ask, own_site

@@ -12,8 +12,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from inference.completion.client import MAX_SEND_S
-from inference.gateway.connection import MAX_UNDER_WAY
+from inference.completion.response_writer import MAX_SEND_S
+from inference.gateway.protocol.connection import MAX_UNDER_WAY
 from tests.functional.gateway.site import Frame, Site, ask, receive
 
 pytestmark = pytest.mark.engine

@@ -3,10 +3,10 @@
 import aiohttp
 import pytest
 
-from inference.context.tokens import load_tokens
-from inference.pools.catalog import read_catalog
-from inference.pools.identity import PROBE_TEXT
-from inference.pools.vllm_identity import VllmIdentity
+from inference.context.tokenization.tokenizer import load_tokens
+from inference.pools.discovery.replica_identity import PROBE_TEXT
+from inference.pools.pool_config import read_catalog
+from inference.pools.vllm.identity import VllmIdentity
 from tenants.pools.samples import parse
 from tests.functional.gateway.site import Site
 

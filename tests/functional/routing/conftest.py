@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from inference.pools.catalog import read_catalog
+from inference.pools.pool_config import read_catalog
 from tests.benchmarks.code_text import CodeText, tier_of
 from tests.benchmarks.installation import own_home
 from tests.benchmarks.replicas import OwnReplica, own_replicas_of

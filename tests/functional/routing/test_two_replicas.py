@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from inference.pools.acceptance import MIN_ACCEPTANCE
-from inference.routing.affinity import CLEARLY_MORE
+from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
+from inference.routing.consistent_hashing import CLEARLY_MORE
 from tests.benchmarks.code_text import SUFFIX, CodeText
 from tests.benchmarks.replicas import OwnReplica
 from tests.functional.gateway.site import Frame, Site, ask, receive, until

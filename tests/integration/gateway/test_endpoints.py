@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from inference.pools.membership import ROUND_S
+from inference.pools.discovery.pool_members import ROUND_S
 from tenants.pools.samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_beside

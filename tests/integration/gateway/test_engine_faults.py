@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from inference.pools.replicas import MAX_FAILURES
+from inference.pools.health.replica_states import MAX_FAILURES
 from tests.functional.gateway.site import Site
 from tests.integration.gateway.asks import ASKS, Ask
 from tests.integration.gateway.conftest import STALL_S

@@ -12,7 +12,7 @@ from caret.contracts.usage import Finish
 from caret.local.paths import EmbeddedPaths
 from caret.local.service import await_ready
 from caret.local.valkey import EmbeddedValkey
-from inference.gateway.newest_feed import CHANNEL, NewestFeed
+from inference.gateway.supersession.feed import CHANNEL, NewestFeed
 from tests.fakes.claims import ClaimingGateway
 from tests.fakes.clock import FakeClock
 

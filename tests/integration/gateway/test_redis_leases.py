@@ -16,9 +16,9 @@ from redis.asyncio import Redis
 from caret.foundation.clock import SystemClock
 from caret.local.paths import EmbeddedPaths
 from caret.local.valkey import EmbeddedValkey
-from inference.gateway.bucket import Grant, LeaseRequest, Rule
-from inference.gateway.leases import Leases, OverLimit, Want
-from inference.gateway.redis_leases import RedisLeases, redis_for_leases
+from inference.gateway.rate_limits.leased_bucket import Grant, LeaseRequest, Rule
+from inference.gateway.rate_limits.leases import Leases, OverLimit, Want
+from inference.gateway.rate_limits.redis_lease_store import RedisLeases, redis_for_leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.cut_way import cut_way
 from tests.fakes.leases import FakeLeaseStore

@@ -10,7 +10,7 @@ from caret.contracts.usage import USAGE_STREAM, encode_records
 from caret.local.paths import EmbeddedPaths
 from caret.local.valkey import EmbeddedValkey
 from inference.recording.journal import Receipt
-from inference.recording.redis_shipment import RedisShipment
+from inference.recording.redis_shipper import RedisShipment
 from tests.fakes.usage import make_record
 
 BATCHES = [encode_records([make_record(number)]) for number in range(2)]

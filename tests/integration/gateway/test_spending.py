@@ -23,11 +23,11 @@ from caret.contracts.pricing import (
 from caret.foundation.clock import SystemClock
 from caret.local.paths import EmbeddedPaths
 from caret.local.valkey import EmbeddedValkey
-from inference.completion.account import Account
+from inference.completion.request_trace import Account
 from inference.errors import Dropped
-from inference.gateway.leases import Leases
-from inference.gateway.quotas import Quotas
-from inference.gateway.redis_leases import RedisLeases
+from inference.gateway.rate_limits.leases import Leases
+from inference.gateway.rate_limits.quotas import Quotas
+from inference.gateway.rate_limits.redis_lease_store import RedisLeases
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
 from tests.stack.seed import seeds

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 
 from caret.contracts.retrieval import FILES, QUESTIONS, Found, FoundSnippet, Sealer, answers_key
 from caret.foundation.ids import TenantId
-from inference.completion.arrival import DraftFile
+from inference.completion.incoming_request import DraftFile
 from inference.completion.request import Admitted
-from inference.retrieval.courier import MAX_WAIT_S, RESEND_S
-from inference.retrieval.outbox import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
+from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
 from inference.retrieval.retrieval import Retrieval
+from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
 from tenants.keyvalue import connect
 from tests.fakes.clock import FakeClock
 from tests.fakes.embeddings import FakeEmbeddings

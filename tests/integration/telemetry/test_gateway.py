@@ -12,11 +12,11 @@ from caret.contracts.captured_content import CONTENT, MAX_AGE_S
 from caret.contracts.usage import Finish, OutcomeEvent
 from caret.foundation.clock import SystemClock
 from caret.foundation.ids import new_request_id
-from inference.completion.account import Account
-from inference.completion.edit import Edit
 from inference.completion.request import Principal
-from inference.telemetry.outbox import MAX_OF_TENANT
-from inference.telemetry.telemetry import Telemetry
+from inference.completion.request_trace import Account
+from inference.completion.suggestion_edit import Edit
+from inference.content_capture.send_queue import MAX_OF_TENANT
+from inference.content_capture.telemetry import Telemetry
 from tenants.keyvalue import connect
 from tenants.snapshots.queries import read_snapshot
 from tenants.telemetry.consent import NO_CONSENT

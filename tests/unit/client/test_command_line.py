@@ -13,7 +13,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from caret.client.complete_cli import EXIT_REFUSED, EXIT_USAGE, main
 from caret.client.language_detection import _BY_SUFFIX
-from inference.gateway.languages import LANGUAGES
+from inference.gateway.language_ids import LANGUAGES
 
 META = {
     "first_token_ms": 12.5,

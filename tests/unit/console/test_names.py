@@ -6,8 +6,8 @@ import pytest
 from django.utils.translation import override
 
 from console.insight.names import named
-from inference.gateway.editors import EDITORS
-from inference.gateway.languages import LANGUAGES
+from inference.gateway.language_ids import LANGUAGES
+from inference.gateway.protocol.user_agent import EDITORS
 
 _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
 

@@ -13,9 +13,9 @@ from caret.contracts.usage import Finish
 from console.playground_words import COLUMNS, SEGMENTS, TEXTS
 from console.views.playground import LANGUAGES, stream_url
 from inference.completion.segment import SegmentKind
-from inference.filtering.reasons import CutReason
-from inference.gateway.frames import Meta
-from inference.gateway.languages import LANGUAGES as KNOWN_LANGUAGES
+from inference.filtering.filter_reason import CutReason
+from inference.gateway.language_ids import LANGUAGES as KNOWN_LANGUAGES
+from inference.gateway.protocol.frames import Meta
 
 REPOSITORY: Final = Path(__file__).parents[3]
 SOURCES: Final = REPOSITORY / "console" / "playground"

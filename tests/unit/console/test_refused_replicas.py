@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 
 from console.templatetags.operators import why_refused
-from inference.pools.identity import Reason
+from inference.pools.discovery.replica_identity import Reason
 from tenants.pools.state import RefusedReplica
 
 

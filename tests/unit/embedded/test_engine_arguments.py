@@ -4,7 +4,7 @@ import pytest
 
 from caret.foundation.environment import BadSetting
 from caret.local.engine_args import NOTHING_STATED, check_arguments
-from inference.pools.leaks import Speculation
+from inference.pools.cache_isolation import Speculation
 
 SUFFIX = '{"method":"suffix"}'
 LMCACHE = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from inference.pools.acceptance import (
+from inference.pools.speculation.acceptance_rate import (
     HALF_LIFE_S,
     MIN_TOKENS,
     Acceptances,

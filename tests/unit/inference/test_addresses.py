@@ -8,9 +8,9 @@ from caret.foundation.web.connections import Connections, Slot
 from caret.foundation.web.server_limits import ServerLimits
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.base import Scope
-from inference.consumers.generation import GenerationConsumer
-from inference.consumers.lookups import LookupConsumer
-from inference.consumers.stream import StreamConsumer
+from inference.consumers.completions import GenerationConsumer
+from inference.consumers.models_list import LookupConsumer
+from inference.consumers.websocket import StreamConsumer
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.gateway import KEY, FakeGateway
 from tests.fakes.tenants import make_credential, make_snapshot

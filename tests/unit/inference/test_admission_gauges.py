@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from caret.contracts.policy import Limits, RateLimit, Trigger
 from inference.errors import Busy, Dropped
-from inference.recording.admission_gauges import AdmissionGauges
+from inference.recording.admission_metrics import AdmissionGauges
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.pools import make_load

@@ -8,10 +8,10 @@ import pytest
 
 from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import Limits, Mode, RateLimit, TenantPolicy, Trigger
-from inference.completion.arrival import DraftFile
+from inference.completion.incoming_request import DraftFile
 from inference.errors import Busy, Dropped, Forbidden
 from inference.gateway.admit import Admission, admit
-from inference.gateway.seats import Seats
+from inference.gateway.load_shedding.concurrency_limit import Seats
 from tests.fakes.pools import REGION, make_admission, make_load
 from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal

@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.pools.catalog import Replica
-from inference.routing.affinity import ALWAYS_ROOM, CAPACITY, rank, with_room
+from inference.pools.pool_config import Replica
+from inference.routing.consistent_hashing import ALWAYS_ROOM, CAPACITY, rank, with_room
 from tests.fakes.pools import make_pool
 
 REPLICAS = make_pool(*(f"http://engine-{n}:1" for n in range(4))).replicas

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
-from inference.completion.arrival import DraftFile
-from inference.completion.retrieved import Snippet
-from inference.context.budget import PROMPT_TOKENS
-from inference.context.layout import LAYOUTS
-from inference.context.tokens import load_tokens
+from inference.completion.incoming_request import DraftFile
+from inference.completion.snippet import Snippet
+from inference.context.prompt.layout import LAYOUTS
+from inference.context.prompt.token_budget import PROMPT_TOKENS
+from inference.context.tokenization.tokenizer import load_tokens
 from inference.errors import BadRequest
 from tests.fakes.prompts import (
     CODE,

@@ -13,7 +13,7 @@ from caret.foundation.ids import TenantId
 from inference.completion.request import Principal
 from inference.errors import Forbidden, Unauthenticated
 from inference.gateway.authenticate import authenticate
-from inference.gateway.authority import Authority
+from inference.gateway.snapshots.snapshot_store import Authority
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import (
     ACME,

@@ -7,7 +7,7 @@ from caret.contracts.policy import Feature, Mode, PolicyLayer, TenantPolicy
 from caret.contracts.pricing import BudgetScope, HardBudget, Spending
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, UserId
-from inference.gateway.authority import Authority
+from inference.gateway.snapshots.snapshot_store import Authority
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import (
     ACME,

@@ -9,14 +9,14 @@ import pytest
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import UserId, new_request_id
 from inference.errors import Busy, Unauthenticated
-from inference.gateway.belated import (
+from inference.gateway.protocol.late_outcomes import (
     MAX_AGE_MS,
     MAX_AHEAD_MS,
     MAX_AT_ONCE,
     MAX_OF_TENANT_AT_ONCE,
     Belated,
 )
-from inference.gateway.outcomes import Told
+from inference.gateway.protocol.outcome_reports import Told
 from tests.fakes.clock import FakeClock
 from tests.fakes.editor import Editor, open_editor
 from tests.fakes.journal import FakeJournal

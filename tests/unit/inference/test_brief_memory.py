@@ -2,7 +2,9 @@
 
 import asyncio
 
-from inference.context.brief_memory import (
+from inference.context.prompt.forgetting import forgetting
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.ttl_cache import (
     LIFETIME_S,
     MAX_SHARE,
     BriefMemory,
@@ -10,8 +12,6 @@ from inference.context.brief_memory import (
     Holder,
     digest,
 )
-from inference.context.forgetting import forgetting
-from inference.context.writer import PromptWriter
 from tests.fakes.clock import FakeClock
 from tests.fakes.prompts import TOKENS
 from tests.fakes.waiting import until

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.budget import Budget, Shares, share_out
+from inference.context.prompt.token_budget import Budget, Shares, share_out
 
 SIZES = st.integers(min_value=0, max_value=20_000)
 WANTED = st.builds(Budget, SIZES, SIZES, SIZES, SIZES)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from inference.context.byte_pairs import Encode, byte_pair_encoder
-from inference.context.tokens import Tokens
+from inference.context.tokenization.bpe import Encode, byte_pair_encoder
+from inference.context.tokenization.tokenizer import Tokens
 from tests.fakes.cpu import cpu_guard
 
 DEMO = Path(__file__).parents[3] / "inference" / "demo_model" / "weights" / "tokenizer.json"

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.blocks import BlockNames
-from inference.prefix_cache.events import (
+from inference.prefix_cache.block_hash import BlockNames
+from inference.prefix_cache.cache_index import CacheIndex, HeldBlocks
+from inference.prefix_cache.kv_events import (
     AllBlocksCleared,
     BlockRemoved,
     BlockStored,
     GarbledEvents,
     decode_events,
 )
-from inference.prefix_cache.index import CacheIndex, HeldBlocks
 
 OURS, THEIRS = CacheSalt("a" * 64), CacheSalt("b" * 64)
 PROMPT = list(range(100, 165))  # four blocks of 16, and a token

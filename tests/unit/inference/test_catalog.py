@@ -6,8 +6,8 @@ import pytest
 
 from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
-from inference.pools.catalog import Replica, read_catalog
-from inference.pools.leaks import Speculation
+from inference.pools.cache_isolation import Speculation
+from inference.pools.pool_config import Replica, read_catalog
 from tests.fakes.tenants import GLOBEX, make_snapshot
 
 FAST = """

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caret.foundation.environment import BadSetting
-from inference.completion.arrival import Message
-from inference.context.chat import chat_prompt
-from inference.context.chat_template import load_chat_template
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
+from inference.completion.incoming_request import Message
+from inference.context.prompt.chat_prompt import chat_prompt
+from inference.context.prompt.chat_template import load_chat_template
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokens
 from inference.errors import BadRequest
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from inference.pools.circuit import TRANSITIONS, Circuit, Event, advance
-from inference.pools.replicas import MAX_FAILURES, REST_S, Replicas, Wellness
+from inference.pools.health.circuit_breaker import TRANSITIONS, Circuit, Event, advance
+from inference.pools.health.replica_states import MAX_FAILURES, REST_S, Replicas, Wellness
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool
 

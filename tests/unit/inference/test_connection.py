@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from inference.completion.arrival import Draft
-from inference.completion.client import ClientGone
-from inference.gateway.connection import (
+from inference.completion.incoming_request import Draft
+from inference.completion.response_writer import ClientGone
+from inference.gateway.protocol.connection import (
     MAX_UNDER_WAY,
     Purpose,
 )
-from inference.gateway.frames import DeltaFrame, DoneFrame, ErrorFrame
+from inference.gateway.protocol.frames import DeltaFrame, DoneFrame, ErrorFrame
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of

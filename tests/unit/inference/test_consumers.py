@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from caret.contracts.usage import Finish
-from inference.consumers import http, openai
-from inference.consumers.generation import MAX_BODY_BYTES, GenerationConsumer
+from inference.consumers import http, openai_completions
+from inference.consumers.completions import MAX_BODY_BYTES, GenerationConsumer
 from inference.consumers.health import HealthConsumer
-from inference.consumers.stream import StreamConsumer
+from inference.consumers.websocket import StreamConsumer
 from inference.errors import Busy
-from inference.gateway.uploads import MAX_OF_KEY_BYTES
-from inference.recording.metrics import Metrics
+from inference.gateway.rate_limits.body_quota import MAX_OF_KEY_BYTES
+from inference.recording.completion_metrics import Metrics
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
@@ -32,7 +32,7 @@ def hanging() -> FakeEngine:
 
 
 async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
-    app = GenerationConsumer.as_asgi(plane=gateway.plane, dialect=openai.DIALECT)
+    app = GenerationConsumer.as_asgi(plane=gateway.plane, dialect=openai_completions.DIALECT)
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.context.cursor import Surrounding
+from inference.context.prompt.cursor_text import Surrounding
 from tests.fakes.cpu import cpu_guard
 
 

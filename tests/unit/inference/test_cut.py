@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
-from inference.filtering.cut import Cutter, Surroundings
-from inference.filtering.surroundings import surroundings_of
+from inference.filtering.truncation import Cutter, Surroundings
+from inference.filtering.truncation_context import surroundings_of
 from tests.fakes.cpu import cpu_guard
 from tests.fakes.requests import make_request
 

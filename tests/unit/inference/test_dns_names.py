@@ -2,8 +2,8 @@
 
 import pytest
 
-from inference.pools.dns_names import DnsNames
-from inference.pools.membership import Unresolved
+from inference.pools.discovery.dns_resolver import DnsNames
+from inference.pools.discovery.pool_members import Unresolved
 from tests.fakes.dns_server import dns_server
 
 NAME = "engines.caret.svc.cluster.local"

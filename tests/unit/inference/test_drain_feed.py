@@ -6,8 +6,8 @@ from typing import cast
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
-from inference.pools.drain_feed import DrainFeed
-from inference.pools.replicas import Replicas
+from inference.pools.discovery.drain_feed import DrainFeed
+from inference.pools.health.replica_states import Replicas
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool
 from tests.fakes.redis import FakeRedis

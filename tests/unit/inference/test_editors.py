@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.gateway.editors import EDITORS, editor_of
+from inference.gateway.protocol.user_agent import EDITORS, editor_of
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.web import ask
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.filtering.excerpt import SIZES, excerpt
+from inference.filtering.syntax_excerpt import SIZES, excerpt
 
 FILLER = "".join(f"        a{number} = {number}\n" for number in range(100))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from caret.contracts.policy import Mode
-from inference.context.extent import is_single_line
+from inference.context.prompt.line_or_block import is_single_line
 from tests.fakes.requests import make_request
 
 BLOCKS = [

@@ -3,7 +3,7 @@
 import pytest
 
 from caret.contracts.policy import Trigger
-from inference.gateway.fair_shares import FairShares
+from inference.gateway.load_shedding.fair_share import FairShares
 from tests.fakes.tenants import ACME, GLOBEX
 
 LIMIT = 60.0

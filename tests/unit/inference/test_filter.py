@@ -11,12 +11,12 @@ from structlog.testing import capture_logs
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from caret.foundation.environment import BadSetting
-from inference.completion.account import Account
-from inference.completion.arrival import Message
+from inference.completion.incoming_request import Message
+from inference.completion.request_trace import Account
 from inference.completion.variant import Variant
 from inference.filtering.filter import FILTERS, check_filters, filter
-from inference.filtering.public_code import PublicCode
-from inference.filtering.reasons import CutReason
+from inference.filtering.filter_reason import CutReason
+from inference.filtering.public_code_index import PublicCode
 from inference.pools.engine import Chunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request

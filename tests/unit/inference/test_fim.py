@@ -6,15 +6,7 @@ from tokenizers.models import BPE
 
 from caret.foundation.environment import BadSetting
 from inference.completion.segment import Piece, SegmentKind
-from inference.context.fim import (
-    FAMILIES,
-    FAMILIES_BY_NAME,
-    Family,
-    Order,
-    family_named,
-    recognise,
-)
-from inference.context.layout import (
+from inference.context.prompt.layout import (
     LAYOUTS,
     Parts,
     ends_with_text,
@@ -24,7 +16,15 @@ from inference.context.layout import (
     order_of,
     stop_token_ids,
 )
-from inference.context.tokens import Tokens
+from inference.context.prompt.model_families import (
+    FAMILIES,
+    FAMILIES_BY_NAME,
+    Family,
+    Order,
+    family_named,
+    recognise,
+)
+from inference.context.tokenization.tokenizer import Tokens
 
 # Vocabularies as the models' own tokenizers have them.
 QWEN = (

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.gateway.frames import ErrorFrame
+from inference.gateway.protocol.frames import ErrorFrame
 from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
 

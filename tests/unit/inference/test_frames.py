@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.usage import Finish, OutcomeEvent
-from inference.gateway.frames import (
+from inference.gateway.protocol.frames import (
     MAX_FRAME_CHARS,
     MAX_ID_CHARS,
     BadFrame,

@@ -10,10 +10,10 @@ from detect_secrets.util.filetype import FileType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.redact import SHORT_RUN_CHARS
-from inference.filtering.credentials import has_credential, held_from
-from inference.filtering.gate import MAX_UNSOUND_LINES, Checks, Gate
-from inference.filtering.reasons import CutReason
+from inference.context.redaction.redact import SHORT_RUN_CHARS
+from inference.filtering.filter_reason import CutReason
+from inference.filtering.line_gate import MAX_UNSOUND_LINES, Checks, Gate
+from inference.filtering.secret_detection import has_credential, held_from
 from tests.fakes.cpu import cpu_guard
 
 

@@ -3,15 +3,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from inference.gateway.authority import Authority
-from inference.gateway.seats import Seats
-from inference.pools.catalog import Replica
-from inference.pools.lateness import MAX_LATE
-from inference.pools.replicas import REST_S, Replicas, Wellness
-from inference.pools.vllm_metrics import parse
-from inference.recording.engines import EngineWatch, Values
-from inference.recording.gauges import Gauges
-from inference.recording.lag import PROBE_EVERY_S, LoopLag
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.snapshots.snapshot_store import Authority
+from inference.pools.health.outlier_detection import MAX_LATE
+from inference.pools.health.replica_states import REST_S, Replicas, Wellness
+from inference.pools.pool_config import Replica
+from inference.pools.vllm.metrics import parse
+from inference.recording.engine_metrics import EngineWatch, Values
+from inference.recording.event_loop_lag import PROBE_EVERY_S, LoopLag
+from inference.recording.gateway_metrics import Gauges
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET
@@ -194,7 +194,7 @@ async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -
 async def test_an_engine_that_never_answers_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("inference.recording.engines.MAX_READ_S", 0.01)
+    monkeypatch.setattr("inference.recording.engine_metrics.MAX_READ_S", 0.01)
     (replica,) = make_pool("http://engine-1:8000").replicas
     watch = EngineWatch(SilentReader(), lambda: [replica])
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.gateway.gcra import Gcra
+from inference.gateway.rate_limits.gcra import Gcra
 
 CAPACITY, INTERVAL_S = 10, 0.5
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from inference.completion.account import Account
-from inference.completion.client import MAX_SEND_S
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import MAX_SEND_S
 from inference.errors import BadRequest, EngineFailed
 from inference.pools import generate as stage
-from inference.pools.catalog import Replica
 from inference.pools.engine import Chunk, EngineRequest, EngineStop
 from inference.pools.generate import generate
-from inference.pools.replicas import MAX_FAILURES, Replicas
+from inference.pools.health.replica_states import MAX_FAILURES, Replicas
+from inference.pools.pool_config import Replica
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request, make_pool

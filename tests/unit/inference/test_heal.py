@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.filtering.heal import Healer
-from inference.filtering.reasons import CutReason
+from inference.filtering.filter_reason import CutReason
+from inference.filtering.token_healing import Healer
 
 
 def _healed(healed: str, *texts: str) -> tuple[str, CutReason | None]:

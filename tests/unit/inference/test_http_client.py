@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from inference.pools import http_client, http_connection
-from inference.pools.http_client import MAX_KEPT, HttpClient
-from inference.pools.http_connection import (
+from inference.pools.vllm import http_client, http_connection
+from inference.pools.vllm.http_client import MAX_KEPT, HttpClient
+from inference.pools.vllm.http_connection import (
     MAX_HEAD_BYTES,
     MAX_HELD_BYTES,
     MAX_LINE_BYTES,

@@ -4,15 +4,17 @@ import json
 
 import pytest
 
-from inference.consumers import chat, infill, ollama, openai
-from inference.consumers.generation import Dialect
+from inference.consumers import llama_cpp_infill, ollama_generate, openai_chat, openai_completions
+from inference.consumers.completions import Dialect
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_FILES, MAX_MESSAGES, MAX_PROMPT_CHARS
 
 FIM = "<fim_prefix>p<fim_suffix>s<fim_middle>"
 
 
-@pytest.mark.parametrize("dialect", [openai.DIALECT, ollama.DIALECT], ids=["openai", "ollama"])
+@pytest.mark.parametrize(
+    "dialect", [openai_completions.DIALECT, ollama_generate.DIALECT], ids=["openai", "ollama"]
+)
 @pytest.mark.parametrize("part", ["<file_sep>a\nx", "x"])
 def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) -> None:
     prompt = part * (MAX_PROMPT_CHARS // len(part) + 1) + FIM
@@ -26,21 +28,21 @@ def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) ->
 def test_of_far_too_many_messages_few_are_looked_at() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": ""}] * 100_000}).encode()
 
-    assert len(chat.understand(body).draft.messages) == MAX_MESSAGES + 1
+    assert len(openai_chat.understand(body).draft.messages) == MAX_MESSAGES + 1
 
 
 def test_of_far_too_many_stop_strings_few_are_looked_at() -> None:
     stops = ["<|endoftext|>"] * 10_000 + ["a"]
     body = json.dumps({"prompt": "a", "stop": stops}).encode()
 
-    assert openai.understand(body).draft.stop == ()
+    assert openai_completions.understand(body).draft.stop == ()
 
 
 def test_of_far_too_many_snippets_the_first_are_taken() -> None:
     snippets = [{"filepath": f"{number}.py", "body": ""} for number in range(10_000)]
     body = json.dumps({"segments": {"prefix": "", "declarations": snippets}}).encode()
 
-    files = openai.understand(body).draft.files
+    files = openai_completions.understand(body).draft.files
 
     assert [file.path for file in files] == [f"{number}.py" for number in range(MAX_FILES)]
 
@@ -49,7 +51,7 @@ def test_of_far_too_many_extras_the_newest_are_taken_the_first_of_equals_first()
     extras = [{"text": str(number), "time": number // 2} for number in range(10_000)]
     body = json.dumps({"input_extra": extras}).encode()
 
-    files = infill.understand(body).draft.files
+    files = llama_cpp_infill.understand(body).draft.files
 
     assert len(files) == MAX_FILES
     assert [file.text for file in files[:4]] == ["9998", "9999", "9996", "9997"]

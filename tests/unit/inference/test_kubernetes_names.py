@@ -8,10 +8,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from inference.pools import kubernetes_api
-from inference.pools.kubernetes_api import Account, KubernetesApi
-from inference.pools.kubernetes_names import KubernetesNames
-from inference.pools.membership import Unresolved
+from inference.pools.discovery import kubernetes_api
+from inference.pools.discovery.kubernetes_api import Account, KubernetesApi
+from inference.pools.discovery.kubernetes_resolver import KubernetesNames
+from inference.pools.discovery.pool_members import Unresolved
 from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
 from tests.fakes.waiting import until

@@ -12,10 +12,10 @@ import zmq
 import zmq.asyncio
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.blocks import BlockNames
-from inference.prefix_cache.feed import KvEventFeed, Publication
-from inference.prefix_cache.index import HeldBlocks
-from inference.prefix_cache.sequence import Sequence, Verdict
+from inference.prefix_cache.block_hash import BlockNames
+from inference.prefix_cache.cache_index import HeldBlocks
+from inference.prefix_cache.kv_event_feed import KvEventFeed, Publication
+from inference.prefix_cache.sequence_check import Sequence, Verdict
 from tests.fakes.waiting import until
 
 SALT = CacheSalt("a" * 64)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.pools.lateness import MAX_LATE, MAX_REST_S, REST_S, Lateness
+from inference.pools.health.outlier_detection import MAX_LATE, MAX_REST_S, REST_S, Lateness
 
 LATE_S = 0.8
 LATER_S = LATE_S + 0.1

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from caret.foundation.environment import BadSetting
-from inference.completion.arrival import DraftFile
-from inference.completion.retrieved import Snippet
+from inference.completion.incoming_request import DraftFile
+from inference.completion.snippet import Snippet
 from inference.completion.variant import Variant
 from inference.context.assemble import assemble
-from inference.context.prompt import Prompt
-from inference.context.variants import check_variants
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.variant_options import check_variants
 from tests.fakes.prompts import (
     CODE,
     PRINCIPAL,

@@ -5,8 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from inference.gateway.bucket import IDLE_S, LEASE_S
-from inference.gateway.leases import CLOSE_S, MAX_CALL_S, PROBE_S, Leases, OverLimit, Want
+from inference.gateway.rate_limits.leased_bucket import IDLE_S, LEASE_S
+from inference.gateway.rate_limits.leases import (
+    CLOSE_S,
+    MAX_CALL_S,
+    PROBE_S,
+    Leases,
+    OverLimit,
+    Want,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, TurnedStore

@@ -14,8 +14,8 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.gateway.bucket import IDLE_S, LEASE_S, Grant, LeaseRequest, Rule
-from inference.gateway.leases import SWEEP_S, Leases, OverLimit, Want
+from inference.gateway.rate_limits.leased_bucket import IDLE_S, LEASE_S, Grant, LeaseRequest, Rule
+from inference.gateway.rate_limits.leases import SWEEP_S, Leases, OverLimit, Want
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 

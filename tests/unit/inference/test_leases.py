@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from inference.gateway.bucket import IDLE_S
-from inference.gateway.leases import PROBE_S, Want
+from inference.gateway.rate_limits.leased_bucket import IDLE_S
+from inference.gateway.rate_limits.leases import PROBE_S, Want
 from tests.fakes.clock import FakeClock
 from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, TurnedStore
 

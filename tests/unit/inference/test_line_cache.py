@@ -5,9 +5,9 @@ from detect_secrets.util.filetype import FileType
 
 from caret.contracts.policy import Isolation
 from caret.contracts.snapshot import TenantSnapshot
-from inference.context.brief_memory import LIFETIME_S, Holder, Holders
-from inference.context.line_cache import LineCache
-from inference.context.tokens import Tokens, load_tokens
+from inference.context.tokenization.line_cache import LineCache
+from inference.context.tokenization.tokenizer import Tokens, load_tokens
+from inference.context.tokenization.ttl_cache import LIFETIME_S, Holder, Holders
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import WEIGHTS
 from tests.fakes.tenants import GLOBEX, GUS, make_policy, make_principal

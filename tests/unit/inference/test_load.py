@@ -7,11 +7,11 @@ import pytest
 
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
 from inference.completion.request import Principal
+from inference.completion.request_trace import Account
 from inference.errors import Dropped, EngineFailed
-from inference.gateway.cubic import FIRST, FORGET_S
-from inference.gateway.load import Load
+from inference.gateway.load_shedding.adaptive_limit import FIRST, FORGET_S
+from inference.gateway.load_shedding.load_shedder import Load
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGET_MS, make_load
 from tests.fakes.requests import make_account, make_request

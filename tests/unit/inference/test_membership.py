@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from caret.contracts.policy import Tier
-from inference.pools.catalog import Pool, Replica
-from inference.pools.identity import Identity, Reason
-from inference.pools.membership import NoAddress
+from inference.pools.discovery.pool_members import NoAddress
+from inference.pools.discovery.replica_identity import Identity, Reason
+from inference.pools.pool_config import Pool, Replica
 from tests.fakes.membership import TOKEN_IDS, Fleet, identity
 from tests.fakes.pools import make_pool
 

@@ -6,9 +6,9 @@ from prometheus_client.core import Metric
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord
 from caret.foundation.ids import RequestId, TenantId
-from inference.completion.account import Account
+from inference.completion.request_trace import Account
 from inference.errors import EngineFailed
-from inference.recording.metrics import CountedJournal, Metrics
+from inference.recording.completion_metrics import CountedJournal, Metrics
 from tests.fakes.accounts import make_ended
 from tests.fakes.journal import FakeJournal
 from tests.fakes.requests import make_account, make_request

@@ -14,7 +14,12 @@ from detect_secrets.util.filetype import FileType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.named_secrets import NAME_HINTS, is_indirect_reference, linear, named_spans
+from inference.context.redaction.keyword_secrets import (
+    NAME_HINTS,
+    is_indirect_reference,
+    linear,
+    named_spans,
+)
 from tests.fakes.cpu import cpu_guard
 
 RULES = {

@@ -8,7 +8,7 @@ import pytest
 
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.usage import Finish
-from inference.gateway.newest_feed import MAX_QUEUED
+from inference.gateway.supersession.feed import MAX_QUEUED
 from tests.fakes.claims import ClaimingGateway
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import ALICE, GLOBEX, GUS, make_principal

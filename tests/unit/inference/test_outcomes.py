@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.usage import OutcomeEvent
-from inference.gateway.connection import MAX_ACCEPTED, MAX_REMEMBERED
+from inference.gateway.protocol.connection import MAX_ACCEPTED, MAX_REMEMBERED
 from tests.fakes.editor import open_editor
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.tenants import ACME, ADA

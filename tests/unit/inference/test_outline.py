@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import Allowance
-from inference.context.outline import MAX_PARSED_CHARS, QUERIES, outline
+from inference.context.sources.outline import MAX_PARSED_CHARS, QUERIES, outline
 from tests.fakes.clock import FakeClock
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.parsing.parse import Allowance
-from inference.context.outline import outline
+from inference.context.sources.outline import outline
 from tests.fakes.clock import FakeClock
 
 TWO = "def f(): pass\ndef g(): pass\n"

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from inference.completion.account import Account
+from inference.completion.request_trace import Account
 from inference.pools.engine import Chunk, EngineRequest
 from inference.pools.generate import generate
-from inference.pools.lateness import MAX_LATE, REST_S
-from inference.pools.overdue import moving_overdue
-from inference.pools.replicas import MAX_FAILURES, Replicas
+from inference.pools.health.outlier_detection import MAX_LATE, REST_S
+from inference.pools.health.replica_states import MAX_FAILURES, Replicas
+from inference.pools.health.reroute import moving_overdue
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request, make_pool

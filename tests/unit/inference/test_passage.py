@@ -7,10 +7,10 @@ from detect_secrets.util.filetype import FileType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.brief_memory import Holder
-from inference.context.passage import Passage, passage_of
-from inference.context.passages import Passages
-from inference.context.window import MAX_GIVEN_UP, is_anchor
+from inference.context.prompt.tokenized_lines_cache import Passages
+from inference.context.tokenization.text_window import MAX_GIVEN_UP, is_anchor
+from inference.context.tokenization.tokenized_lines import Passage, passage_of
+from inference.context.tokenization.ttl_cache import Holder
 from tests.fakes.prompts import CODE, writer_of
 
 TYPED = st.none() | st.lists(st.just(0), max_size=12)

@@ -11,19 +11,19 @@ from structlog.testing import capture_logs
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.usage import CompletionRecord, Finish
-from inference.context.snippets import NoSnippets
-from inference.context.style import Style
-from inference.context.tokens import load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt_options import Style
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.sources.snippet_source import NoSnippets
+from inference.context.tokenization.tokenizer import load_tokens
 from inference.errors import EngineFailed
-from inference.filtering.reasons import CutReason
-from inference.gateway.authority import Authority
-from inference.gateway.belated import Belated
-from inference.gateway.seats import Seats
-from inference.gateway.suggestions import Suggestions
-from inference.gateway.uploads import Uploads
+from inference.filtering.filter_reason import CutReason
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.protocol.late_outcomes import Belated
+from inference.gateway.protocol.recent_suggestions import Suggestions
+from inference.gateway.rate_limits.body_quota import Uploads
+from inference.gateway.snapshots.snapshot_store import Authority
 from inference.pipeline import DataPlane, complete, serve
-from inference.prefix_cache.warm import Warmer
+from inference.prefix_cache.warmup import Warmer
 from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock

@@ -8,12 +8,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from inference.pools import prober as stage
-from inference.pools.catalog import Replica
-from inference.pools.circuit import Circuit
-from inference.pools.prober import Prober
-from inference.pools.replicas import MAX_FAILURES, Replicas, Wellness
-from inference.pools.vllm_health import VllmHealth
+from inference.pools.health import health_checker as stage
+from inference.pools.health.circuit_breaker import Circuit
+from inference.pools.health.health_checker import Prober
+from inference.pools.health.replica_states import MAX_FAILURES, Replicas, Wellness
+from inference.pools.pool_config import Replica
+from inference.pools.vllm.health import VllmHealth
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool
 

@@ -4,8 +4,14 @@ from itertools import product
 
 import pytest
 
-from inference.gateway.frames import BadFrame
-from inference.gateway.protocol import TRANSITIONS, Event, ProtocolDefect, State, advance
+from inference.gateway.protocol.frames import BadFrame
+from inference.gateway.protocol.state_machine import (
+    TRANSITIONS,
+    Event,
+    ProtocolDefect,
+    State,
+    advance,
+)
 
 CLIENT_EVENTS = (Event.COMPLETE, Event.CANCEL, Event.OUTCOME)
 GATEWAY_EVENTS = (Event.DELTA, Event.DONE, Event.ERROR)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from inference.gateway.protocol import TRANSITIONS, Event, State
+from inference.gateway.protocol.state_machine import TRANSITIONS, Event, State
 
 DOCUMENT = Path(__file__).parents[3] / "platform" / "docs" / "protocol.md"
 HEADER = ["state", *Event]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.foundation.environment import BadSetting
+from inference.filtering.build_public_code_index import main, write_index
 from inference.filtering.fingerprints import (
     WINDOW_CHARS,
     WINNOW,
@@ -16,8 +17,7 @@ from inference.filtering.fingerprints import (
     window_hashes,
     winnow,
 )
-from inference.filtering.index_public_code import main, write_index
-from inference.filtering.public_code import HEADER, MIN_OWN_CHARS, IndexFile, Matcher
+from inference.filtering.public_code_index import HEADER, MIN_OWN_CHARS, IndexFile, Matcher
 
 _RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]

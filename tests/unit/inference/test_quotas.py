@@ -8,10 +8,10 @@ import pytest
 
 from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
 from inference.completion.request import CompletionRequest, Principal
+from inference.completion.request_trace import Account
 from inference.errors import Busy, Dropped
-from inference.gateway.quotas import MAX_PREFETCHES, PREFETCH_S, REPEAT_S, Quotas
+from inference.gateway.rate_limits.quotas import MAX_PREFETCHES, PREFETCH_S, REPEAT_S, Quotas
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.requests import make_account, make_request

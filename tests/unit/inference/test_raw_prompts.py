@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.fim import ALL_MARKERS, FAMILIES
-from inference.context.raw_prompts import RawFile, RawPrompt, parse_prompt
+from inference.context.prompt.fim_parser import RawFile, RawPrompt, parse_prompt
+from inference.context.prompt.model_families import ALL_MARKERS, FAMILIES
 from inference.gateway.receive import MAX_FILES
 
 # As the plugins' own templates have them.

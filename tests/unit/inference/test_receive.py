@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode, Tier
-from inference.completion.arrival import DraftFile, Message
+from inference.completion.incoming_request import DraftFile, Message
 from inference.errors import BadRequest
 from inference.gateway.receive import (
     DEFAULT_MAX_TOKENS,

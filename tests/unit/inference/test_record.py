@@ -9,8 +9,8 @@ import pytest
 
 from caret.contracts.policy import Tier
 from caret.contracts.usage import CompletionRecord, Finish, UsageRecord
-from inference.completion.account import Account
-from inference.context.prompt import Prompt
+from inference.completion.request_trace import Account
+from inference.context.prompt.prompt import Prompt
 from inference.errors import EngineFailed
 from inference.recording.record import Recorder, record
 from tests.fakes.clock import FakeClock

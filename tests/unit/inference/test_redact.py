@@ -11,8 +11,13 @@ from detect_secrets.util.filetype import FileType, determine_file_type
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.context import redact
-from inference.context.redact import REDACTED, file_type, redact_line, without_private_keys
+from inference.context.redaction import redact
+from inference.context.redaction.redact import (
+    REDACTED,
+    file_type,
+    redact_line,
+    without_private_keys,
+)
 
 PYTHON = FileType.PYTHON
 KEY_BODY = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n"

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from caret.contracts.policy import Mode
-from inference.completion.arrival import Message
+from inference.completion.incoming_request import Message
 from inference.errors import BadRequest
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.prompts import assembled, text_of

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from caret.contracts.retrieval import MAX_FILE_CHARS
-from inference.completion.arrival import DraftFile
-from inference.completion.retrieved import Snippet
-from inference.context.repeats import without_repeats
+from inference.completion.incoming_request import DraftFile
+from inference.completion.snippet import Snippet
+from inference.context.sources.deduplication import without_repeats
 from tests.fakes.prompts import assembled, text_of
 
 LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]

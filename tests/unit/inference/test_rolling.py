@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.gateway.rolling import NUM_SLOTS, SLOT_S, RollingTimes
+from inference.gateway.load_shedding.rolling_quantiles import NUM_SLOTS, SLOT_S, RollingTimes
 
 
 @pytest.mark.parametrize(("share", "exact"), [(0.5, 500), (0.9, 900), (0.99, 990)])

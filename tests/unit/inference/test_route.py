@@ -11,13 +11,13 @@ import pytest
 from caret.contracts.policy import Mode
 from caret.contracts.usage import Finish
 from inference.errors import Dropped
-from inference.pools.catalog import Replica
 from inference.pools.engine import EngineRequest
-from inference.pools.lateness import MAX_LATE
-from inference.pools.lateness import REST_S as LATENESS_REST_S
-from inference.pools.replicas import REST_S, Wellness
-from inference.prefix_cache.events import BlockStored
-from inference.routing.affinity import ALWAYS_ROOM
+from inference.pools.health.outlier_detection import MAX_LATE
+from inference.pools.health.outlier_detection import REST_S as LATENESS_REST_S
+from inference.pools.health.replica_states import REST_S, Wellness
+from inference.pools.pool_config import Replica
+from inference.prefix_cache.kv_events import BlockStored
+from inference.routing.consistent_hashing import ALWAYS_ROOM
 from inference.routing.route import LATE_TARGETS, Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGETS_MS, make_pool, make_router

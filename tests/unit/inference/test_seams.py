@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.seams import AFTER_BREAK, BEFORE_BREAK, Seam
+from inference.context.tokenization.split_points import AFTER_BREAK, BEFORE_BREAK, Seam
 
 EXPRESSIONS = {
     "after": (AFTER_BREAK, re.compile(r"(?<=\n)(?=[^\r\n])")),

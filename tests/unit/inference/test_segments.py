@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from inference.completion.arrival import DraftFile, Message
+from inference.completion.incoming_request import DraftFile, Message
 from inference.completion.request import CompletionRequest
-from inference.completion.retrieved import Snippet
 from inference.completion.segment import Segment, SegmentKind
-from inference.context.layout import LAYOUTS
-from inference.context.prompt import Prompt
-from inference.gateway.frames import DoneFrame, Explanation
-from inference.gateway.meta import meta_of
+from inference.completion.snippet import Snippet
+from inference.context.prompt.layout import LAYOUTS
+from inference.context.prompt.prompt import Prompt
+from inference.gateway.protocol.completion_meta import meta_of
+from inference.gateway.protocol.frames import DoneFrame, Explanation
 from tests.fakes.editor import open_editor
 from tests.fakes.prompts import CODE, assembled, writer_of
 from tests.fakes.requests import make_account, make_admitted, make_request

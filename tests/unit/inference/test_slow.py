@@ -4,8 +4,8 @@ import pytest
 import structlog
 
 from caret.contracts.policy import Mode
-from inference.completion.account import Account
-from inference.recording.slow import MAX_LINES, PER_S, SlowLog
+from inference.completion.request_trace import Account
+from inference.recording.slow_log import MAX_LINES, PER_S, SlowLog
 from tests.fakes.accounts import make_ended
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_request

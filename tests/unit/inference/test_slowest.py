@@ -1,7 +1,7 @@
 from caret.contracts.policy import Mode
 from caret.contracts.usage import decode_records
 from caret.foundation.ids import RequestId
-from inference.recording.slowest import KEPT_S, MAX_RECORDS, Slowest, SlowestJournal
+from inference.recording.slowest_requests import KEPT_S, MAX_RECORDS, Slowest, SlowestJournal
 from tests.fakes.clock import FakeClock
 from tests.fakes.completions import make_completion, make_slow
 from tests.fakes.journal import FakeJournal

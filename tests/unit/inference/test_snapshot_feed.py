@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
 from caret.contracts.snapshot import HOME_HEARD, TenantSnapshot, encode_snapshot
-from inference.gateway.authority import Authority
-from inference.gateway.snapshot_feed import SnapshotFeed
+from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
+from inference.gateway.snapshots.snapshot_store import Authority
 from tests.fakes.clock import FakeClock
 from tests.fakes.redis import FakeRedis
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from inference.completion.account import Account
-from inference.pools.catalog import Pool, Replica
-from inference.pools.leaks import Speculation as Method
-from inference.pools.speculation import Speculation
+from inference.completion.request_trace import Account
+from inference.pools.cache_isolation import Speculation as Method
+from inference.pools.pool_config import Pool, Replica
+from inference.pools.speculation.speculative_decoding import Speculation
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools, make_router

@@ -20,12 +20,12 @@ from caret.contracts.pricing import (
 )
 from caret.contracts.usage import Finish
 from caret.foundation.ids import UserId
-from inference.completion.account import Account
-from inference.completion.client import ClientGone
 from inference.completion.request import CompletionRequest, Principal
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import ClientGone
 from inference.errors import Busy, CompletionError, Dropped, EngineFailed
-from inference.gateway.leases import PROBE_S
-from inference.gateway.quotas import Quotas
+from inference.gateway.rate_limits.leases import PROBE_S
+from inference.gateway.rate_limits.quotas import Quotas
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore, make_quotas
 from tests.fakes.requests import make_account, make_request

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from inference.recording.stages import STAGES, stage_times
+from inference.recording.stage_timings import STAGES, stage_times
 from tests.fakes.accounts import make_ended
 from tests.fakes.clock import FakeClock
 

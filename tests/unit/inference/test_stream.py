@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from caret.contracts.usage import Finish
-from inference.completion.account import Account
+from inference.completion.request_trace import Account
 from inference.errors import Busy, CompletionError, Dropped, EngineFailed
 from inference.gateway.stream import stream
 from tests.fakes.client import FakeClient

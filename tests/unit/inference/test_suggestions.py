@@ -7,7 +7,7 @@ import pytest
 
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.gateway.suggestions import MAX_REMEMBERED
+from inference.gateway.protocol.recent_suggestions import MAX_REMEMBERED
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import NEIGHBOURS_KEY, FakeGateway

@@ -10,9 +10,9 @@ from detect_secrets.util.filetype import FileType
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from inference.context import redact
-from inference.context.redact import REDACTED, redact_line, redact_lines
-from inference.context.suspicion import suspects
+from inference.context.redaction import redact
+from inference.context.redaction.prefilter import suspects
+from inference.context.redaction.redact import REDACTED, redact_line, redact_lines
 
 PLUGINS = (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
 TOKENS = [*(regex for plugin in PLUGINS for regex in plugin.denylist), *redact._BASIC_AUTH]

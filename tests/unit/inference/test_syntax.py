@@ -7,8 +7,8 @@ import pytest
 from tree_sitter import Tree
 
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.gate import Checks, Gate
-from inference.filtering.syntax import Parse, Syntax, parser_of
+from inference.filtering.line_gate import Checks, Gate
+from inference.filtering.syntax_check import Parse, Syntax, parser_of
 
 
 @dataclass(frozen=True, slots=True)

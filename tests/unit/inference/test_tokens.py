@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from caret.foundation.environment import BadSetting
-from inference.context.tokens import Tokens, load_tokens
+from inference.context.tokenization.tokenizer import Tokens, load_tokens
 from tests.fakes.cpu import cpu_guard
 
 DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"

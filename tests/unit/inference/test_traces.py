@@ -8,9 +8,9 @@ from opentelemetry.trace import StatusCode
 
 from caret.contracts.usage import Finish
 from caret.foundation.ids import new_request_id
-from inference.completion.account import Account
-from inference.recording.stages import STAGES
-from inference.recording.traces import Traces, parse_trace_parent
+from inference.completion.request_trace import Account
+from inference.recording.otel_spans import Traces, parse_trace_parent
+from inference.recording.stage_timings import STAGES
 from tests.fakes.accounts import make_ended
 from tests.fakes.requests import make_arrival, make_request
 

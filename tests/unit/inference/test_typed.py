@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from caret.contracts.usage import TypedRecord
-from inference.gateway.frames import ErrorFrame
-from inference.gateway.typed import MAX_CHARS, MAX_LANGUAGES
+from inference.gateway.protocol.frames import ErrorFrame
+from inference.gateway.protocol.typing_reports import MAX_CHARS, MAX_LANGUAGES
 from tests.fakes.editor import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.unfinished import finishes
+from inference.filtering.open_constructs import finishes
 
 TEXTS: Final = (
     (Grammar.HTML, "<div class='a'><br><p>", "</p></div>"),
@@ -38,7 +38,7 @@ def test_blocks_are_finished_by_their_words_and_tags(
 def test_a_long_line_takes_no_more_than_its_share(grammar: Grammar, text: str) -> None:
     code = f"""
 from caret.foundation.parsing.grammars import Grammar
-from inference.filtering.unfinished import finishes
+from inference.filtering.open_constructs import finishes
 assert finishes(Grammar({grammar.value!r}), {text}) is not None
 """
 

@@ -6,7 +6,7 @@ import pytest
 
 from caret.foundation.ids import TenantId
 from inference.errors import Busy
-from inference.gateway.uploads import (
+from inference.gateway.rate_limits.body_quota import (
     MAX_OF_KEY_BYTES,
     MAX_OF_TENANT_BYTES,
     MAX_TOTAL_BYTES,

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from inference.errors import EngineFailed
 from inference.pools.engine import Chunk, EngineStop
-from inference.pools.http_client import HttpClient
-from inference.pools.vllm import VllmEngine
+from inference.pools.vllm.engine import VllmEngine
+from inference.pools.vllm.http_client import HttpClient
 from tests.fakes.pools import make_engine_request
 from tests.fakes.waiting import until
 

@@ -9,10 +9,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from inference.pools.catalog import Replica
-from inference.pools.identity import PROBE_TEXT, Identity
-from inference.pools.membership import NoAddress, NoAnswer
-from inference.pools.vllm_identity import VllmIdentity
+from inference.pools.discovery.pool_members import NoAddress, NoAnswer
+from inference.pools.discovery.replica_identity import PROBE_TEXT, Identity
+from inference.pools.pool_config import Replica
+from inference.pools.vllm.identity import VllmIdentity
 
 MODELS = {"object": "list", "data": [{"id": "demo", "root": "/models/demo", "max_model_len": 4096}]}
 METRICS = (

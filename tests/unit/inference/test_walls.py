@@ -15,14 +15,14 @@ from caret.foundation.ids import KeyId
 from inference.completion.request import Admitted, CompletionRequest
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble
-from inference.context.tokens import Tokens, load_tokens
-from inference.context.writer import PromptWriter
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import Tokens, load_tokens
 from inference.errors import BadRequest, Busy, Unauthenticated
-from inference.filtering.surroundings import surroundings_of
+from inference.filtering.truncation_context import surroundings_of
 from inference.gateway.authenticate import authenticate
-from inference.gateway.authority import Authority
-from inference.gateway.seats import Seats
-from inference.gateway.snapshot_feed import SnapshotFeed
+from inference.gateway.load_shedding.concurrency_limit import Seats
+from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
+from inference.gateway.snapshots.snapshot_store import Authority
 from inference.recording.journal import FileJournal
 from tests.fakes.clock import FakeClock
 from tests.fakes.editor import open_editor

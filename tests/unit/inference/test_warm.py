@@ -10,11 +10,11 @@ import pytest
 
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId
-from inference.completion.arrival import Arrival, DraftFile
+from inference.completion.incoming_request import Arrival, DraftFile
 from inference.errors import Dropped, EngineFailed
 from inference.pipeline import serve, warm
-from inference.prefix_cache import warm as stage
-from inference.prefix_cache.warm import (
+from inference.prefix_cache import warmup as stage
+from inference.prefix_cache.warmup import (
     MAX_AGE_S,
     MAX_AT_ONCE,
     MAX_OF_TENANT,

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.window import head, tail
+from inference.context.tokenization.text_window import head, tail
 
 TEXTS = st.text(alphabet="ab \n世", max_size=400) | st.text(max_size=200)
 LIMITS = st.integers(min_value=0, max_value=120)

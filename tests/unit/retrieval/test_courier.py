@@ -4,9 +4,9 @@ from typing import Any, cast
 
 from caret.contracts.retrieval import Scope, Sealer
 from caret.foundation.ids import TenantId
-from inference.retrieval.courier import MAX_WAIT_S, Courier
-from inference.retrieval.memory import Memory, Place
-from inference.retrieval.outbox import Errand, Outbox
+from inference.retrieval.redis_client import MAX_WAIT_S, Courier
+from inference.retrieval.send_queue import Errand, Outbox
+from inference.retrieval.snippet_cache import Memory, Place
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
 

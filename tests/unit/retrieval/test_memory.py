@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from inference.completion.retrieved import Snippet
-from inference.retrieval.memory import LIFETIME_S, Memory, Place
+from inference.completion.snippet import Snippet
+from inference.retrieval.snippet_cache import LIFETIME_S, Memory, Place
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import make_policy
 

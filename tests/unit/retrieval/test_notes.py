@@ -1,7 +1,7 @@
 """Notes of places: bounded, in shares, and found by scope."""
 
-from inference.retrieval.memory import Place
-from inference.retrieval.notes import Notes
+from inference.retrieval.snippet_cache import Place
+from inference.retrieval.tenant_lru import Notes
 
 
 class _Counted(Place):

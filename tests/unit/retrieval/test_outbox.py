@@ -6,8 +6,7 @@ import pytest
 
 from caret.contracts.retrieval import Scope
 from caret.foundation.ids import TenantId
-from inference.retrieval.memory import Place
-from inference.retrieval.outbox import (
+from inference.retrieval.send_queue import (
     FILE_EVERY_S,
     FIRST_EMPTY_S,
     MAX_FILES,
@@ -17,6 +16,7 @@ from inference.retrieval.outbox import (
     Errand,
     Outbox,
 )
+from inference.retrieval.snippet_cache import Place
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import ACME, GLOBEX
 

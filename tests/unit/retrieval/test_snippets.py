@@ -6,12 +6,12 @@ import pytest
 
 from caret.contracts.policy import Isolation
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, Scope
-from inference.completion.arrival import DraftFile, Message
+from inference.completion.incoming_request import DraftFile, Message
 from inference.completion.request import Admitted
-from inference.completion.retrieved import Snippet
-from inference.retrieval.memory import Memory, Place
-from inference.retrieval.outbox import Errand, Outbox
-from inference.retrieval.snippets import BackgroundSnippets
+from inference.completion.snippet import Snippet
+from inference.retrieval.background_snippets import BackgroundSnippets
+from inference.retrieval.send_queue import Errand, Outbox
+from inference.retrieval.snippet_cache import Memory, Place
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import ADA, make_policy, make_principal

@@ -17,13 +17,13 @@ from caret.contracts.captured_content import (
 from caret.contracts.policy import Mode, Telemetry, TenantPolicy
 from caret.contracts.usage import Finish, OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.completion.account import Account
-from inference.completion.arrival import Message
-from inference.completion.edit import Edit
+from inference.completion.incoming_request import Message
 from inference.completion.request import Principal
-from inference.telemetry.cleaning import cleaned
-from inference.telemetry.content import content_of, edit_of
-from inference.telemetry.courier import batches
+from inference.completion.request_trace import Account
+from inference.completion.suggestion_edit import Edit
+from inference.content_capture.capture import content_of, edit_of
+from inference.content_capture.redaction import cleaned
+from inference.content_capture.sender import batches
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ADA, make_policy, make_principal

@@ -85,7 +85,7 @@ tolerations: []
 {{ toJson $config }}
 {{- end }}
 
-{{/* inference/pools/catalog.py says what each line means. */}}
+{{/* inference/pools/pool_config.py says what each line means. */}}
 {{- define "caret.catalog" -}}
 {{- $root := . -}}
 {{- range $name := keys .Values.pools | sortAlpha }}

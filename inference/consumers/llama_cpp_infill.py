@@ -1,0 +1,195 @@
+"""`POST /infill` in llama.cpp's shapes: the lines before and after the cursor's, `prompt` its
+beginning, `input_extra` parts of other files.
+
+`n_predict` 0 only warms the prefix cache up. Below 0 it is no limit. However many completions are
+asked for (`n_cmpl`), one comes.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from heapq import nlargest
+from typing import Any, Final
+
+import msgspec
+
+from caret.contracts.policy import Mode, Trigger
+from inference.completion.incoming_request import Arrival, Draft, DraftFile
+from inference.completion.request_trace import Account
+from inference.consumers.completions import Dialect, Question
+from inference.consumers.finish_reasons import caret_finish, llama_stop_type
+from inference.consumers.request_bodies import Stops, decode, stops_of
+from inference.consumers.responses import SSE_WITHOUT_DONE, answering, encode
+from inference.errors import CompletionError
+from inference.gateway.receive import MAX_FILES
+
+
+class Extra(msgspec.Struct, frozen=True):
+    text: str
+    filename: str | None = None
+    # By the editor's own clock, or as Vim's pair of seconds and fractions: only the order counts.
+    time: float | list[float] | None = None
+
+
+class InfillBody(msgspec.Struct, frozen=True):
+    input_prefix: str = ""
+    input_suffix: str = ""
+    prompt: str | None = None
+    input_extra: list[Extra] | None = None
+    n_predict: int | None = None
+    stop: Stops = None
+    stream: bool | None = None
+    response_fields: list[str] | None = None  # "timings/prompt_n": the field of a field
+    model: str | None = None
+
+
+class Timings(msgspec.Struct, frozen=True):
+    cache_n: int
+    prompt_n: int  # tokens that were not cached
+    prompt_ms: float
+    prompt_per_token_ms: float
+    prompt_per_second: float
+    predicted_n: int
+    predicted_ms: float
+    predicted_per_token_ms: float
+    predicted_per_second: float
+
+
+class Infill(msgspec.Struct, frozen=True):
+    content: str
+    stop: bool = True
+    index: int = 0
+    model: str = ""
+    stop_type: str = "eos"  # eos | limit | none
+    tokens_predicted: int = 0
+    tokens_evaluated: int = 0
+    tokens_cached: int = 0
+    truncated: bool = False
+    timings: Timings | None = None
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type tells it
+
+
+class InfillPart(msgspec.Struct, frozen=True):
+    content: str
+    index: int = 0
+    stop: bool = False
+
+
+class InfillErrorDetails(msgspec.Struct, frozen=True):
+    code: int  # the HTTP status
+    message: str
+    type: str
+
+
+class InfillError(msgspec.Struct, frozen=True):
+    error: InfillErrorDetails
+
+
+_KINDS: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    503: "unavailable_error",
+}
+
+
+class InfillShape:
+    def __init__(self, arrival: Arrival, *, model: str, fields: Sequence[str]) -> None:
+        self._model = model
+        self._fields = fields
+
+    def part(self, text: str) -> InfillPart:
+        return InfillPart(text)
+
+    def end(self, account: Account) -> list[Any]:
+        return [self.whole("", account)]
+
+    def whole(self, text: str, account: Account) -> Any:
+        answer = Infill(
+            content=text,
+            model=self._model,
+            stop_type=llama_stop_type(account),
+            tokens_predicted=account.generated_tokens,
+            tokens_evaluated=account.prompt_tokens,
+            tokens_cached=account.cached_tokens or 0,
+            timings=_timings(account),
+            caret_finish=caret_finish(account),
+        )
+        return _only(answer, self._fields) if self._fields else answer
+
+
+def _timings(account: Account) -> Timings:
+    cached = account.cached_tokens or 0
+    prompt_ms = account.engine_ms or 0.0
+    first_ms = account.first_token_ms or account.total_ms
+    predicted_ms = max(account.total_ms - first_ms, 0.0)
+    num_new = max(account.prompt_tokens - cached, 0)
+    return Timings(
+        cache_n=cached,
+        prompt_n=num_new,
+        prompt_ms=prompt_ms,
+        prompt_per_token_ms=_ratio(prompt_ms, num_new),
+        prompt_per_second=_ratio(1000.0 * num_new, prompt_ms),
+        predicted_n=account.generated_tokens,
+        predicted_ms=predicted_ms,
+        predicted_per_token_ms=_ratio(predicted_ms, account.generated_tokens),
+        predicted_per_second=_ratio(1000.0 * account.generated_tokens, predicted_ms),
+    )
+
+
+def _ratio(share: float, whole: float) -> float:
+    return round(share / whole, 3) if whole else 0.0
+
+
+def _only(answer: Infill, fields: Sequence[str]) -> dict[str, object]:
+    """The fields that were asked for, by the names by which they were; unknown ones are left out.
+    Compact and flat: llama.vim looks for `"content"` in the raw text."""
+    flat = msgspec.to_builtins(answer)
+    flat |= {f"timings/{name}": value for name, value in flat["timings"].items()}
+    return {name: flat[name] for name in fields if name in flat}
+
+
+_decoder: Final = msgspec.json.Decoder(InfillBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    limit = parsed.n_predict
+    draft = Draft(
+        mode=Mode.FIM,
+        prefix=parsed.input_prefix + (parsed.prompt or ""),
+        suffix=parsed.input_suffix,
+        files=_files(parsed.input_extra or []),
+        max_tokens=limit if limit is not None and limit > 0 else None,
+        stop=stops_of(parsed.stop),
+        trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
+        is_warm_up=limit == 0,
+    )
+    shape = partial(
+        InfillShape, model=parsed.model or "", fields=tuple(parsed.response_fields or ())
+    )
+    framing = SSE_WITHOUT_DONE if parsed.stream else None
+    return Question(protocol="infill", draft=draft, client=answering(shape, framing))
+
+
+def _files(extras: list[Extra]) -> tuple[DraftFile, ...]:
+    """The newest, as many as may be sent: an editor's own ring may be larger."""
+    newest = nlargest(MAX_FILES, extras, key=_moment)
+    return tuple(DraftFile(each.filename or "", each.text, _moment(each)) for each in newest)
+
+
+def _moment(extra: Extra) -> float:
+    time = extra.time
+    if isinstance(time, list):
+        return time[0] if time else 0.0
+    return time or 0.0
+
+
+def error_body(error: CompletionError) -> bytes:
+    status = error.http_status
+    kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return encode(InfillError(InfillErrorDetails(status, error.message, kind)))
+
+
+DIALECT: Final = Dialect(understand=understand, error_body=error_body)

@@ -1,0 +1,70 @@
+"""What clients look up before they ask for completions: behind a key, but free of limits."""
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from caret.foundation.web.connections import authenticate_connection
+from inference.completion.request import Principal
+from inference.consumers.base import client_address, presented_key
+from inference.consumers.http import HttpConsumer
+from inference.consumers.openai_schemas import error_body
+from inference.consumers.responses import encode
+from inference.errors import CompletionError
+from inference.gateway.authenticate import authenticate
+from inference.pipeline import DataPlane
+
+
+class LookupConsumer(HttpConsumer):
+    """Subclasses say what is to be told."""
+
+    methods: tuple[bytes, ...] = (b"GET",)
+
+    def __init__(self, plane: DataPlane) -> None:
+        super().__init__()
+        self.plane = plane
+        self.principal: Principal  # once `check` has let it in
+
+    def check(self) -> None:
+        now_ms = self.plane.clock.now_ms()
+        key_text = presented_key(self.scope)
+        address = client_address(self.scope)
+        self.principal = authenticate(
+            self.plane.authority, key_text, now_ms=now_ms, address=address
+        )
+        authenticate_connection(self.scope)
+
+    async def answer(self, body: bytes) -> None:
+        await self.send_json(encode(self.look_up(body)))
+
+    def look_up(self, body: bytes) -> msgspec.Struct:
+        """Raises BadRequest."""
+        raise NotImplementedError
+
+    def error_body(self, error: CompletionError) -> bytes:
+        return error_body(error)
+
+    def models(self) -> list[str]:
+        """The tenant's, the fast tier's first, without those that its policy does not allow."""
+        pools = self.plane.router.pools
+        names = (pools.of(self.principal.snapshot, tier).model for tier in Tier)
+        allowed = self.principal.snapshot.policy.models
+        return [name for name in dict.fromkeys(names) if allowed is None or name in allowed]
+
+
+class Model(msgspec.Struct, frozen=True):
+    id: str
+    object: str = "model"
+    created: int = 0  # nobody knows
+    owned_by: str = "caret"
+
+
+class Models(msgspec.Struct, frozen=True):
+    data: list[Model]
+    object: str = "list"
+
+
+class ModelsConsumer(LookupConsumer):
+    """`GET /v1/models`, in OpenAI's shape. Any other name will do as well."""
+
+    def look_up(self, _body: bytes) -> Models:
+        return Models([Model(name) for name in self.models()])

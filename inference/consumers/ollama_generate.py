@@ -1,0 +1,129 @@
+"""`POST /api/generate` in Ollama's shapes: lines of JSON, streamed unless told otherwise.
+
+With `suffix` the prompt is the text before the cursor; without it, it may be a fill-in-the-middle
+prompt of some model's, else it is taken as it is. An empty prompt asks for the model to be loaded,
+which it is.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Trigger
+from inference.completion.incoming_request import Arrival
+from inference.completion.request_trace import Account
+from inference.consumers.completions import Dialect, Question
+from inference.consumers.finish_reasons import ollama_done_reason
+from inference.consumers.request_bodies import Stops, decode, draft_of_prompt, stops_of
+from inference.consumers.responses import LINES, answering, encode
+from inference.errors import CompletionError
+
+
+class Options(msgspec.Struct, frozen=True):
+    num_predict: int | None = None  # below 0: no limit
+    stop: Stops = None
+
+
+class GenerateBody(msgspec.Struct, frozen=True):
+    model: str | None = None
+    prompt: str | None = None
+    suffix: str | None = None
+    stream: bool | None = None  # as if it were true
+    options: Options | None = None
+
+
+class Part(msgspec.Struct, frozen=True):
+    model: str
+    created_at: str
+    response: str
+    done: bool = False
+
+
+class Last(msgspec.Struct, frozen=True):
+    """Durations in nanoseconds."""
+
+    model: str
+    created_at: str
+    response: str
+    done_reason: str  # load, or the finish reason
+    total_duration: int
+    prompt_eval_count: int
+    prompt_eval_duration: int
+    eval_count: int
+    eval_duration: int
+    done: bool = True
+    load_duration: int = 0
+    context: list[int] = []
+
+
+class OllamaError(msgspec.Struct, frozen=True):
+    error: str
+
+
+class OllamaShape:
+    def __init__(self, arrival: Arrival, *, model: str) -> None:
+        moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
+        self._created_at = moment.isoformat().replace("+00:00", "Z")
+        self._model = model
+        self._is_loading = arrival.draft.is_warm_up
+
+    def part(self, text: str) -> Part:
+        return Part(self._model, self._created_at, text)
+
+    def end(self, account: Account) -> list[Last]:
+        return [self.whole("", account)]
+
+    def whole(self, text: str, account: Account) -> Last:
+        engine_ms = account.engine_ms or 0.0
+        first_ms = account.first_token_ms or account.total_ms
+        return Last(
+            model=self._model,
+            created_at=self._created_at,
+            response=text,
+            done_reason="load" if self._is_loading else ollama_done_reason(account),
+            total_duration=_nanoseconds(account.total_ms),
+            prompt_eval_count=account.prompt_tokens,
+            prompt_eval_duration=_nanoseconds(engine_ms),
+            eval_count=account.generated_tokens,
+            eval_duration=_nanoseconds(account.total_ms - first_ms),
+        )
+
+
+def _nanoseconds(ms: float) -> int:
+    return max(round(ms * 1_000_000), 0)
+
+
+_decoder: Final = msgspec.json.Decoder(GenerateBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    options = parsed.options or Options()
+    limit = options.num_predict
+    draft = draft_of_prompt(
+        parsed.prompt or "",
+        suffix=parsed.suffix or None,  # plugins send an empty one with a whole prompt
+        max_tokens=limit if limit is not None and limit > 0 else None,
+        stop=stops_of(options.stop),
+    )
+    is_warm_up = limit == 0 or not (parsed.prompt or parsed.suffix)
+    trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
+    return Question(
+        protocol="ollama",
+        draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
+        client=answering(
+            partial(OllamaShape, model=parsed.model or ""),
+            None if parsed.stream is False else LINES,
+        ),
+    )
+
+
+def error_body(error: CompletionError) -> bytes:
+    return encode(OllamaError(error.message))
+
+
+DIALECT: Final = Dialect(understand=understand, error_body=error_body)

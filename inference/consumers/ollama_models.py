@@ -1,0 +1,98 @@
+"""What Ollama's clients ask besides completions: which models there are, and what they can."""
+
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from inference.consumers.models_list import LookupConsumer
+from inference.consumers.ollama_generate import error_body
+from inference.consumers.request_bodies import decode
+from inference.context.prompt.token_budget import PROMPT_TOKENS
+from inference.errors import CompletionError
+
+# The version of Ollama that we answer like.
+VERSION: Final = "0.12.0"
+# Clients look for `.Suffix` in it: that is how they learn that the model fills in the middle.
+_TEMPLATE: Final = "{{ if .Suffix }}{{ .Prompt }}{{ .Suffix }}{{ else }}{{ .Prompt }}{{ end }}"
+
+
+class Details(msgspec.Struct, frozen=True):
+    parent_model: str = ""
+    format: str = ""
+    family: str = "caret"
+    families: tuple[str, ...] = ("caret",)
+    parameter_size: str = ""
+    quantization_level: str = ""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    name: str
+    model: str
+    modified_at: str = "1970-01-01T00:00:00Z"  # nobody knows
+    size: int = 0
+    digest: str = ""
+    details: Details = Details()
+
+
+class Tags(msgspec.Struct, frozen=True):
+    models: list[Listed]
+
+
+class OllamaVersion(msgspec.Struct, frozen=True):
+    version: str = VERSION
+
+
+class ShowBody(msgspec.Struct, frozen=True):
+    model: str | None = None
+    name: str | None = None
+
+
+class Shown(msgspec.Struct, frozen=True):
+    model_info: dict[str, str | int]
+    modelfile: str = ""
+    parameters: str = ""
+    template: str = _TEMPLATE
+    details: Details = Details()
+    capabilities: tuple[str, ...] = ("completion", "insert")
+    modified_at: str = "1970-01-01T00:00:00Z"
+
+
+class OllamaConsumer(LookupConsumer):
+    def error_body(self, error: CompletionError) -> bytes:
+        return error_body(error)
+
+
+class TagsConsumer(OllamaConsumer):
+    """`GET /api/tags`"""
+
+    def look_up(self, _body: bytes) -> Tags:
+        return Tags([Listed(name, name) for name in self.models()])
+
+
+class VersionConsumer(OllamaConsumer):
+    """`GET /api/version`"""
+
+    def look_up(self, _body: bytes) -> OllamaVersion:
+        return OllamaVersion()
+
+
+_show_decoder: Final = msgspec.json.Decoder(ShowBody)
+
+
+class ShowConsumer(OllamaConsumer):
+    """`POST /api/show`: whatever the client calls the model, it is the one that we have."""
+
+    methods = (b"POST",)
+    max_body_bytes = 64 * 1024
+
+    def look_up(self, body: bytes) -> Shown:
+        decode(_show_decoder, body)
+        pool = self.plane.router.pools.of(self.principal.snapshot, Tier.FAST)
+        return Shown(
+            model_info={
+                "general.architecture": "caret",
+                "general.basename": pool.model,
+                "caret.context_length": PROMPT_TOKENS[Tier.FAST],
+            }
+        )

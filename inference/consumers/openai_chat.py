@@ -1,0 +1,152 @@
+"""`POST /v1/chat/completions` in OpenAI's shapes, on the quality tier. Texts only: what else a
+message may hold elsewhere, such as images or calls of tools, is refused."""
+
+from functools import partial
+from typing import Final, Literal
+
+import msgspec
+
+from caret.contracts.policy import Mode, Trigger
+from inference.completion.incoming_request import Arrival, Draft, Message
+from inference.completion.request_trace import Account
+from inference.consumers.completions import Dialect, Question
+from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
+from inference.consumers.openai_completions import StreamOptions, check_choices
+from inference.consumers.openai_schemas import Usage, error_body, usage_of
+from inference.consumers.request_bodies import Stops, decode, stops_of
+from inference.consumers.responses import SSE, answering
+from inference.errors import BadRequest
+from inference.gateway.receive import MAX_MESSAGES
+
+_ROLES: Final = {"developer": "system"}  # OpenAI's newer name for it
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart]
+
+
+class ChatBody(msgspec.Struct, frozen=True):
+    messages: list[ChatMessage]
+    model: str | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None  # the newer name
+    n: int | None = None
+    stop: Stops = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    content: str
+    role: str = "assistant"
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    content: str | None = None
+    role: str | None = None
+
+
+class AnswerChoice(msgspec.Struct, frozen=True):
+    message: Answer
+    finish_reason: str
+    index: int = 0
+    logprobs: None = None
+
+
+class DeltaChoice(msgspec.Struct, frozen=True):
+    delta: Delta
+    finish_reason: str | None
+    index: int = 0
+    logprobs: None = None
+
+
+class ChatCompletion(msgspec.Struct, frozen=True):
+    id: str
+    created: int  # Unix seconds
+    model: str  # what the client called it
+    choices: list[AnswerChoice]
+    usage: Usage
+    object: str = "chat.completion"
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
+
+
+class ChatChunk(msgspec.Struct, frozen=True):
+    id: str
+    created: int
+    model: str
+    choices: list[DeltaChoice]
+    object: str = "chat.completion.chunk"
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET  # alone, at the end, when asked for
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
+
+
+class ChatShape:
+    def __init__(self, arrival: Arrival, *, model: str, wants_usage: bool) -> None:
+        self._id = f"chatcmpl-{arrival.request_id}"
+        self._created = arrival.occurred_at_ms // 1000
+        self._model = model
+        self._wants_usage = wants_usage
+        self._role: str | None = "assistant"  # until it was said
+
+    def part(self, text: str) -> ChatChunk:
+        role, self._role = self._role, None
+        return self._chunk(DeltaChoice(Delta(text, role), None))
+
+    def end(self, account: Account) -> list[ChatChunk]:
+        last = self._chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
+        last = msgspec.structs.replace(last, caret_finish=caret_finish(account))
+        if not self._wants_usage:
+            return [last]
+        return [last, msgspec.structs.replace(self._chunk(), usage=usage_of(account))]
+
+    def whole(self, text: str, account: Account) -> ChatCompletion:
+        return ChatCompletion(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            choices=[AnswerChoice(Answer(text), openai_finish_reason(account))],
+            usage=usage_of(account),
+            caret_finish=caret_finish(account),
+        )
+
+    def _chunk(self, *choices: DeltaChoice) -> ChatChunk:
+        return ChatChunk(self._id, self._created, self._model, list(choices))
+
+
+_decoder: Final = msgspec.json.Decoder(ChatBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    check_choices(parsed.n)
+    if not parsed.messages:
+        raise BadRequest("bad_field", "messages must hold at least one.")
+    limit = parsed.max_completion_tokens
+    draft = Draft(
+        mode=Mode.CHAT,
+        prefix="",
+        # One more than there may be: `receive` says that they are too many.
+        messages=tuple(_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
+        max_tokens=parsed.max_tokens if limit is None else limit,
+        stop=stops_of(parsed.stop),
+        trigger=Trigger.MANUAL,
+    )
+    options = parsed.stream_options or StreamOptions()
+    shape = partial(ChatShape, model=parsed.model or "", wants_usage=bool(options.include_usage))
+    client = answering(shape, SSE if parsed.stream else None)
+    return Question(protocol="chat", draft=draft, client=client)
+
+
+def _message(message: ChatMessage) -> Message:
+    content = message.content
+    text = content if isinstance(content, str) else "".join(part.text for part in content)
+    return Message(role=_ROLES.get(message.role, message.role), text=text)
+
+
+DIALECT: Final = Dialect(understand=understand, error_body=error_body)

@@ -1,0 +1,120 @@
+"""`POST /v1/completions` in OpenAI's shapes.
+
+With `suffix` the prompt is the text before the cursor. Without it, it may be a fill-in-the-middle
+prompt of some model's; else it is taken as it is. With `segments` the body is Tabby's, which asks
+at the same address. However many choices are asked for, one comes: decoding is deterministic, so
+further ones would repeat it.
+"""
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from inference.completion.incoming_request import Arrival
+from inference.completion.request_trace import Account
+from inference.consumers import tabby_completions
+from inference.consumers.completions import Dialect, Question
+from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
+from inference.consumers.openai_schemas import Usage, error_body, usage_of
+from inference.consumers.request_bodies import Stops, decode, draft_of_prompt, one_text, stops_of
+from inference.consumers.responses import SSE, answering
+from inference.errors import BadRequest
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    include_usage: bool | None = None
+
+
+class CompletionBody(msgspec.Struct, frozen=True):
+    prompt: str | list[str] | None = None
+    model: str | None = None
+    suffix: str | None = None
+    max_tokens: int | None = None
+    n: int | None = None
+    stop: Stops = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    # Of Tabby's; read by its own dialect.
+    segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+
+
+class Choice(msgspec.Struct, frozen=True):
+    text: str
+    finish_reason: str | None
+    index: int = 0
+    logprobs: None = None
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """An answer, or an event of one: there usage comes alone, at the end, and when asked for."""
+
+    id: str
+    created: int  # Unix seconds
+    model: str  # what the client called it: it has no say in the matter
+    choices: list[Choice]
+    object: str = "text_completion"
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET
+    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason tells it
+
+
+class CompletionShape:
+    def __init__(self, arrival: Arrival, *, model: str, wants_usage: bool) -> None:
+        self._id = f"cmpl-{arrival.request_id}"
+        self._created = arrival.occurred_at_ms // 1000
+        self._model = model
+        self._wants_usage = wants_usage
+
+    def part(self, text: str) -> Completion:
+        return self._completion(Choice(text, None))
+
+    def end(self, account: Account) -> list[Completion]:
+        last = self._last("", account)
+        if not self._wants_usage:
+            return [last]
+        return [last, msgspec.structs.replace(self._completion(), usage=usage_of(account))]
+
+    def whole(self, text: str, account: Account) -> Completion:
+        return msgspec.structs.replace(self._last(text, account), usage=usage_of(account))
+
+    def _last(self, text: str, account: Account) -> Completion:
+        last = self._completion(Choice(text, openai_finish_reason(account)))
+        return msgspec.structs.replace(last, caret_finish=caret_finish(account))
+
+    def _completion(self, *choices: Choice) -> Completion:
+        return Completion(self._id, self._created, self._model, list(choices))
+
+
+_decoder: Final = msgspec.json.Decoder(CompletionBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    if bytes(parsed.segments) not in (b"", b"null"):
+        return tabby_completions.understand(body)
+    if parsed.prompt is None:
+        raise BadRequest("bad_field", "prompt is missing.")
+    check_choices(parsed.n)
+    options = parsed.stream_options or StreamOptions()
+    shape = partial(
+        CompletionShape, model=parsed.model or "", wants_usage=bool(options.include_usage)
+    )
+    return Question(
+        protocol="openai",
+        draft=draft_of_prompt(
+            one_text(parsed.prompt),
+            suffix=parsed.suffix,
+            max_tokens=parsed.max_tokens,
+            stop=stops_of(parsed.stop),
+        ),
+        client=answering(shape, SSE if parsed.stream else None),
+    )
+
+
+def check_choices(n: int | None) -> None:
+    if n is not None and n < 1:
+        raise BadRequest("bad_field", "n must be at least 1.")
+
+
+DIALECT: Final = Dialect(understand=understand, error_body=error_body)

@@ -1,0 +1,43 @@
+"""Usage and errors, as all of OpenAI's protocols state them."""
+
+import msgspec
+
+from inference.completion.request_trace import Account
+from inference.consumers.responses import encode
+from inference.errors import CompletionError
+
+
+class PromptDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int
+
+
+class Usage(msgspec.Struct, frozen=True):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptDetails
+
+
+class ErrorDetails(msgspec.Struct, frozen=True):
+    message: str
+    type: str  # invalid_request_error: the client's side; server_error: ours
+    code: str  # one of platform/docs/protocol.md
+    param: str | None = None  # always null: the message names the field
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    error: ErrorDetails
+
+
+def usage_of(account: Account) -> Usage:
+    return Usage(
+        prompt_tokens=account.prompt_tokens,
+        completion_tokens=account.generated_tokens,
+        total_tokens=account.prompt_tokens + account.generated_tokens,
+        prompt_tokens_details=PromptDetails(account.cached_tokens or 0),
+    )
+
+
+def error_body(error: CompletionError) -> bytes:
+    kind = "invalid_request_error" if error.http_status < 500 else "server_error"
+    return encode(ErrorAnswer(ErrorDetails(error.message, kind, error.code)))

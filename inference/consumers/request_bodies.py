@@ -1,0 +1,89 @@
+"""Reading a body: what all dialects have in common.
+
+Unknown fields are ignored, and what editors' plugins send without meaning it is made good: the
+markers that they list as stop strings end every completion here anyway.
+"""
+
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import msgspec
+
+from caret.contracts.policy import Mode
+from inference.completion.incoming_request import Draft, DraftFile
+from inference.context.prompt.fim_parser import parse_prompt
+from inference.context.prompt.model_families import ALL_MARKERS
+from inference.errors import BadRequest
+from inference.gateway.bad_fields import name_bad_field
+from inference.gateway.language_ids import LANGUAGES
+from inference.gateway.receive import MAX_STOPS, check_prompt
+
+Body = TypeVar("Body")
+Stops = str | list[str] | None
+
+_MAX_LISTED_STOPS: Final = 256  # that are looked at; plugins list a dozen
+
+_CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
+# As plugins write them where the tokenizer's own names begin with a special character.
+_SPELLINGS: Final = frozenset(marker.lstrip("▁") for marker in ALL_MARKERS)
+_MARKERS: Final = ALL_MARKERS | _SPELLINGS | _CHAT_ENDS
+
+
+def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
+    """Raises BadRequest: `bad_field`, `bad_json`."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        message = f"{name_bad_field(error)} is missing or malformed."
+        raise BadRequest("bad_field", message) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise BadRequest("bad_json", "The body is not a JSON object.") from None
+
+
+def one_text(prompt: str | list[str]) -> str:
+    """Raises BadRequest: a list of prompts would be several completions."""
+    if isinstance(prompt, str):
+        return prompt
+    if len(prompt) != 1:
+        raise BadRequest("bad_field", "prompt must be one text.")
+    return prompt[0]
+
+
+def stops_of(stop: Stops) -> tuple[str, ...]:
+    """Each once, without those that cannot come: models' markers are tokens, never text. Of more
+    than an engine takes the first: plugins that list a dozen cut by them once more themselves."""
+    stops = [stop] if isinstance(stop, str) else stop or []
+    listed = stops[:_MAX_LISTED_STOPS]
+    return tuple(dict.fromkeys(each for each in listed if each not in _MARKERS))[:MAX_STOPS]
+
+
+def known_language(language: str | None) -> str:
+    """ "" for one that we do not know: editors have names of their own."""
+    name = (language or "").lower()
+    return name if name in LANGUAGES else ""
+
+
+def draft_of_prompt(
+    prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
+) -> Draft:
+    """A fill-in-the-middle request: of both texts, or of a prompt that some model's template has
+    put together. A prompt without suffix that is no such one is taken as it is. Raises BadRequest:
+    `too_large`."""
+    draft = Draft(
+        mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
+    )
+    if suffix is not None:
+        return draft
+    check_prompt(prompt)
+    parsed = parse_prompt(prompt)
+    if parsed is None:
+        return replace(draft, is_raw=True)
+    files = (DraftFile(file.path, file.text, 0.0) for file in reversed(parsed.files))
+    return replace(
+        draft,
+        prefix=parsed.prefix,
+        suffix=parsed.suffix,
+        path=parsed.path,
+        repository=parsed.repository,
+        files=tuple(files),
+    )

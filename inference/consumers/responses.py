@@ -1,0 +1,134 @@
+"""The two ways in which a client may want its answer, for all dialects: streamed, or whole.
+
+Compact JSON throughout: some editors' plugins search the raw body. No comments between events and
+no event without a choice unless it was asked for: some take either for the end.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from caret.contracts.usage import Finish
+from inference.completion.incoming_request import Arrival
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client
+from inference.consumers.base import Header, Headers
+from inference.consumers.finish_reasons import finish_headers
+from inference.errors import CompletionError
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+class Shape(Protocol):
+    """How one dialect writes what is generated: structs, made for one request."""
+
+    def part(self, text: str) -> msgspec.Struct:
+        """An event of a stream."""
+
+    def end(self, account: Account) -> Sequence[msgspec.Struct]:
+        """The last events of a stream."""
+
+    def whole(self, text: str, account: Account) -> msgspec.Struct:
+        """The answer that is not streamed."""
+
+
+class Http(Protocol):
+    """What the answers need of their consumer; what is async may raise ClientGone."""
+
+    async def start(self, status: int, headers: Headers) -> None: ...
+    async def send_part(self, body: bytes, *, is_last: bool = False) -> None: ...
+    async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None: ...
+    async def refuse(self, error: CompletionError) -> None: ...
+    def error_body(self, error: CompletionError) -> bytes: ...
+    def suggested(self, account: Account, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How events stand in a stream's body."""
+
+    content_type: bytes
+    before: bytes
+    after: bytes
+    end: bytes  # what follows the last event
+
+
+SSE: Final = Framing(b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b"data: [DONE]\n\n")
+SSE_WITHOUT_DONE: Final = Framing(b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b"")
+LINES: Final = Framing(b"application/x-ndjson", b"", b"\n", b"")
+
+
+class StreamedAnswer:
+    """The Client of a streamed completion. Once begun, an error is an event of the stream."""
+
+    def __init__(self, http: Http, shape: Shape, framing: Framing) -> None:
+        self._http = http
+        self._shape = shape
+        self._framing = framing
+        self._has_begun = False
+
+    async def delta(self, text: str) -> None:
+        await self._begin()
+        await self._http.send_part(self._event(encode(self._shape.part(text))))
+
+    async def done(self, account: Account) -> None:
+        await self._begin(finish_headers(account))
+        events = [self._event(encode(event)) for event in self._shape.end(account)]
+        await self._http.send_part(b"".join(events) + self._framing.end, is_last=True)
+
+    async def error(self, error: CompletionError, _account: Account) -> None:
+        if not self._has_begun:
+            await self._http.refuse(error)
+            return
+        await self._http.send_part(self._event(self._http.error_body(error)), is_last=True)
+
+    async def _begin(self, more_headers: Sequence[Header] = ()) -> None:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        headers = [
+            (b"content-type", self._framing.content_type),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),  # nginx would hold the stream back
+            *more_headers,
+        ]
+        await self._http.start(200, headers)
+
+    def _event(self, body: bytes) -> bytes:
+        return self._framing.before + body + self._framing.after
+
+
+class WholeAnswer:
+    """The Client of a completion that is answered in one piece."""
+
+    def __init__(self, http: Http, shape: Shape, *, is_judged: bool = False) -> None:
+        """`is_judged`: its outcome will be reported, by other requests."""
+        self._http = http
+        self._shape = shape
+        self._is_judged = is_judged
+        self._texts: list[str] = []
+
+    async def delta(self, text: str) -> None:
+        self._texts.append(text)
+
+    async def done(self, account: Account) -> None:
+        # What was withheld may have begun to go out before that was known; here nobody has seen it.
+        text = "" if account.ending is Finish.FILTERED else "".join(self._texts)
+        if self._is_judged:
+            self._http.suggested(account, text)
+        body = encode(self._shape.whole(text, account))
+        await self._http.send_json(body, finish_headers(account))
+
+    async def error(self, error: CompletionError, _account: Account) -> None:
+        await self._http.refuse(error)
+
+
+def answering(
+    shape: Callable[[Arrival], Shape], framing: Framing | None
+) -> Callable[[Http, Arrival], Client]:
+    """`framing` None: the answer comes whole."""
+    if framing is None:
+        return lambda http, arrival: WholeAnswer(http, shape(arrival))
+    return lambda http, arrival: StreamedAnswer(http, shape(arrival), framing)

@@ -1,0 +1,104 @@
+"""`POST /v1/completions` with `segments`, as Tabby's agent asks: never streamed.
+
+The agent cuts the answer itself.
+"""
+
+from itertools import chain, islice
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Mode
+from inference.completion.incoming_request import Arrival, Draft, DraftFile
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client
+from inference.consumers.completions import Question
+from inference.consumers.request_bodies import decode, known_language
+from inference.consumers.responses import Http, WholeAnswer
+from inference.gateway.receive import MAX_FILES
+
+ID_PREFIX: Final = "cmpl-"  # before the request id; the agent's events name a completion so
+
+
+class CodeFile(msgspec.Struct, frozen=True):
+    filepath: str
+    body: str
+
+
+class Segments(msgspec.Struct, frozen=True):
+    prefix: str
+    suffix: str | None = None
+    filepath: str | None = None
+    git_url: str | None = None
+    # Each in descending order of score; a file may stand in several.
+    relevant_snippets_from_changed_files: list[CodeFile] | None = None
+    relevant_snippets_from_recently_opened_files: list[CodeFile] | None = None
+    declarations: list[CodeFile] | None = None
+
+
+class TabbyBody(msgspec.Struct, frozen=True):
+    segments: Segments
+    language: str | None = None
+
+
+class TabbyChoice(msgspec.Struct, frozen=True):
+    text: str
+    index: int = 0
+
+
+class TabbyCompletion(msgspec.Struct, frozen=True):
+    id: str
+    choices: list[TabbyChoice]
+
+
+class TabbyShape:
+    def __init__(self, arrival: Arrival) -> None:
+        self._id = f"{ID_PREFIX}{arrival.request_id}"
+
+    def part(self, text: str) -> TabbyCompletion:
+        return TabbyCompletion(self._id, [TabbyChoice(text)])
+
+    def end(self, _account: Account) -> list[TabbyCompletion]:
+        return []
+
+    def whole(self, text: str, _account: Account) -> TabbyCompletion:
+        return self.part(text)
+
+
+_decoder: Final = msgspec.json.Decoder(TabbyBody)
+
+
+def understand(body: bytes) -> Question:
+    """Raises BadRequest."""
+    parsed = decode(_decoder, body)
+    segments = parsed.segments
+    draft = Draft(
+        mode=Mode.FIM,
+        prefix=segments.prefix,
+        suffix=segments.suffix or "",
+        path=segments.filepath or "",
+        language=known_language(parsed.language),
+        repository=_repository(segments.git_url or ""),
+        files=_files(segments),
+    )
+    return Question(protocol="tabby", draft=draft, client=_client)
+
+
+def _client(http: Http, arrival: Arrival) -> Client:
+    return WholeAnswer(http, TabbyShape(arrival), is_judged=True)
+
+
+def _repository(git_url: str) -> str:
+    """By what policies call it: `git@example.com:acme/shop.git` is `shop`."""
+    return git_url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
+
+
+def _files(segments: Segments) -> tuple[DraftFile, ...]:
+    """Most relevant first, as `receive` leaves files whose time is not known."""
+    every = chain(
+        segments.relevant_snippets_from_changed_files or (),
+        segments.relevant_snippets_from_recently_opened_files or (),
+        segments.declarations or (),
+    )
+    first = islice(every, MAX_FILES)
+    return tuple(DraftFile(file.filepath, file.body, 0.0) for file in first)

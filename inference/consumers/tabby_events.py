@@ -1,0 +1,104 @@
+"""What Tabby's agent asks besides completions: health and settings; and what it tells, events.
+
+It asks again on every error, and shows "disconnected" when health fails: a pool that is down makes
+none. It takes the version for Tabby's own, and shuns what is newer than it.
+"""
+
+from typing import Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from caret.contracts.usage import OutcomeEvent
+from caret.foundation.ids import RequestId
+from inference.consumers.models_list import LookupConsumer
+from inference.consumers.request_bodies import decode
+from inference.consumers.tabby_completions import ID_PREFIX
+from inference.gateway.protocol.outcome_reports import MAX_NUMBER
+
+
+class Version(msgspec.Struct, frozen=True):
+    git_describe: str = "v0.31.2"  # the Tabby server that we answer like
+    build_date: str = ""
+    build_timestamp: str = ""
+    git_sha: str = ""
+
+
+class TabbyHealth(msgspec.Struct, frozen=True):
+    """All fields are there because an agent crashes without; what they would say of the machine
+    is nobody's business."""
+
+    model: str
+    chat_model: str | None
+    device: str = "cuda"
+    arch: str = ""
+    cpu_info: str = ""
+    cpu_count: int = 1
+    cuda_devices: list[str] = []
+    version: Version = Version()
+    webserver: bool = True
+
+
+class TabbyHealthConsumer(LookupConsumer):
+    methods = (b"GET", b"POST")
+
+    def look_up(self, _body: bytes) -> TabbyHealth:
+        pools = self.plane.router.pools
+        snapshot = self.principal.snapshot
+        return TabbyHealth(
+            model=pools.of(snapshot, Tier.FAST).model,
+            chat_model=pools.of(snapshot, Tier.QUALITY).model,
+        )
+
+
+class ServerSetting(msgspec.Struct, frozen=True):
+    disable_client_side_telemetry: bool = True  # keeps plugins from posting usage to their vendor
+
+
+class ServerSettingConsumer(LookupConsumer):
+    def look_up(self, _body: bytes) -> ServerSetting:
+        return ServerSetting()
+
+
+class EventBody(msgspec.Struct, frozen=True):
+    type: str
+    completion_id: str = ""
+    select_kind: str | None = None  # line: only the first line was accepted
+    elapsed: float | None = None  # milliseconds since the suggestion was shown
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """Nothing: the agent does not read it."""
+
+
+_OUTCOMES: Final = {
+    "view": OutcomeEvent.SHOWN,
+    "select": OutcomeEvent.ACCEPTED,
+    "dismiss": OutcomeEvent.REJECTED,
+}
+_decoder: Final = msgspec.json.Decoder(EventBody)
+
+
+class EventsConsumer(LookupConsumer):
+    """`POST /v1/events`: what became of a suggestion. Other events, and those of completions that
+    nobody knows, are none of ours, and no error: the agent would ask for the health again."""
+
+    methods = (b"POST",)
+    max_body_bytes = 64 * 1024
+
+    def look_up(self, body: bytes) -> Noted:
+        event = decode(_decoder, body)
+        outcome = _OUTCOMES.get(event.type)
+        if outcome is OutcomeEvent.ACCEPTED and "line" in (event.select_kind, self._select_kind()):
+            outcome = OutcomeEvent.PARTIALLY_ACCEPTED
+        if outcome is not None:
+            request_id = RequestId(event.completion_id.removeprefix(ID_PREFIX))
+            elapsed_ms = round(min(event.elapsed or 0.0, MAX_NUMBER))
+            self.plane.suggestions.report(self.principal, request_id, outcome, after_ms=elapsed_ms)
+        return Noted()
+
+    def _select_kind(self) -> str:
+        """The agent writes it into the query, too."""
+        query: str = self.scope["query_string"].decode("latin-1")
+        return parse_qs(query).get("select_kind", [""])[0]

@@ -1,0 +1,171 @@
+"""`/v1/stream`: the WebSocket protocol `caret.v1` (platform/docs/protocol.md)."""
+
+import asyncio
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import Final
+
+from channels.exceptions import StopConsumer
+
+from caret.foundation.concurrency.fast_timeout import bounded
+from caret.foundation.web.connection_draining import SERVICE_RESTART
+from caret.foundation.web.connections import authenticate_connection
+from inference.completion.request import Principal
+from inference.completion.response_writer import MAX_SEND_S, ClientGone
+from inference.completion.suggestion_edit import Edit
+from inference.consumers.base import (
+    DataPlaneConsumer,
+    Message,
+    bearer_key,
+    client_address,
+    editor_named,
+    header,
+)
+from inference.errors import BadRequest, CompletionError, Forbidden
+from inference.gateway.authenticate import authenticate
+from inference.gateway.protocol.connection import Backend, Caller, Connection
+from inference.gateway.protocol.frames import SUBPROTOCOL, ErrorFrame, ServerFrame, encode_frame
+from inference.pipeline import DataPlane, serve
+
+KEY_SUBPROTOCOL: Final = "caret.key."  # browsers cannot set headers; the key follows the dot
+_CLOSE_KEY_ENDED: Final = 4401
+
+
+class StreamConsumer(DataPlaneConsumer):
+    def __init__(
+        self, plane: DataPlane, allowed_origins: frozenset[str], drain_s: float = 0.0
+    ) -> None:
+        """`drain_s`: how long what is under way may last once this process is to end."""
+        self._plane = plane
+        self._allowed_origins = allowed_origins
+        self._drain_s = drain_s
+        self._connection: Connection | None = None
+        self._held = ExitStack()
+        self._closing: asyncio.Task[None] | None = None
+
+    async def websocket_connect(self, _message: Message) -> None:
+        try:
+            key_text = self._check_handshake()
+            principal = self._principal(key_text)
+        except CompletionError as error:
+            await self._deny(error)
+            return
+        watching = self._plane.authority.watching(principal.credential.key_id, self._on_key_end)
+        try:
+            self._held.enter_context(watching)
+        except CompletionError as error:
+            await self._deny(error)
+            return
+        authenticate_connection(self.scope)
+        backend = Backend(
+            serve=partial(serve, self._plane),
+            keep=self._plane.recorder.journal.append,
+            warm=self._plane.warmer.opens,
+            edited=partial(self._edited, key_text),
+            present=partial(self._principal, key_text),
+            belated=self._plane.belated.tell,
+            clock=self._plane.clock,
+        )
+        address, editor = client_address(self.scope), editor_named(self.scope)
+        caller = Caller(principal, key_text, address, editor)
+        self._connection = Connection(backend, caller, self._send_frame)
+        await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+
+    async def websocket_receive(self, message: Message) -> None:
+        if self._connection is None:
+            return
+        try:
+            await self._connection.on_frame(message.get("text"))
+        except ClientGone:  # it sends but does not read
+            raise StopConsumer from None
+
+    async def websocket_restart(self, _message: Message) -> None:
+        """This process is to end: once nothing is under way, or it has lasted too long."""
+        if self._connection is None:
+            raise StopConsumer
+        self._closing = asyncio.create_task(self._close_for_restart(self._connection))
+
+    async def _close_for_restart(self, connection: Connection) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_s):
+                await connection.settle()
+        await connection.close()
+        await self.send(
+            {"type": "websocket.close", "code": SERVICE_RESTART, "reason": "connect again"}
+        )
+
+    async def websocket_disconnect(self, _message: Message) -> None:
+        raise StopConsumer
+
+    async def release(self) -> None:
+        self._held.close()
+        if self._connection is not None:
+            await self._connection.close()
+
+    def _edited(self, key_text: str, edit: Edit) -> None:
+        """By the consent of this moment, as the connection may be older than that."""
+        if self._plane.telemetry is None:
+            return
+        try:
+            principal = self._principal(key_text)
+        except CompletionError:
+            return
+        self._plane.telemetry.edited(principal, edit)
+
+    def _principal(self, key_text: str) -> Principal:
+        """By what holds at this moment. Raises Unauthenticated."""
+        return authenticate(
+            self._plane.authority,
+            key_text,
+            now_ms=self._plane.clock.now_ms(),
+            address=client_address(self.scope),
+        )
+
+    def _check_handshake(self) -> str:
+        """The presented key, "" when there is none. Raises BadRequest, Forbidden."""
+        offered: list[str] = self.scope["subprotocols"]
+        if SUBPROTOCOL not in offered:
+            raise BadRequest("wrong_subprotocol", f"Offer the subprotocol {SUBPROTOCOL}.")
+        # Only browsers send an Origin; a page of anybody's must not spend a key it got hold of.
+        origin = header(self.scope, b"origin")
+        if origin is not None and origin not in self._allowed_origins:
+            raise Forbidden("wrong_origin", "This origin is not allowed.")
+        keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
+        return bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
+
+    async def _deny(self, error: CompletionError) -> None:
+        """Refuses the handshake with an HTTP response that says why."""
+        frame = ErrorFrame(id="", code=error.code, message=error.message)
+        headers = [(b"content-type", b"application/json")]
+        await self.send(
+            {
+                "type": "websocket.http.response.start",
+                "status": error.http_status,
+                "headers": headers,
+            }
+        )
+        await self.send(
+            {"type": "websocket.http.response.body", "body": encode_frame(frame).encode()}
+        )
+        raise StopConsumer
+
+    async def _send_frame(self, frame: ServerFrame) -> None:
+        """Raises ClientGone when the client has left, or has not read for too long."""
+        try:
+            message = {"type": "websocket.send", "text": encode_frame(frame)}
+            await bounded(MAX_SEND_S, self.send(message))
+        except (OSError, RuntimeError, TimeoutError):
+            # The server's ways of saying that the socket is gone: ClientDisconnected (an OSError),
+            # or a RuntimeError after the close.
+            raise ClientGone from None
+
+    def _on_key_end(self) -> None:
+        """The key was revoked: completions end, and so does the connection."""
+        self._closing = asyncio.create_task(self._close_for_key())
+
+    async def _close_for_key(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+        await self.send(
+            {"type": "websocket.close", "code": _CLOSE_KEY_ENDED, "reason": "key ended"}
+        )

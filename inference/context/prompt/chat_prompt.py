@@ -1,0 +1,193 @@
+"""A chat becomes a prompt: the model's own template around the turns that fit.
+
+What does not fit is cut from the oldest turn on, whole turns at a time; the system's message and
+the newest turn stay, cut only where they alone are beyond the budget. A model without a template
+gets the texts one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final
+
+from detect_secrets.util.filetype import FileType
+
+from inference.completion.incoming_request import Message
+from inference.completion.segment import Segment, SegmentKind
+from inference.context.prompt.chat_template import TemplateRefused
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.redaction.redact import (
+    MAX_KEY_CHARS,
+    file_type,
+    redact_text,
+    without_private_keys,
+)
+from inference.context.tokenization.text_window import head, last_lines
+from inference.context.tokenization.tokenizer import Tokens
+from inference.errors import BadRequest
+
+# On average no text has more: what is longer cannot fit and need not be encoded to know it.
+_MAX_CHARS_PER_TOKEN: Final = 8
+# Longer than the longest secret that a rule finds within a line, such as a signed token.
+_MAX_SECRET_CHARS: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    message: Message
+    token_ids: list[int]  # of its text, as far as it is wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _SafeEncoder:
+    """Encodes texts without their secrets."""
+
+    tokens: Tokens
+    kind: FileType  # of the file that the chat is about
+
+    def whole(self, text: str) -> list[int]:
+        return self._encode(without_private_keys(text))
+
+    def head(self, text: str, max_tokens: int) -> list[int]:
+        seen = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
+        seen = without_private_keys(seen)
+        seen = self._safe_head(seen, self._num_chars(seen, max_tokens))
+        return self._encode(seen)[:max_tokens]
+
+    def tail(self, text: str, max_tokens: int) -> list[int]:
+        if max_tokens <= 0:
+            return []
+        max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
+        # A private key may begin before the window.
+        seen = without_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        seen = self._safe_tail(seen, max_chars)
+        seen = self._safe_tail(seen, self._num_chars(seen, max_tokens))
+        return self._encode(seen)[-max_tokens:]
+
+    # Half a secret does not look like one. So texts are cut between lines; where a line is too
+    # long for that, its secrets are removed before it is cut.
+
+    def _safe_head(self, text: str, max_chars: int) -> str:
+        seen = head(text, max_chars=max_chars)
+        if len(seen) == len(text) or seen.endswith("\n"):
+            return seen
+        return redact_text(text[: max_chars + _MAX_SECRET_CHARS], self.kind)[:max_chars]
+
+    def _safe_tail(self, text: str, max_chars: int) -> str:
+        seen = last_lines(text, max_chars=max_chars)
+        if len(seen) == len(text) or text[-len(seen) - 1] == "\n":
+            return seen
+        return redact_text(text[-(max_chars + _MAX_SECRET_CHARS) :], self.kind)[-max_chars:]
+
+    def _encode(self, text: str) -> list[int]:
+        return self.tokens.encode(redact_text(text, self.kind))
+
+    def _num_chars(self, seen: str, max_tokens: int) -> int:
+        """Return how many characters hold that many tokens, and a quarter more: searching for
+        secrets takes longer than encoding."""
+        num_tokens = max(len(self.tokens.encode(seen)), 1)
+        return max(len(seen) * max_tokens * 5 // (num_tokens * 4), 1)
+
+
+def chat_prompt(
+    writer: PromptWriter, messages: Sequence[Message], *, max_tokens: int, path: str = ""
+) -> Prompt:
+    """At least one message; they lose their secrets. `path`: of the file that the chat is about,
+    "" if it is not known. Raises BadRequest: `bad_messages` when the model's template does not
+    take these turns, `prompt_too_long` when it leaves them no room."""
+    token_ids = _encode(writer, messages, max_tokens, file_type(path))
+    return Prompt(
+        token_ids=token_ids,
+        stop_token_ids=_stop_token_ids(writer),
+        is_single_line=False,
+        segments=(Segment(SegmentKind.MESSAGES, len(token_ids)),),
+    )
+
+
+def _encode(
+    writer: PromptWriter, messages: Sequence[Message], max_tokens: int, kind: FileType
+) -> list[int]:
+    empty = _lay_out(writer, [_Turn(message, []) for message in messages])
+    around = -(-len(empty) // len(messages))  # what the template adds to a turn, on average
+    encoder = _SafeEncoder(writer.tokens, kind)
+    turns = _fitting(encoder, messages, around=around, max_tokens=max_tokens)
+    while True:
+        token_ids = _lay_out(writer, turns)
+        excess = len(token_ids) - max_tokens
+        if excess <= 0:
+            return token_ids
+        turns = _shortened(turns, excess)
+
+
+def _fitting(
+    encoder: _SafeEncoder, messages: Sequence[Message], *, around: int, max_tokens: int
+) -> list[_Turn]:
+    """The system's messages at the beginning, and of the others the newest."""
+    num_system = _num_system([message.role for message in messages])
+    room = max(max_tokens - around * (num_system + 1), 0)
+    system: list[_Turn] = []
+    for message in messages[:num_system]:
+        system.append(_Turn(message, encoder.head(message.text, room // 2)))
+        room -= len(system[-1].token_ids)
+    turns = [_Turn(messages[-1], encoder.tail(messages[-1].text, room))]
+    room -= len(turns[0].token_ids)
+    for message in reversed(messages[num_system:-1]):
+        if len(message.text) > room * _MAX_CHARS_PER_TOKEN:
+            break
+        turn = _Turn(message, encoder.whole(message.text))
+        room -= len(turn.token_ids) + around
+        if room < 0:
+            break
+        turns.append(turn)
+    return system + _from_the_user_on(turns[::-1])
+
+
+def _num_system(roles: Sequence[str]) -> int:
+    """How many messages of the system's stand at the beginning; the last is none of them."""
+    return len(list(takewhile(lambda role: role == "system", roles[:-1])))
+
+
+def _from_the_user_on(turns: list[_Turn]) -> list[_Turn]:
+    """Templates want it so; an answer without its question helps nobody either."""
+    first = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
+    return turns[first:]
+
+
+def _shortened(turns: list[_Turn], excess: int) -> list[_Turn]:
+    """Less the oldest turn, or the newest cut at its beginning, where only that is left."""
+    num_system = _num_system([turn.message.role for turn in turns])
+    if len(turns) > num_system + 1:
+        return turns[:num_system] + _from_the_user_on(turns[num_system + 1 :])
+    newest = turns[-1]
+    if not newest.token_ids:
+        raise BadRequest("prompt_too_long", "The system's messages leave no room.")
+    return [*turns[:-1], _Turn(newest.message, newest.token_ids[excess:])]
+
+
+def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
+    if writer.chat_template is None:
+        between = writer.tokens.encode("\n\n")
+        texts = [token for turn in turns for token in (*turn.token_ids, *between)]
+        return [*writer.markers.begin, *texts]
+    try:
+        pieces = writer.chat_template.render([turn.message for turn in turns])
+    except TemplateRefused:
+        raise BadRequest(
+            "bad_messages", "The model's chat template does not take these roles in this order."
+        ) from None
+    token_ids: list[int] = []
+    for piece in pieces:
+        if isinstance(piece, int):
+            token_ids += turns[piece].token_ids
+        else:
+            token_ids += writer.tokens.encode_raw(piece)
+    return token_ids
+
+
+def _stop_token_ids(writer: PromptWriter) -> list[int]:
+    template = writer.chat_template
+    if template is None or template.end_token is None:
+        return writer.stop_token_ids
+    end = writer.tokens.token_id(template.end_token)
+    return sorted({*writer.stop_token_ids, *([] if end is None else [end])})

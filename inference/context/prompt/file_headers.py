@@ -1,0 +1,30 @@
+"""How a family names repositories and files in its prompts."""
+
+from typing import Final
+
+from inference.context.prompt.model_families import Family
+from inference.context.tokenization.tokenizer import Tokens
+
+_MAX_HEADER_TOKENS: Final = 64  # a longer path is no name
+
+
+class Headers:
+    def __init__(self, family: Family, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._repository = _marker(tokens, family.repository)
+        self._separator = _marker(tokens, family.file_separator)
+
+    def repository(self, name: str) -> list[int]:
+        """Empty where the family has no word for it, or it has no name."""
+        return [*self._repository, *self._line(name)] if name and self._repository else []
+
+    def file(self, path: str) -> list[int]:
+        return [*self._separator, *self._line(path)] if self._separator else self._line(f"# {path}")
+
+    def _line(self, name: str) -> list[int]:
+        return self._tokens.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
+
+
+def _marker(tokens: Tokens, name: str | None) -> list[int]:
+    identifier = tokens.token_id(name) if name else None
+    return [] if identifier is None else [identifier]

@@ -1,0 +1,41 @@
+"""What experiments may say of prompts: their names are looked at when the gateway starts."""
+
+from collections.abc import Iterable
+
+from caret.foundation.environment import BadSetting
+from inference.completion.variant import Variant
+from inference.context.prompt.layout import layout_named
+from inference.context.prompt.token_budget import MIN_PREFIX_SHARE, Shares
+from inference.context.sources.ranking import Ranking
+
+
+def shares_of(variant: Variant) -> Shares:
+    usual = Shares()
+    return Shares(
+        suffix=usual.suffix if variant.suffix_share is None else variant.suffix_share,
+        files=usual.files if variant.files_share is None else variant.files_share,
+    )
+
+
+def ranking_of(variant: Variant) -> Ranking:
+    return Ranking.RECENCY if variant.ranking is None else Ranking(variant.ranking)
+
+
+def check_variants(variants: Iterable[Variant]) -> None:
+    """Raises BadSetting, by the variant's name."""
+    for variant in variants:
+        try:
+            _check(variant)
+        except (BadSetting, ValueError) as error:
+            raise BadSetting(f"CARET_EXPERIMENTS: {variant.name}: {error}") from error
+
+
+def _check(variant: Variant) -> None:
+    if variant.layout is not None:
+        layout_named(variant.layout)
+    ranking_of(variant)
+    if shares_of(variant).prefix < MIN_PREFIX_SHARE:
+        raise BadSetting(
+            "files_share and suffix_share (usually 0.3 and 0.2) and 0.1 for what retrieval finds "
+            f"must leave {MIN_PREFIX_SHARE} to the prefix."
+        )

@@ -1,0 +1,221 @@
+"""Secrets leave a text before it becomes part of a prompt. Pure, a line at a time.
+
+The rules are those of detect-secrets (Yelp): its plugins' expressions, its own entropy limits, its
+heuristics against false alarms; ADR 0025 says which plugins. Only `analyze` and its verification,
+which would send what it finds to the services concerned, are never called.
+
+What is replaced is what the rule matched; of a private key all lines go.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Final
+
+from detect_secrets.filters import heuristic
+from detect_secrets.plugins.artifactory import ArtifactoryDetector
+from detect_secrets.plugins.aws import AWSKeyDetector
+from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
+from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.basic_auth import BasicAuthDetector
+from detect_secrets.plugins.cloudant import CloudantDetector
+from detect_secrets.plugins.discord import DiscordBotTokenDetector
+from detect_secrets.plugins.github_token import GitHubTokenDetector
+from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+from detect_secrets.plugins.high_entropy_strings import (
+    Base64HighEntropyString,
+    HexHighEntropyString,
+    HighEntropyStringsPlugin,
+)
+from detect_secrets.plugins.ibm_cloud_iam import IbmCloudIamDetector
+from detect_secrets.plugins.ibm_cos_hmac import IbmCosHmacDetector
+from detect_secrets.plugins.jwt import JwtTokenDetector
+from detect_secrets.plugins.mailchimp import MailchimpDetector
+from detect_secrets.plugins.npm import NpmDetector
+from detect_secrets.plugins.openai import OpenAIDetector
+from detect_secrets.plugins.private_key import PrivateKeyDetector
+from detect_secrets.plugins.pypi_token import PypiTokenDetector
+from detect_secrets.plugins.sendgrid import SendGridDetector
+from detect_secrets.plugins.slack import SlackDetector
+from detect_secrets.plugins.softlayer import SoftlayerDetector
+from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+from detect_secrets.plugins.stripe import StripeDetector
+from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
+from detect_secrets.plugins.twilio import TwilioKeyDetector
+from detect_secrets.util.filetype import FileType, determine_file_type
+
+from inference.context.redaction.keyword_secrets import named_spans
+from inference.context.redaction.prefilter import suspects
+
+REDACTED: Final = "REDACTED"
+# A longer line is data; some of the expressions need time that grows with its square. Its parts
+# overlap by more than any token that one of them may cut in two.
+MAX_LINE_CHARS: Final = 2_000
+_OVERLAP_CHARS: Final = 200
+MAX_KEY_CHARS: Final = 16_384  # of a private key, from its header to its end
+
+# Each matches only where a run of so many characters stands that tokens are made of, so one quick
+# look spares most lines all of them. A test holds the plugins to it.
+SHORT_RUN_CHARS: Final = 11
+LONG_RUN_CHARS: Final = 20
+_RUN: Final = re.compile(rf"[A-Za-z0-9_+/=-]{{{SHORT_RUN_CHARS},}}")
+_REST_OF_RUN: Final = re.compile(r"[A-Za-z0-9_+/=-]*")
+SHORT_TOKENS: Final[tuple[RegexBasedDetector, ...]] = (
+    *(ArtifactoryDetector(), JwtTokenDetector(), NpmDetector(), SlackDetector()),
+)
+LONG_TOKENS: Final[tuple[RegexBasedDetector, ...]] = (
+    *(AWSKeyDetector(), AzureStorageKeyDetector(), CloudantDetector(), DiscordBotTokenDetector()),
+    *(GitHubTokenDetector(), GitLabTokenDetector(), IbmCloudIamDetector(), IbmCosHmacDetector()),
+    *(MailchimpDetector(), OpenAIDetector(), PypiTokenDetector(), SendGridDetector()),
+    *(SoftlayerDetector(), SquareOAuthDetector(), StripeDetector(), TelegramBotTokenDetector()),
+    TwilioKeyDetector(),
+)
+_ENTROPY: Final[tuple[HighEntropyStringsPlugin, ...]] = (
+    Base64HighEntropyString(),
+    HexHighEntropyString(),
+)
+_BASIC_AUTH: Final = tuple(BasicAuthDetector.denylist)
+_PRIVATE_KEY: Final = tuple(PrivateKeyDetector.denylist)
+PRIVATE_KEY_HINTS: Final = ("PRIVATE KEY", "PuTTY-")  # each header holds one of these
+# A group shorter than this is a part of the token's shape, not the token.
+_MIN_GROUP_CHARS: Final = 16
+
+
+def file_type(path: str) -> FileType:
+    """What the library's rules for names of passwords take the file for."""
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    if name.startswith(".env"):  # dotenv files are not in the library's table
+        return FileType.INI
+    stem, _, suffix = name.rpartition(".")
+    return _type_by_suffix(suffix if stem.strip(".") else "")
+
+
+@lru_cache(maxsize=256)
+def _type_by_suffix(suffix: str) -> FileType:
+    """The library makes its table anew for each question, and a request asks twice."""
+    return determine_file_type(f"x.{suffix}")
+
+
+def redact_line(line: str, kind: FileType) -> str:
+    """The line without its secrets; the same object where it has none. Breaks around it stay."""
+    return without_spans(line, chain.from_iterable(spans_by_part(line, kind)))
+
+
+def spans_by_part(line: str, kind: FileType) -> Iterator[list[tuple[int, int]]]:
+    """Where the secrets stand, part by part of a long line, so that others may have their turn
+    between two of them; spans may overlap. A break at its end is no part of one."""
+    line = line.rstrip("\r\n")
+    for offset in range(0, max(1, len(line) - _OVERLAP_CHARS), MAX_LINE_CHARS - _OVERLAP_CHARS):
+        part = line[offset : offset + MAX_LINE_CHARS]
+        yield [(offset + start, offset + end) for start, end in _spans_of_part(part, kind)]
+
+
+def without_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The same object where there are none."""
+    merged = _merged(spans)
+    if not merged:
+        return line
+    ends = [0, *(end for _, end in merged)]
+    starts = [*(start for start, _ in merged), len(line)]
+    return REDACTED.join(line[end:start] for end, start in zip(ends, starts, strict=True))
+
+
+def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
+    """The same for each, in a fraction of the time."""
+    redacted = list(lines)
+    for place in suspects(lines):
+        redacted[place] = redact_line(redacted[place], kind)
+    return redacted
+
+
+def redact_text(text: str, kind: FileType) -> str:
+    return "".join(redact_lines(text.splitlines(keepends=True), kind))
+
+
+def without_private_keys(text: str) -> str:
+    """Each private key becomes its header and one word; also one whose end is not in sight.
+
+    Before the text is cut into windows and lines: of a key's body no line alone looks like one.
+    """
+    if any(hint in text for hint in PRIVATE_KEY_HINTS):
+        for header in _PRIVATE_KEY:
+            if header.pattern in text:  # they are plain words
+                text = _without_keys(text, header.pattern)
+    return text
+
+
+def _without_keys(text: str, header: str) -> str:
+    parts, position = [], 0
+    while (found := text.find(header, position)) >= 0:
+        start = found + len(header)
+        end = text.find("-----END", start, start + MAX_KEY_CHARS)
+        parts += [text[position:start], f" {REDACTED} "]
+        position = end if end >= 0 else _end_of_body(text, start)
+    return "".join([*parts, text[position:]])
+
+
+def _end_of_body(text: str, start: int) -> int:
+    end = text.find("\n\n", start, start + MAX_KEY_CHARS)
+    return end if end >= 0 else min(len(text), start + MAX_KEY_CHARS)
+
+
+def _spans_of_part(line: str, kind: FileType) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    if "://" in line and "@" in line:
+        spans += [match.span(1) for regex in _BASIC_AUTH for match in regex.finditer(line)]
+    if longest := max(map(len, _RUN.findall(line)), default=0):
+        spans += _token_spans(line, SHORT_TOKENS)
+        spans += _entropy_spans(line)
+        if longest >= LONG_RUN_CHARS:
+            spans += _token_spans(line, LONG_TOKENS)
+    spans += named_spans(line, kind)
+    return spans
+
+
+def _token_spans(line: str, plugins: tuple[RegexBasedDetector, ...]) -> Iterator[tuple[int, int]]:
+    for plugin in plugins:
+        for regex in plugin.denylist:
+            for match in regex.finditer(line):
+                if isinstance(plugin, JwtTokenDetector) and not plugin.is_formally_valid(match[0]):
+                    continue
+                yield _whole_token(line, match)
+
+
+def _whole_token(line: str, match: re.Match[str]) -> tuple[int, int]:
+    """Some expressions end before the token does."""
+    groups = [i for i in range(1, match.re.groups + 1) if match[i]]
+    longest = max(groups, key=lambda i: len(match[i]), default=0)
+    start, end = match.span(longest if len(match[longest]) >= _MIN_GROUP_CHARS else 0)
+    rest = _REST_OF_RUN.match(line, end)
+    return start, rest.end() if rest else end
+
+
+def _entropy_spans(line: str) -> Iterator[tuple[int, int]]:
+    for plugin in _ENTROPY:
+        for match in plugin.regex.finditer(line):
+            if _is_random(match[2], plugin) and not _is_harmless(match[2], line, plugin):
+                yield match.span(2)
+
+
+def _is_random(text: str, plugin: HighEntropyStringsPlugin) -> bool:
+    is_long = len(text) >= SHORT_RUN_CHARS
+    return is_long and plugin.calculate_shannon_entropy(text) > plugin.entropy_limit
+
+
+def _is_harmless(secret: str, line: str, plugin: HighEntropyStringsPlugin) -> bool:
+    return (
+        heuristic.is_sequential_string(secret)
+        or heuristic.is_potential_uuid(secret)
+        or heuristic.is_likely_id_string(secret, line, plugin)
+    )
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

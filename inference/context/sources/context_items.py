@@ -1,0 +1,92 @@
+"""What stands in a prompt besides the text around the cursor: the repository's name, other files by
+their outlines, and what retrieval has found; each under its path, in the family's own format."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from inference.completion.request import CompletionRequest
+from inference.completion.segment import Piece, SegmentKind
+from inference.completion.snippet import Snippet
+from inference.context.prompt.prompt_encoder import Encoder
+from inference.context.sources.ranking import Ranking, rank
+
+MAX_SNIPPET_TOKENS: Final = 300
+# Of a source that fits only in part, fewer tokens than this tell nothing.
+MIN_PART_TOKENS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    path: str
+    token_ids: list[int]  # its header included
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Best first."""
+
+    repository: list[int]  # its header
+    files: list[Source]
+    snippets: list[Source]
+    current: list[int]  # the header of the cursor's own file
+
+    @property
+    def num_header_tokens(self) -> int:
+        return len(self.repository) + len(self.current)
+
+    def within(self, *, files: int, snippets: int) -> "Sources":
+        """What fits in so many tokens of each."""
+        return Sources(
+            repository=self.repository,
+            files=list(take(self.files, max_tokens=files)),
+            snippets=list(take(self.snippets, max_tokens=snippets)),
+            current=self.current,
+        )
+
+    def laid_out(self, *, is_sorted: bool) -> list[Piece]:
+        """By path, so that each stays where it is; or the best last, nearest to the cursor."""
+        if not (self.files or self.snippets or self.repository):
+            return []  # nothing to tell the own file from
+        groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
+        bodies = [
+            Piece(kind, source.token_ids)
+            for kind, group in (groups if is_sorted else groups[::-1])
+            for source in (_sorted(group) if is_sorted else group[::-1])
+        ]
+        repository = Piece(SegmentKind.REPOSITORY, self.repository)
+        return [repository, *bodies, Piece(SegmentKind.PATH, self.current)]
+
+
+def files_of(request: CompletionRequest, encode: Encoder, *, ranking: Ranking) -> Iterator[Source]:
+    """Best first, each made when it is asked for."""
+    for file in rank(request.files, ranking, request.prefix, encode.score):
+        if token_ids := encode.file(file):
+            yield Source(file.path, token_ids)
+
+
+def snippets_of(snippets: Sequence[Snippet], encode: Encoder) -> Iterator[Source]:
+    """Best first."""
+    for snippet in snippets:
+        if token_ids := encode.snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
+            yield Source(snippet.path, token_ids)
+
+
+def take(sources: Iterable[Source], *, max_tokens: int) -> Iterator[Source]:
+    """The first that fit, the last of them perhaps in part; no more are made than that."""
+    for source in sources:
+        part = source.token_ids[:max_tokens]
+        if len(part) < min(len(source.token_ids), MIN_PART_TOKENS):
+            return
+        yield Source(source.path, part)
+        max_tokens -= len(part)
+        if max_tokens <= 0:
+            return
+
+
+def num_tokens(sources: Iterable[Source]) -> int:
+    return sum(len(source.token_ids) for source in sources)
+
+
+def _sorted(sources: Sequence[Source]) -> list[Source]:
+    return sorted(sources, key=lambda source: (source.path, source.token_ids))

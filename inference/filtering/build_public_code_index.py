@@ -1,0 +1,113 @@
+"""`manage.py index_public_code FOLDER --to FILE`: writes the index of public code.
+
+Reads the source files (by their names) of all repositories in FOLDER. Hashes are sorted in runs on
+the disk and merged, so that a folder may be larger than memory. About 2 MB a second; the index has
+about half of the text's size.
+"""
+
+import argparse
+import heapq
+import os
+import sys
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby, islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from caret.foundation.parsing.grammars import grammar_of
+from inference.filtering.fingerprints import (
+    WINDOW_CHARS,
+    WINNOW,
+    normalise,
+    window_hashes,
+    winnow,
+)
+from inference.filtering.public_code_index import HASH_BYTES, HEADER, MAGIC, VERSION
+
+MAX_FILE_BYTES: Final = 1024 * 1024  # larger ones are generated
+RUN_HASHES: Final = 4_000_000  # sorted at once: 32 MB, and four times as much while it is sorted
+_READ_HASHES: Final = 64 * 1024
+_NEITHER: Final = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+EXIT_USAGE: Final = 2
+
+
+def main(argv: list[str]) -> int:
+    options = _parser().parse_args(argv)
+    if not options.folder.is_dir():
+        sys.stderr.write(f"caret: {options.folder} is not a folder.\n")
+        return EXIT_USAGE
+    num_files, num_hashes = write_index(options.folder, options.to)
+    sys.stdout.write(
+        f"{num_files} files, {num_hashes} hashes: {options.to}\n"
+        f"Start gateways with CARET_PUBLIC_CODE={options.to.resolve()}.\n"
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="manage.py index_public_code",
+        description="Writes an index of public code, against which completions are compared for "
+        "tenants whose policy withholds public code.",
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="of repositories")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE")
+    return parser
+
+
+def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tuple[int, int]:
+    """How many files and hashes. The file is there as a whole or not at all. Raises OSError."""
+    num_files = 0
+
+    def hashes() -> Iterator[int]:
+        nonlocal num_files
+        for text in _source_texts(folder):
+            num_files += 1
+            yield from winnow(window_hashes(normalise(text)))
+
+    unfinished = to.with_name(f"{to.name}.part")
+    with ExitStack() as stack:
+        runs = []
+        rest = hashes()
+        while run := sorted(set(islice(rest, run_hashes))):
+            runs.append(stack.enter_context(tempfile.TemporaryFile()))
+            array("Q", run).tofile(runs[-1])
+            runs[-1].seek(0)
+        merged = heapq.merge(*map(_read_run, runs))
+        with unfinished.open("wb") as file:
+            num_hashes = _write(file, (hashed for hashed, _ in groupby(merged)))
+    unfinished.replace(to)
+    return num_files, num_hashes
+
+
+def _write(file: BinaryIO, hashes: Iterator[int]) -> int:
+    file.write(bytes(HEADER.size))
+    num_hashes = 0
+    while part := array("Q", islice(hashes, _READ_HASHES)):
+        part.tofile(file)
+        num_hashes += len(part)
+    file.seek(0)
+    file.write(HEADER.pack(MAGIC, VERSION, WINDOW_CHARS, WINNOW, num_hashes))
+    return num_hashes
+
+
+def _read_run(file: BinaryIO) -> Iterable[int]:
+    while data := file.read(_READ_HASHES * HASH_BYTES):
+        part = array("Q")
+        part.frombytes(data)
+        yield from part
+
+
+def _source_texts(folder: Path) -> Iterator[str]:
+    """Links are not followed: a repository may link to anywhere."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _NEITHER)
+        for name in sorted(names):
+            path = Path(parent, name)
+            if grammar_of("", name) is None or path.is_symlink() or not path.is_file():
+                continue
+            if path.stat().st_size <= MAX_FILE_BYTES:
+                yield path.read_text(encoding="utf-8", errors="replace")

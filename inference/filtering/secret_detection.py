@@ -1,0 +1,63 @@
+"""Whether a line that is written holds a credential, and from where on one may be growing.
+
+By the rules that keep credentials out of prompts (`inference.context.redaction.redact`).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from detect_secrets.plugins.keyword import DENYLIST
+from detect_secrets.plugins.private_key import PrivateKeyDetector
+from detect_secrets.util.filetype import FileType
+
+from inference.context.redaction.keyword_secrets import has_name_hint
+from inference.context.redaction.redact import (
+    LONG_RUN_CHARS,
+    SHORT_RUN_CHARS,
+    redact_lines,
+)
+
+_KEY_HEADERS: Final = tuple(header.pattern for header in PrivateKeyDetector.denylist)
+# What a name such as `password` is given, as soon as it is given anything. Of a word its first name
+# is enough: what follows the word is the same for all of them.
+_NAMED: Final = re.compile(
+    rf"(?<!\w)(?>\w*?(?:{'|'.join(DENYLIST)}))\w*+\W{{0,6}}?[=:(>][^)\]\w]*+", re.IGNORECASE
+)
+# What may be a token: with a digit a short one, else a long one, so that no name is held back for
+# being long. Or a URL that has come to its password, or a key's header. A run is taken whole and
+# looked at for its digit afterwards: to look ahead for one from each of its characters takes time
+# that grows with its square. (The group is not repeated possessively: in some whole runs of the
+# tests Python 3.11's `re` then passed over the header.)
+_HEADER: Final = "-----BEGIN"
+_PLACE: Final = re.compile(
+    rf"(?:(?!{_HEADER})[\w+/=.-]){{{SHORT_RUN_CHARS},}}|://[^\s/:]++:[^\s/@]*+|{_HEADER}[A-Z ]*+"
+)
+_NOT_OF_RUNS: Final = (":", _HEADER)
+_LONG_RUN: Final = re.compile(rf"[A-Za-z0-9+/=]{{{LONG_RUN_CHARS},}}+")
+_DIGIT: Final = re.compile(r"\d")
+
+
+def has_credential(line: str, kind: FileType) -> bool:
+    is_key = "PRIVATE KEY" in line and any(header in line for header in _KEY_HEADERS)
+    return is_key or redact_lines([line], kind) != [line]
+
+
+def held_from(line: str, kind: FileType) -> int | None:
+    """Which end of a line that is still growing is a credential, or may turn out to be one."""
+    named = _NAMED.search(line) if has_name_hint(line) else None
+    places = [named.end()] if named is not None else []
+    tokens = list(_tokens(line))
+    if tokens and has_credential(line, kind):
+        places.append(tokens[0][0])
+    elif tokens and tokens[-1][1] == len(line):
+        places.append(tokens[-1][0])
+    return min(places, default=None)
+
+
+def _tokens(line: str) -> Iterator[tuple[int, int]]:
+    for found in _PLACE.finditer(line):
+        if found[0].startswith(_NOT_OF_RUNS) or _DIGIT.search(found[0]):
+            yield found.span()
+        else:
+            yield from (run.span() for run in _LONG_RUN.finditer(line, *found.span()))

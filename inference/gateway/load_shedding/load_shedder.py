@@ -1,0 +1,240 @@
+"""Load: how much a pool takes on, and who goes first when it is too much.
+
+Each pool has a limit of requests under way on this gateway, learnt from the first tokens' lateness
+(`cubic`). Near it prefetches are shed first, then what editors ask by themselves, last what
+somebody pressed a key for; and whoever holds more than its fair share (`fair_shares`). While the
+99th percentile of the first token is over its target and requests queue, prefetches are shed
+anyhow. A pool at which nothing is under way always takes the next request.
+
+What is waiting counts as late as soon as it is overdue; nobody waits for its end to know that. And
+when more wait than the pool can answer in time, at the best rate that it has shown lately, that is
+lateness, too.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.policy import Mode, Trigger
+from caret.contracts.usage import Finish
+from caret.foundation.clock import Clock
+from caret.foundation.ids import RequestId, TenantId
+from inference.completion.request import CompletionRequest
+from inference.completion.request_trace import Account
+from inference.errors import Dropped, EngineFailed
+from inference.gateway.load_shedding.adaptive_limit import CubicLimit
+from inference.gateway.load_shedding.fair_share import FairShares
+from inference.gateway.load_shedding.rolling_quantiles import RollingTimes
+
+_FLOOR_PER_REPLICA: Final = 2
+_LOOK_EVERY_S: Final = 0.002
+_REFUSED_RATIO: Final = 2.0  # how late it counts when an engine's queue was full
+_GUARD: Final = 0.99
+_MIN_SLOT_S: Final = 0.25  # in which first tokens are counted
+_NUM_SLOTS: Final = 20
+_FEW_FIRST_TOKENS: Final = 5
+_LONG_WAIT: Final = 0.4  # of the target
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """What a pool bears, for whoever shows or exports it."""
+
+    num_under_way: int
+    limit: float  # of requests under way
+    first_token_p99_ms: float | None  # of the last ten seconds; None: there were none
+    target_ms: float
+
+    @property
+    def is_over_target(self) -> bool:
+        return self.first_token_p99_ms is not None and self.first_token_p99_ms > self.target_ms
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request under way whose first token has not been seen here yet."""
+
+    account: Account
+    mode: Mode
+    target_s: float
+    num_ahead: int
+    admitted_s: float
+    is_overdue: bool = False
+
+
+class PoolLoad:
+    """One pool's. All times are monotonic seconds; who waits has waited since it was admitted: how
+    long its client took to send it says nothing about the pool."""
+
+    def __init__(self, *, num_replicas: int, targets_s: Mapping[Mode, float]) -> None:
+        self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
+        self.times: Final = {mode: RollingTimes() for mode in Mode}
+        self._targets_s = targets_s
+        self._shares = FairShares()
+        self._waiting: dict[RequestId, _Waiting] = {}
+        self._looked_s = float("-inf")
+        # How many first tokens came in each of the latest slots of time, by the slot's number.
+        self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
+        self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
+
+    @property
+    def num_under_way(self) -> int:
+        return self._shares.num_under_way
+
+    def has_room(self, request: CompletionRequest, account: Account, now_s: float) -> bool:
+        self._look(now_s)
+        self.limit.forget(now_s)
+        target_s = self._targets_s[request.mode]
+        if self._would_be_late(target_s, now_s):
+            self.limit.crowded(self.num_under_way, epoch_s=target_s, now_s=now_s)
+        if not self.num_under_way:
+            return True
+        trigger = Trigger.PREFETCH if request.is_warm_up else request.trigger
+        if trigger is Trigger.PREFETCH and self._is_over_target(request.mode, now_s):
+            return False
+        return self._shares.has_room(_tenant_id(account), trigger, self.limit.value)
+
+    def enter(self, request: CompletionRequest, account: Account, now_s: float) -> None:
+        if not request.is_warm_up:  # of the lowest priority: it tells nothing of the others
+            self._waiting[account.arrival.request_id] = _Waiting(
+                account=account,
+                mode=request.mode,
+                target_s=self._targets_s[request.mode],
+                num_ahead=self.num_under_way,
+                admitted_s=now_s,
+            )
+        self._shares.enter(_tenant_id(account))
+
+    def leave(self, account: Account, now_s: float, *, was_refused: bool) -> None:
+        """`was_refused`: the engine's queue was full."""
+        self._shares.leave(_tenant_id(account))
+        waiting = self._waiting.get(account.arrival.request_id)
+        if waiting is None:
+            return
+        if was_refused and not waiting.is_overdue:
+            self._hear(waiting, _REFUSED_RATIO, now_s)
+        else:
+            self._judge(waiting, now_s)
+        if waiting.is_overdue and account.engine_first_s is None:
+            # It left before its first token: it would have taken longer still.
+            self.times[waiting.mode].add(_waited_s(waiting, now_s) * 1000, now_s=now_s)
+        self._waiting.pop(account.arrival.request_id, None)
+
+    def p99_ms(self, mode: Mode, now_s: float) -> float | None:
+        return self.times[mode].quantile(_GUARD, now_s=now_s)
+
+    def _is_over_target(self, mode: Mode, now_s: float) -> bool:
+        if not self.limit.is_queueing:
+            return False
+        p99_ms = self.p99_ms(mode, now_s)
+        return p99_ms is not None and p99_ms > self._targets_s[mode] * 1000
+
+    def _would_be_late(self, target_s: float, now_s: float) -> bool:
+        """Whether the oldest has waited for long, and more wait than first tokens came within a
+        target's time when they came most quickly lately (Little's law)."""
+        oldest = next(iter(self._waiting.values()), None)
+        if oldest is None or _waited_s(oldest, now_s) < _LONG_WAIT * target_s:
+            return False
+        slot = int(now_s / self._slot_s)
+        most = max((n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0)
+        if most < _FEW_FIRST_TOKENS:
+            return False  # too few to know how quick the pool can be
+        return len(self._waiting) * self._slot_s > most * target_s
+
+    def _count_first_token(self, now_s: float) -> None:
+        slot = int(now_s / self._slot_s)
+        if not self._first_tokens or self._first_tokens[-1][0] != slot:
+            self._first_tokens.append((slot, 0))
+        self._first_tokens[-1] = (slot, self._first_tokens[-1][1] + 1)
+
+    def _look(self, now_s: float) -> None:
+        """At those that wait: whose first token has come, who is overdue."""
+        if now_s - self._looked_s < _LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        for waiting in tuple(self._waiting.values()):
+            self._judge(waiting, now_s)
+
+    def _judge(self, waiting: _Waiting, now_s: float) -> None:
+        account = waiting.account
+        waited_s = _waited_s(waiting, now_s)
+        if account.engine_first_s is not None:
+            self.times[waiting.mode].add(waited_s * 1000, now_s=now_s)
+            self._count_first_token(now_s)
+            del self._waiting[account.arrival.request_id]
+        elif waited_s <= waiting.target_s:
+            return
+        if not waiting.is_overdue:
+            self._hear(waiting, waited_s / waiting.target_s, now_s)
+
+    def _hear(self, waiting: _Waiting, ratio: float, now_s: float) -> None:
+        waiting.is_overdue = ratio > 1.0
+        self.limit.heard(
+            ratio, num_ahead=waiting.num_ahead, admitted_s=waiting.admitted_s, now_s=now_s
+        )
+
+
+class Load:
+    """All pools'. One event loop uses it."""
+
+    def __init__(
+        self, clock: Clock, *, num_replicas: Mapping[str, int], targets_ms: Mapping[Mode, float]
+    ) -> None:
+        """`num_replicas` by the pool's name; `targets_ms` of the first token's p99, over which a
+        pool sheds."""
+        self.num_shed: Counter[tuple[str, Mode, Trigger]] = Counter()  # by pool
+        self._clock = clock
+        self._targets_ms = targets_ms
+        targets_s = {mode: target_ms / 1000 for mode, target_ms in targets_ms.items()}
+        self._pools = {
+            name: PoolLoad(num_replicas=max(1, count), targets_s=targets_s)
+            for name, count in num_replicas.items()
+        }
+
+    def resize(self, pool: str, num_replicas: int) -> None:
+        """It has so many now; what was learnt of it stays."""
+        self._pools[pool].limit.floor = _FLOOR_PER_REPLICA * max(1, num_replicas)
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        return tuple(self._pools)
+
+    @contextmanager
+    def one(self, pool: str, request: CompletionRequest, account: Account) -> Iterator[None]:
+        """Raises Dropped (shed) when the pool has no room for a request of this kind."""
+        load = self._pools[pool]
+        now_s = self._clock.monotonic_s()
+        if not load.has_room(request, account, now_s):
+            self.num_shed[pool, request.mode, request.trigger] += 1
+            raise Dropped(Finish.SHED)
+        load.enter(request, account, now_s)
+        was_refused = False
+        try:
+            yield
+        except EngineFailed as failed:
+            was_refused = failed.code == "engine_busy"
+            raise
+        finally:
+            load.leave(account, self._clock.monotonic_s(), was_refused=was_refused)
+
+    def pressure(self, pool: str, mode: Mode) -> Pressure:
+        load = self._pools[pool]
+        return Pressure(
+            num_under_way=load.num_under_way,
+            limit=load.limit.value,
+            first_token_p99_ms=load.p99_ms(mode, self._clock.monotonic_s()),
+            target_ms=self._targets_ms[mode],
+        )
+
+
+def _tenant_id(account: Account) -> TenantId | None:
+    return None if account.principal is None else account.principal.snapshot.tenant_id
+
+
+def _waited_s(waiting: _Waiting, now_s: float) -> float:
+    """From its admission until its first token, or until now."""
+    account = waiting.account
+    until_s = now_s if account.engine_first_s is None else account.engine_first_s
+    return until_s - waiting.admitted_s

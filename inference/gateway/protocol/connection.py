@@ -1,0 +1,371 @@
+"""One client's stream: which completions are under way, and how they end.
+
+Knows neither Channels nor the pipeline's insides: frames come in by `on_frame`, go out by `send`.
+Each completion is a task of its own, so that a `cancel` never waits behind one.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.policy import Mode, Trigger
+from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, TypedRecord, UsageRecord
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId, new_request_id
+from inference.completion.incoming_request import Arrival, Draft, DraftFile
+from inference.completion.request import Principal
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import Client
+from inference.completion.suggestion_edit import Edit
+from inference.errors import Busy, CompletionError
+from inference.gateway.protocol.completion_meta import meta_of
+from inference.gateway.protocol.frames import (
+    NAMELESS,
+    BadFrame,
+    CancelFrame,
+    ClientFrame,
+    CompleteFrame,
+    DeltaFrame,
+    DoneFrame,
+    ErrorFrame,
+    FileFrame,
+    OpenFrame,
+    OutcomeFrame,
+    PolicyFrame,
+    ServerFrame,
+    TypedFrame,
+    decode_frame,
+)
+from inference.gateway.protocol.outcome_reports import Suggestion, Told, count
+from inference.gateway.protocol.policy_answer import policy_answer
+from inference.gateway.protocol.state_machine import Event, State, advance
+from inference.gateway.protocol.typing_reports import TypingPace
+from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
+from inference.gateway.supersession.registry import is_superseding
+
+MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
+MAX_HELD: Final = 64  # with those that were cancelled and whose end is on the way
+MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
+# Of what was accepted it is told half an hour later what is left; by then a typist has asked a
+# thousand times.
+MAX_ACCEPTED: Final = 128
+
+Send = Callable[[ServerFrame], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What a connection asks for on behalf of its client."""
+
+    serve: Callable[[Arrival, Client], Awaitable[None]]  # the pipeline
+    keep: Callable[[UsageRecord], None]  # the journal
+    warm: Callable[[TenantId, Arrival], None]  # a file that was opened, in the background
+    edited: Callable[[Edit], None]  # to be kept, or not: consent is looked at there
+    present: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
+    belated: Callable[[Principal, str, Told], None]  # of a request that may not be the client's
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who opened the connection, and with which key; each completion presents it anew."""
+
+    principal: Principal
+    key_text: str
+    address: str | None  # the client's; None: it has none
+    editor: str = ""  # one of inference.gateway.protocol.user_agent
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a completion is for, as far as it decides who supersedes whom (see `newest`)."""
+
+    path: str
+    is_chat: bool
+    is_prefetch: bool
+
+    def supersedes(self, older: "Purpose") -> bool:
+        is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
+        return is_same and is_superseding(
+            newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
+        )
+
+
+_ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
+_NO_PURPOSE: Final = Purpose(path="", is_chat=False, is_prefetch=False)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One completion of this connection; the Client of its pipeline."""
+
+    id: str
+    purpose: Purpose
+    suggestion: Suggestion
+    send: Send
+    is_explained: bool = False  # whether its client wants to know what the prompt was made of
+    state: State = State.UNKNOWN
+    task: asyncio.Task[None] | None = None
+    cancelled_s: float | None = None  # monotonic; None: nobody has cancelled it
+
+    def advance(self, event: Event) -> None:
+        self.state = advance(self.state, event)
+
+    def cancel(self, finish: Finish, *, at_s: float) -> None:
+        """Ends it now; the client is told with `finish`."""
+        was, self.cancelled_s = self.state, at_s
+        self.advance(Event.CANCEL)
+        if was is not self.state and self.task is not None:
+            self.task.cancel(finish.value)
+
+    async def delta(self, text: str) -> None:
+        self.advance(Event.DELTA)
+        await self.send(DeltaFrame(id=self.id, text=text))
+        self.suggestion.grow(text)
+
+    async def done(self, account: Account) -> None:
+        self.advance(Event.DONE)
+        account.cancelled_s = self.cancelled_s
+        finish = account.ending or Finish.STOP
+        meta = meta_of(account, is_explained=self.is_explained)
+        await self.send(DoneFrame(id=self.id, finish=finish, meta=meta))
+
+    async def error(self, error: CompletionError, account: Account) -> None:
+        self.advance(Event.ERROR)
+        await self.send(_error_frame(self.id, error))
+
+
+class Connection:
+    def __init__(self, backend: Backend, caller: Caller, send: Send) -> None:
+        self._backend = backend
+        self._caller = caller
+        self._send = send
+        self._under_way: dict[str, Exchange] = {}
+        self._ended: OrderedDict[str, Exchange] = OrderedDict()
+        self._accepted: OrderedDict[str, Exchange] = OrderedDict()
+        self._pace = TypingPace(backend.clock)
+
+    async def on_frame(self, text: str | None) -> None:
+        """None: a binary frame. What is wrong with a frame is answered by an error frame, and the
+        connection goes on. Raises ClientGone when the answer cannot be delivered."""
+        try:
+            if text is None:
+                raise BadFrame("binary_frame", "Frames are JSON text.")
+            frame = decode_frame(text)
+        except BadFrame as error:
+            await self._refuse(error.id, error)
+            return
+        try:
+            await self._act(frame)
+        except CompletionError as error:
+            await self._refuse(_id_of(frame), error)
+
+    async def close(self) -> None:
+        """The client has left: ends all that is under way and waits until it has ended."""
+        tasks = [exchange.task for exchange in self._under_way.values() if exchange.task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Waits until nothing is under way; what is asked meanwhile is served, and waited for."""
+        while tasks := [each.task for each in self._under_way.values() if each.task]:
+            await asyncio.wait(tasks)
+
+    async def _act(self, frame: ClientFrame) -> None:
+        """Raises CompletionError."""
+        match frame:
+            case CompleteFrame():
+                await self._complete(frame)
+            case CancelFrame():
+                self._cancel(frame)
+            case OpenFrame():
+                self._open(frame)
+            case OutcomeFrame():
+                self._outcome(frame)
+            case TypedFrame():
+                self._typed(frame)
+            case PolicyFrame():
+                await self._send(policy_answer(self._backend.present(), frame.repository))
+
+    async def _refuse(self, identifier: str, error: CompletionError) -> None:
+        await self._send(_error_frame(identifier, error))
+
+    async def _complete(self, frame: CompleteFrame) -> None:
+        known = self._known(frame.id)
+        if known is not None:
+            advance(known.state, Event.COMPLETE)  # raises: the id is taken
+        purpose = _purpose(frame)
+        superseded = self._superseded_by(purpose)
+        self._check_room(num_leaving=len(superseded))
+        for exchange in superseded:
+            exchange.cancel(Finish.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
+        arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
+        suggestion = Suggestion(arrival.request_id)
+        exchange = Exchange(frame.id, purpose, suggestion, self._send, is_explained=frame.explain)
+        exchange.advance(Event.COMPLETE)
+        self._under_way[frame.id] = exchange
+        exchange.task = asyncio.create_task(self._run(exchange, arrival))
+        # Let it enter `record` before the next frame can cancel it: all that was asked counts.
+        await asyncio.sleep(0)
+
+    def _known(self, identifier: str) -> Exchange | None:
+        places = (self._under_way, self._ended, self._accepted)
+        return next((place[identifier] for place in places if identifier in place), None)
+
+    def _superseded_by(self, purpose: Purpose) -> list[Exchange]:
+        """Newest wins: a request for the same file makes the ones before worthless."""
+        return [running for running in self._running() if purpose.supersedes(running.purpose)]
+
+    def _running(self) -> list[Exchange]:
+        every = self._under_way.values()
+        return [exchange for exchange in every if exchange.state is not State.CANCELLING]
+
+    def _check_room(self, *, num_leaving: int) -> None:
+        """What is being cancelled waits, for a moment, for a client that may read slowly."""
+        num_running = len(self._running()) - num_leaving
+        if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
+            raise Busy("too_many_requests", f"{MAX_UNDER_WAY} completions are under way here.")
+
+    async def _run(self, exchange: Exchange, arrival: Arrival) -> None:
+        try:
+            await self._backend.serve(arrival, exchange)
+        finally:
+            # A cancelled task keeps its frames, and they the customer's text: let go of it here,
+            # and of its path, which an outcome has no use for.
+            exchange.task = None
+            exchange.purpose = _NO_PURPOSE
+            del self._under_way[exchange.id]
+            self._ended[exchange.id] = exchange
+            if len(self._ended) > MAX_REMEMBERED:
+                self._ended.popitem(last=False)
+
+    def _arrival(self, draft: Draft, *, trace_parent: str | None = None) -> Arrival:
+        return Arrival(
+            protocol="stream",
+            key_text=self._caller.key_text,
+            address=self._caller.address,
+            draft=draft,
+            received_s=self._backend.clock.monotonic_s(),
+            occurred_at_ms=self._backend.clock.now_ms(),
+            trace_parent=trace_parent,
+            editor=self._caller.editor,
+        )
+
+    def _open(self, frame: OpenFrame) -> None:
+        """Warmed when there is room for it; neither that nor what is wrong with it is told."""
+        tenant_id = self._caller.principal.snapshot.tenant_id
+        self._backend.warm(tenant_id, self._arrival(_opened(frame)))
+
+    def _cancel(self, frame: CancelFrame) -> None:
+        exchange = self._under_way.get(frame.id)
+        if exchange is not None:
+            exchange.cancel(Finish.CANCELLED, at_s=self._backend.clock.monotonic_s())
+
+    def _outcome(self, frame: OutcomeFrame) -> None:
+        told = Told(frame.event, frame.chars, frame.lines, frame.after_ms, frame.edit_share)
+        exchange = self._known(frame.id)
+        known_id = exchange and exchange.suggestion.request_id
+        if frame.request_id and frame.request_id != known_id:
+            self._backend.belated(self._backend.present(), frame.request_id, told)
+            return
+        advance(exchange.state if exchange else State.UNKNOWN, Event.OUTCOME)
+        assert exchange is not None, "an outcome in state UNKNOWN was refused"
+        counted = count(exchange.suggestion, told)
+        if frame.event in _ACCEPTED and frame.id in self._ended:
+            self._accepted[frame.id] = self._ended.pop(frame.id)
+            if len(self._accepted) > MAX_ACCEPTED:
+                self._accepted.popitem(last=False)
+        self._backend.keep(
+            OutcomeRecord(
+                outcome_id=new_request_id(),
+                request_id=exchange.suggestion.request_id,
+                tenant_id=self._caller.principal.snapshot.tenant_id,
+                user_id=self._caller.principal.credential.user_id,
+                occurred_at_ms=self._backend.clock.now_ms(),
+                event=frame.event,
+                after_ms=frame.after_ms,
+                chars=counted.chars,
+                lines=counted.lines,
+                span_s=counted.span_s,
+                edit_share=counted.edit_share,
+            )
+        )
+        if frame.text:
+            request_id = exchange.suggestion.request_id
+            self._backend.edited(Edit(request_id, frame.event, frame.after_ms, frame.text))
+
+    def _typed(self, frame: TypedFrame) -> None:
+        for language, chars in self._pace.take(frame.chars).items():
+            self._backend.keep(
+                TypedRecord(
+                    typed_id=new_request_id(),
+                    tenant_id=self._caller.principal.snapshot.tenant_id,
+                    user_id=self._caller.principal.credential.user_id,
+                    occurred_at_ms=self._backend.clock.now_ms(),
+                    language=language,
+                    editor=self._caller.editor,
+                    chars=chars,
+                )
+            )
+
+
+def _id_of(frame: ClientFrame) -> str:
+    return "" if isinstance(frame, NAMELESS) else frame.id
+
+
+def _purpose(frame: CompleteFrame) -> Purpose:
+    return Purpose(
+        # One that is longer is refused by `receive`, and is not worth keeping until then.
+        path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
+        is_chat=frame.mode == Mode.CHAT,
+        is_prefetch=frame.trigger == Trigger.PREFETCH,
+    )
+
+
+def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
+    return ErrorFrame(
+        id=identifier,
+        code=error.code,
+        message=error.message,
+        retry_after_s=error.retry_after_s,
+    )
+
+
+def _draft(frame: CompleteFrame) -> Draft:
+    return Draft(
+        mode=frame.mode,
+        prefix=frame.prefix,
+        suffix=frame.suffix,
+        path=frame.path,
+        language=frame.language,
+        files=_files(frame.files),
+        repository=frame.repository.name,
+        max_tokens=frame.max_tokens,
+        trigger=frame.trigger,
+    )
+
+
+def _opened(frame: OpenFrame) -> Draft:
+    """As if somebody typed in the middle of it: what comes before the text in a prompt depends on
+    how long the text is, hardly on where in it the cursor stands."""
+    middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
+    return Draft(
+        mode="inline",
+        prefix=frame.text[:middle],
+        suffix=frame.text[middle:],
+        path=frame.path,
+        language=frame.language,
+        files=_files(frame.files),
+        repository=frame.repository.name,
+        trigger="prefetch",
+        is_warm_up=True,
+    )
+
+
+def _files(frames: list[FileFrame]) -> tuple[DraftFile, ...]:
+    """One more than there may be: `receive` says that they are too many."""
+    taken = frames[: MAX_FILES + 1]
+    return tuple(DraftFile(file.path, file.text, file.edited_at) for file in taken)

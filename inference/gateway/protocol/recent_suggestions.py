@@ -1,0 +1,84 @@
+"""What was suggested lately, so that an outcome that comes by another request finds its completion.
+
+Rules:
+1. Numbers only: never what was suggested.
+2. An outcome counts for a completion of the same user (of a service's key: of the same key); of
+   others', in the same tenant too, it is as if it were unknown.
+3. Bounded for each tenant, so that a busy one does not push out its neighbours'. What was
+   forgotten, or suggested by another gateway, is unknown.
+"""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.usage import OutcomeEvent, OutcomeRecord, UsageRecord
+from caret.foundation.clock import Clock
+from caret.foundation.ids import RequestId, TenantId, new_request_id
+from inference.completion.request import Principal
+from inference.gateway.protocol.frames import BadFrame
+from inference.gateway.protocol.outcome_reports import MAX_NUMBER, Suggestion, Told, count
+
+MAX_REMEMBERED: Final = 2_048  # of a tenant; about 400 bytes each
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    owner: str
+    suggestion: Suggestion
+    num_chars_of_line: int  # its first
+
+
+class Suggestions:
+    """One event loop uses it."""
+
+    def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
+        """`keep`: the journal's."""
+        self._clock = clock
+        self._keep = keep
+        self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _Remembered]] = defaultdict(
+            OrderedDict
+        )
+
+    def remember(self, principal: Principal, request_id: RequestId, text: str) -> None:
+        suggestion = Suggestion(request_id)
+        suggestion.grow(text)
+        suggestions = self._of_tenant[principal.snapshot.tenant_id]
+        line = text.partition("\n")[0]
+        suggestions[request_id] = _Remembered(principal.owner, suggestion, len(line))
+        if len(suggestions) > MAX_REMEMBERED:
+            suggestions.popitem(last=False)
+
+    def report(
+        self, principal: Principal, request_id: RequestId, event: OutcomeEvent, *, after_ms: int
+    ) -> None:
+        """Records the outcome, unless the completion is unknown or it was told often enough."""
+        found = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
+        if found is None or found.owner != principal.owner:
+            return
+        is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent: the first line
+        after_ms = min(max(after_ms, 0), MAX_NUMBER)
+        told = Told(
+            event,
+            chars=found.num_chars_of_line if is_part else None,
+            lines=1 if is_part else None,
+            after_ms=after_ms,
+        )
+        try:
+            counted = count(found.suggestion, told)
+        except BadFrame:
+            return
+        self._keep(
+            OutcomeRecord(
+                outcome_id=new_request_id(),
+                request_id=request_id,
+                tenant_id=principal.snapshot.tenant_id,
+                user_id=principal.credential.user_id,
+                occurred_at_ms=self._clock.now_ms(),
+                event=event,
+                chars=counted.chars,
+                lines=counted.lines,
+                after_ms=after_ms,
+            )
+        )

@@ -1,0 +1,322 @@
+"""Leases: units of the buckets that all gateways share, taken many at a time and spent from memory.
+
+Most requests spend what is here; one that finds too little waits for one call of the store, and a
+lease that is half spent is renewed in the background. Rules:
+
+1. A request spends of all its buckets or of none.
+2. One call at a time is about a bucket; every request that needs it meanwhile waits for that call.
+3. A refusal holds until the store has said that there may be more: a client that repeats refused
+   requests costs the store nothing, and does not keep a lease in use.
+4. No request waits longer than MAX_WAIT_S. A store that does not answer is asked again every
+   PROBE_S; until it answers this gateway alone keeps each rate, and spends of each budget beyond
+   its lease as much as the rule allows, which is counted afterwards.
+5. A call states a whole lease, so one that is lost, late or repeated is put right by the next (see
+   `LeaseRequest`). A gateway repeats the return of surplus units until the store acknowledges it.
+6. A lease that is not used is returned. At most MAX_BUCKETS are kept, the latest used.
+"""
+
+import asyncio
+import secrets
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Final, Protocol, TypeVar
+
+import structlog
+
+from caret.foundation.clock import Clock
+from inference.gateway.rate_limits.leased_bucket import IDLE_S, Bucket, Grant, LeaseRequest, Rule
+
+MAX_WAIT_S: Final = 0.05  # of a request, for the store
+MAX_CALL_S: Final = 0.5  # of the store
+PROBE_S: Final = 0.5
+SWEEP_S: Final = 2.0
+CLOSE_S: Final = 2.0  # for returning everything at the end
+MAX_BUCKETS: Final = 50_000  # of about 600 bytes
+_KEYS_PER_CALL: Final = 50
+_CALLS_AT_ONCE: Final = 16  # when returning
+_Item = TypeVar("_Item")
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    rule: Rule
+    units: int  # at least 1
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What `take` has spent of one bucket, to be settled once."""
+
+    bucket: Bucket
+    units: int
+    is_leased: bool  # False: the store did not answer
+
+
+class OverLimit(Exception):
+    """A bucket has too little."""
+
+    def __init__(self, rule: Rule, wait_s: float) -> None:
+        super().__init__(rule.key)
+        self.rule: Final = rule
+        self.wait_s: Final = wait_s
+
+
+class Store(Protocol):
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+        """One call, about one holder's buckets. Raises OSError when the store is away."""
+
+
+class Leases:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        max_buckets: int = MAX_BUCKETS,
+        max_wait_s: float = MAX_WAIT_S,
+    ) -> None:
+        self.num_calls: Final[Counter[str]] = Counter()  # by result: answered, failed
+        self.num_held: Counter[str] = Counter()  # units by kind of bucket, at the last sweep
+        self.num_unanswered = 0  # buckets whose last call was not answered, at the last sweep
+        self._max_wait_s = max_wait_s
+        self._max_call_s = max(MAX_CALL_S, max_wait_s)
+        self._store = store
+        self._clock = clock
+        self._gateway = secrets.token_hex(8)
+        self._numbers = count(1)
+        self._max_buckets = max_buckets
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # by key, the latest used last
+        # Evicted, and not yet returned; no more of them than of the others.
+        self._leaving: OrderedDict[str, Bucket] = OrderedDict()
+        self._tasks: set[asyncio.Task[bool]] = set()
+        self._probe_at_s: float | None = None  # None: the store answers
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the store is away."""
+        return self._probe_at_s is not None
+
+    @property
+    def num_buckets(self) -> int:
+        return len(self._buckets) + len(self._leaving)
+
+    async def take(self, wants: Sequence[Want]) -> list[Spent]:
+        """Spend all of them, or raise OverLimit for the one that takes longest.
+
+        May wait MAX_WAIT_S for the store. Cancelled there, it has spent nothing.
+        """
+        now_s = self._clock.monotonic_s()
+        pairs = [(self._bucket(want.rule, now_s), want.units) for want in wants]
+        deadline_s = now_s + self._max_wait_s
+        while short := [(bucket, units) for bucket, units in pairs if bucket.left(now_s) < units]:
+            if self.is_alone or now_s >= deadline_s:
+                self._probe(pairs, now_s)
+                _check_alone(short, now_s)
+                break
+            _check_refusals(short, now_s)
+            await self._renewed(pairs, short, timeout_s=deadline_s - now_s)
+            now_s = self._clock.monotonic_s()
+        spent = [Spent(bucket, units, bucket.left(now_s) >= units) for bucket, units in pairs]
+        for one in spent:
+            one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
+        if not self.is_alone:
+            self._start([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
+        return spent
+
+    def settle(self, spent: Spent, used: int) -> None:
+        """Say how many of the units were used: fewer, or more."""
+        now_s, bucket = self._clock.monotonic_s(), spent.bucket
+        bucket.settle(spent.units, used, now_s, is_leased=spent.is_leased)
+        key = bucket.rule.key
+        known = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
+        if known is not bucket:  # it was forgotten, and made anew
+            known.settled, bucket.settled = known.settled + bucket.settled, 0
+
+    async def run(self) -> None:
+        """Return what is not used, until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        now_s = self._clock.monotonic_s()
+        idle: list[Bucket] = []
+        self.num_held, self.num_unanswered = Counter(), 0
+        for bucket in [*self._buckets.values(), *self._leaving.values()]:
+            self.num_held[bucket.rule.kind] += bucket.held
+            self.num_unanswered += not bucket.is_answered and bucket.renewal is None
+            if bucket.is_idle(now_s):
+                idle.append(bucket)
+            elif _is_forgettable(bucket, now_s):
+                self._forget(bucket)
+        await self._return(idle)
+
+    async def close(self) -> None:
+        """Return all that is left, for CLOSE_S at most: after that the store takes it back."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for bucket in self._all():
+            bucket.renewal = None  # a task that is cancelled before its first step clears nothing
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                while not_returned := [bucket for bucket in self._all() if not bucket.is_returned]:
+                    if not await self._return(not_returned):
+                        await asyncio.sleep(self._max_wait_s)
+        except TimeoutError:
+            log.warning("limits.not_returned", buckets=len(not_returned))
+        self._buckets.clear()
+        self._leaving.clear()
+
+    def _all(self) -> Iterable[Bucket]:
+        return chain(self._buckets.values(), self._leaving.values())
+
+    def _bucket(self, rule: Rule, now_s: float) -> Bucket:
+        bucket = self._buckets.get(rule.key)
+        if bucket is None:
+            bucket = self._leaving.pop(rule.key, None) or Bucket(
+                rule, size=rule.lease, used_s=now_s, since=next(self._numbers)
+            )
+            self._buckets[rule.key] = bucket
+            self._evict()
+        if bucket.rule is not rule and bucket.rule != rule:
+            bucket.follow(rule)
+        self._buckets.move_to_end(rule.key)
+        return bucket
+
+    def _evict(self) -> None:
+        """Evict the least recently used bucket. If its lease is not returned, it expires."""
+        if len(self._buckets) <= self._max_buckets:
+            return
+        key, bucket = self._buckets.popitem(last=False)
+        if bucket.is_returned and not bucket.reserved:
+            return
+        bucket.used_s = float("-inf")  # so that sweeps return it, if the call is not answered
+        self._leaving[key] = bucket
+        if len(self._leaving) > self._max_buckets:
+            self._leaving.popitem(last=False)
+        if bucket.renewal is None and not self.is_alone:
+            self._start([bucket], is_return=True)
+
+    def _forget(self, bucket: Bucket) -> None:
+        self._buckets.pop(bucket.rule.key, None)
+        self._leaving.pop(bucket.rule.key, None)
+
+    async def _renewed(
+        self,
+        pairs: Sequence[tuple[Bucket, int]],
+        short: Sequence[tuple[Bucket, int]],
+        *,
+        timeout_s: float,
+    ) -> None:
+        """Wait for the store's answer about the buckets that have too little."""
+        now_s = self._clock.monotonic_s()
+        for bucket, units in short:
+            bucket.waiting.append(units)
+        try:
+            self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
+            waited_for = {bucket.renewal for bucket, _ in short if bucket.renewal is not None}
+            _, pending = await asyncio.wait(waited_for, timeout=timeout_s)
+        finally:
+            for bucket, units in short:
+                bucket.waiting.remove(units)
+        if pending:
+            self._is_away("TimeoutError")
+
+    def _start(self, buckets: Sequence[Bucket], *, is_return: bool = False) -> None:
+        """Begin a call about them in the background."""
+        if not buckets:
+            return
+        task = asyncio.create_task(self._call(buckets, is_return=is_return))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        for bucket in buckets:
+            bucket.renewal = task
+
+    async def _call(self, buckets: Sequence[Bucket], *, is_return: bool) -> bool:
+        """Whether the store has answered. Cancelled, or too late, the call may still have counted:
+        the next one about the bucket finds out."""
+        now_s = self._clock.monotonic_s()
+        try:
+            requests = [
+                bucket.make_request(next(self._numbers), now_s, is_return=is_return)
+                for bucket in buckets
+            ]
+            async with asyncio.timeout(self._max_call_s):
+                grants = await self._store.renew(self._gateway, requests)
+        except (OSError, TimeoutError) as error:
+            self.num_calls["failed"] += 1
+            self._is_away(type(error).__name__)
+            return False
+        finally:
+            for bucket in buckets:
+                bucket.renewal = None
+        self.num_calls["answered"] += 1
+        self._probe_at_s = None
+        now_s = self._clock.monotonic_s()
+        for bucket, request, grant in zip(buckets, requests, grants, strict=True):
+            bucket.on_answered(request, grant, now_s)
+        return True
+
+    def _is_away(self, error: str) -> None:
+        if not self.is_alone:
+            log.warning("limits.alone", error=error)
+        self._probe_at_s = self._clock.monotonic_s() + PROBE_S
+
+    def _probe(self, pairs: Sequence[tuple[Bucket, int]], now_s: float) -> None:
+        if self._probe_at_s is not None and now_s >= self._probe_at_s:
+            self._probe_at_s = now_s + PROBE_S
+            self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
+
+    async def _return(self, buckets: Iterable[Bucket]) -> bool:
+        """Return what they have left, until none of several calls at once is answered. True: the
+        store has acknowledged all."""
+        by_holder: defaultdict[str, list[Bucket]] = defaultdict(list)
+        for bucket in buckets:
+            by_holder[bucket.rule.holder].append(bucket)
+        calls = [call for held in by_holder.values() for call in _parts(held, _KEYS_PER_CALL)]
+        is_all = True
+        for at_once in _parts(calls, _CALLS_AT_ONCE):
+            are_answered = await asyncio.gather(*map(self._return_one, at_once))
+            is_all = is_all and all(are_answered)
+            if not any(are_answered):
+                break
+        return is_all
+
+    async def _return_one(self, buckets: Sequence[Bucket]) -> bool:
+        """A bucket that a request has asked about meanwhile is left to it."""
+        free = [bucket for bucket in buckets if bucket.renewal is None]
+        self._start(free, is_return=True)
+        return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
+
+
+def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _is_forgettable(bucket: Bucket, now_s: float) -> bool:
+    """Nothing would be lost: neither units, nor a count or a refusal that still limits somebody."""
+    if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
+        return False
+    is_unused = now_s - bucket.used_s > IDLE_S and bucket.refused_until_s <= now_s
+    return is_unused and bucket.alone.full_at_s <= now_s
+
+
+def _check_refusals(short: Sequence[tuple[Bucket, int]], now_s: float) -> None:
+    """Raise OverLimit where the store has said no."""
+    refused = [(bucket, units) for bucket, units in short if bucket.refused_until_s > now_s]
+    _raise_longest([(b, b.refused_wait_s(units, now_s)) for b, units in refused])
+
+
+def _check_alone(short: Sequence[tuple[Bucket, int]], now_s: float) -> None:
+    """Raise OverLimit where this gateway's own count says no."""
+    _raise_longest([(bucket, bucket.alone_wait_s(units, now_s)) for bucket, units in short])
+
+
+def _raise_longest(waits: Sequence[tuple[Bucket, float]]) -> None:
+    bucket, wait_s = max(waits, key=lambda wait: wait[1], default=(None, 0.0))
+    if bucket is not None and wait_s > 0:
+        raise OverLimit(bucket.rule, wait_s)

@@ -1,0 +1,235 @@
+"""Quotas: how many requests a tenant, a user and a key may make, and how many tokens they may use.
+
+Rates count what people do, not what their editors send. An action costs ten units; one unit only,
+so that nothing is for nothing, costs
+
+- what nobody waits for: warm-ups, and as many prefetches as there were actions shortly before: who
+  calls all that he asks for a prefetch pays for each;
+- a request at the place of the one before, within REPEAT_S: editors ask for several suggestions;
+- what showed nothing and was not let end: superseded, taken back, shed, failed.
+
+Tokens count as they were used, whoever waited for them: a budget is about cost. They are reserved
+at their most and settled with what the account says; so is money (see `spending`).
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from caret.contracts.policy import Limits, Mode, RateLimit, Tier, Trigger
+from caret.contracts.pricing import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId
+from inference.completion.request import CompletionRequest, Principal
+from inference.completion.request_trace import Account
+from inference.completion.response_writer import ClientGone
+from inference.errors import Busy, Dropped
+from inference.gateway.rate_limits.budget_reservation import KIND as SPEND
+from inference.gateway.rate_limits.budget_reservation import refuse, reserve
+from inference.gateway.rate_limits.leased_bucket import Rule
+from inference.gateway.rate_limits.leases import Leases, OverLimit, Spent, Want
+
+ACTION: Final = 10  # units
+REPEAT_S: Final = 2.0
+# An editor prefetches what follows a suggestion that was seen: one for an action, soon after it.
+PREFETCH_S: Final = 60.0
+MAX_PREFETCHES: Final = 20  # that are saved up
+# Code has more than three characters to a token.
+_CHARS_PER_TOKEN: Final = 3
+_FIRST_ACTIONS: Final = 4  # of a lease
+_FIRST_TOKENS: Final = 20_000
+_MAX_HOLDERS: Final = 20_000
+_MESSAGES: Final = {
+    "tenant": "Too many requests of this tenant; try again in a moment.",
+    "user": "Too many requests of this user; try again in a moment.",
+    "key": "Too many requests with this key; try again in a moment.",
+}
+
+
+@dataclass(slots=True)
+class _Recent:
+    """Of one holder, at this gateway."""
+
+    place: int = 0  # of his last request
+    asked_s: float = float("-inf")
+    acted_s: float = float("-inf")  # his last action
+    num_prefetches: int = 0  # that his actions leave him at a tenth
+
+
+class Quotas:
+    def __init__(self, leases: Leases, clock: Clock) -> None:
+        self.num_refused: Counter[str] = Counter()  # by the kind of limit
+        self.leases: Final = leases
+        self._clock = clock
+        self._recent: OrderedDict[str, _Recent] = OrderedDict()  # by holder, the latest last
+
+    @asynccontextmanager
+    async def charged(
+        self, principal: Principal, request: CompletionRequest, account: Account
+    ) -> AsyncIterator[None]:
+        """Raises Busy: `rate_limited`, `budget_spent`; and what `spending.refuse` raises. May wait
+        for Redis, see Leases."""
+        limits = principal.snapshot.policy.limits
+        units = self._units(principal, request)
+        rates = self._rates(limits, principal, units)
+        budgets = self._budgets(limits, principal, request)
+        money = reserve(principal, request, now_ms=self._clock.now_ms())
+        wants = [*rates, *budgets, *money.wants]
+        spent = await self._take(wants, request) if wants else []
+        if rates:
+            self._remember(principal, request, units)
+        is_action = has_failed = False
+        try:
+            yield
+            is_action = True
+        except Exception as error:
+            has_failed = not isinstance(error, Dropped | ClientGone)
+            raise
+        finally:
+            if not is_action and account.sent_first_s is None:
+                for one in spent[: len(rates)]:
+                    self.leases.settle(one, 1)
+            elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
+                self._allow_prefetch(principal)
+            first_money = len(rates) + len(budgets)
+            for one in spent[len(rates) : first_money]:
+                self.leases.settle(one, _used_tokens(account))
+            for one in spent[first_money:]:
+                self.leases.settle(one, money.cost(account, has_failed=has_failed))
+
+    async def _take(self, wants: list[Want], request: CompletionRequest) -> list[Spent]:
+        try:
+            return await self.leases.take(wants)
+        except OverLimit as over:
+            self.num_refused[over.rule.kind] += 1
+            if over.rule.kind == SPEND:
+                refuse(request)
+            if over.rule.kind in _MESSAGES:
+                message = _MESSAGES[over.rule.kind]
+                raise Busy("rate_limited", message, retry_after_s=over.wait_s) from None
+            message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
+            raise Busy("budget_spent", message, retry_after_s=self._until_midnight_s()) from None
+
+    def _rates(self, limits: Limits, principal: Principal, units: int) -> list[Want]:
+        tenant, credential = principal.snapshot.tenant_id, principal.credential
+        holders = (
+            ("tenant", "", limits.tenant),
+            ("user", credential.user_id, limits.user),
+            ("key", credential.key_id, limits.key),
+        )
+        rules = [
+            _rate_rule(tenant, kind, holder, limit)
+            for kind, holder, limit in holders
+            if limit is not None and holder is not None
+        ]
+        return [Want(rule, units) for rule in rules]
+
+    def _budgets(
+        self, limits: Limits, principal: Principal, request: CompletionRequest
+    ) -> list[Want]:
+        tokens = limits.tokens_per_day.get(request.tier)
+        if tokens is None:
+            return []
+        day = self._now().date().isoformat()
+        rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
+        return [Want(rule, _most_tokens(request))]
+
+    def _units(self, principal: Principal, request: CompletionRequest) -> int:
+        recent, now_s = self._recent.get(_holder(principal)) or _Recent(), self._clock.monotonic_s()
+        is_recent = now_s - recent.asked_s <= REPEAT_S and request.mode is not Mode.CHAT
+        if request.is_warm_up or (is_recent and recent.place == _place(request)):
+            return 1
+        has_acted = now_s - recent.acted_s <= PREFETCH_S and recent.num_prefetches > 0
+        return 1 if request.trigger is Trigger.PREFETCH and has_acted else ACTION
+
+    def _remember(self, principal: Principal, request: CompletionRequest, units: int) -> None:
+        recent = self._of(principal)
+        recent.place, recent.asked_s = _place(request), self._clock.monotonic_s()
+        if request.trigger is Trigger.PREFETCH and units < ACTION:
+            recent.num_prefetches = max(0, recent.num_prefetches - 1)
+
+    def _allow_prefetch(self, principal: Principal) -> None:
+        recent = self._of(principal)
+        recent.acted_s = self._clock.monotonic_s()
+        recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
+
+    def _of(self, principal: Principal) -> _Recent:
+        """Remembered, as the latest."""
+        holder = _holder(principal)
+        recent = self._recent.setdefault(holder, _Recent())
+        self._recent.move_to_end(holder)
+        if len(self._recent) > _MAX_HOLDERS:
+            self._recent.popitem(last=False)
+        return recent
+
+    def _until_midnight_s(self) -> float:
+        now = self._now()
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        return (midnight - now).total_seconds()
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, tz=UTC)
+
+
+def _holder(principal: Principal) -> str:
+    return principal.credential.user_id or principal.credential.key_id
+
+
+def _place(request: CompletionRequest) -> int:
+    """Salted by the process, and held in memory only."""
+    return hash((request.path, request.prefix[-256:], request.suffix[:64]))
+
+
+@lru_cache(maxsize=_MAX_HOLDERS)
+def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Rule:
+    """Whatever a snapshot says, something that can be counted with."""
+    capacity = max(1, limit.burst) * ACTION
+    max_lease = max(ACTION, capacity // 4)  # what one gateway may keep from the others
+    return Rule(
+        kind=kind,
+        holder=tenant,
+        # In a cluster, what stands in braces decides the node: one call, one node.
+        key=f"caret:rate:{{{tenant}}}:{kind}:{holder}",
+        capacity=capacity,
+        interval_s=60.0 / (max(1, limit.per_minute) * ACTION),
+        lease=min(_FIRST_ACTIONS * ACTION, max_lease),
+        max_lease=max_lease,
+    )
+
+
+@lru_cache(maxsize=_MAX_HOLDERS)
+def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> Rule:
+    capacity = max(1, tokens)
+    max_lease = max(1, capacity // 20)
+    return Rule(
+        kind="tokens",
+        holder=tenant,
+        key=f"caret:budget:{{{tenant}}}:{tier}:{day}",
+        capacity=capacity,
+        interval_s=None,
+        lease=min(_FIRST_TOKENS, max_lease),
+        max_lease=max_lease,
+        # While Redis is away even a small budget lets a request through.
+        max_debt=max(max_lease, MAX_PROMPT_TOKENS[tier] + MAX_GENERATED_TOKENS),
+    )
+
+
+def _most_tokens(request: CompletionRequest) -> int:
+    num_chars = (
+        len(request.prefix)
+        + len(request.suffix)
+        + sum(len(file.text) for file in request.files)
+        + sum(len(message.text) for message in request.messages)
+    )
+    prompt = min(num_chars // _CHARS_PER_TOKEN, MAX_PROMPT_TOKENS[request.tier])
+    return prompt + request.max_tokens
+
+
+def _used_tokens(account: Account) -> int:
+    if account.asked_engine_s is None:
+        return 0
+    return account.prompt_tokens + account.generated_tokens

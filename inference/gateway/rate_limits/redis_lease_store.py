@@ -1,0 +1,186 @@
+"""The store of the leases: Redis, in one call for all buckets of a request."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.exceptions import NoScriptError, RedisError
+
+from inference.gateway.rate_limits.leased_bucket import LEASE_S, Grant, LeaseRequest
+
+# A gateway's last request is remembered for so long after its lease has ended: one that arrives
+# late, or again, changes nothing.
+REMEMBER_S: Final = 3_600.0
+# A call that finds none free waits. More would not make Redis, which is one thread, any faster.
+_MAX_CONNECTIONS: Final = 32
+
+# KEYS: the buckets, each a hash: `used`, the units that are spent or leased (a budget), or
+# `full_at`, the microseconds at which all will have come back (a rate); `raised`, the part of
+# `used` that the ledger has added (see caret.contracts.pricing); and the lease of each gateway.
+# ARGV: the gateway, microseconds of a lease, microseconds for which its last request is remembered;
+# then for each bucket: capacity, interval in microseconds (0: a budget), seconds to keep a budget,
+# and the request: number, since, settled, least, need, want.
+# Answers for each: units held, microseconds until the least could be held, units overdrawn.
+# Redis's own clock counts, so that the gateways' may differ. One that was set back cannot leave a
+# bucket emptier than empty. Numbers of this size need a format: Lua writes 14 digits by default.
+RENEW_SCRIPT: Final = """
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local gateway = 'gateway:' .. ARGV[1]
+local lease_us, remember_us = tonumber(ARGV[2]), tonumber(ARGV[3])
+local answers = {}
+
+local NUMBER, SINCE, SETTLED, HELD, ENDS = 1, 2, 3, 4, 5
+
+local function read(text)
+  local lease = {}
+  for field in string.gmatch(text, '%S+') do
+    lease[#lease + 1] = tonumber(field)
+  end
+  return lease
+end
+
+local function written(lease)
+  return string.format('%.0f %.0f %.0f %.0f %.0f', unpack(lease))
+end
+
+local function take_back_ended_leases(key)
+  local units, fields = 0, redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do
+    local name = fields[i]
+    if string.sub(name, 1, 8) == 'gateway:' and name ~= gateway then
+      local lease = read(fields[i + 1])
+      -- No lease ends that late, unless the clock was set back.
+      if lease[ENDS] <= now or lease[ENDS] > now + lease_us then
+        units = units + lease[HELD]
+        lease[HELD] = 0
+        redis.call('HSET', key, name, written(lease))
+      end
+      if lease[ENDS] + remember_us <= now then
+        redis.call('HDEL', key, name)
+      end
+    end
+  end
+  return units
+end
+
+for i, key in ipairs(KEYS) do
+  local at = 9 * (i - 1) + 3
+  local capacity, interval = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local keep, number, since = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  local settled, least = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
+  local need, want = tonumber(ARGV[at + 8]), tonumber(ARGV[at + 9])
+  local is_rate = interval > 0
+  local field = is_rate and 'full_at' or 'used'
+  local fields = redis.call('HMGET', key, field, 'raised', gateway)
+  local lease = fields[3] and read(fields[3]) or {0, 0, 0, 0, 0}
+  local wait, overdrawn = 0, 0
+
+  if number > lease[NUMBER] then
+    local used = tonumber(fields[1] or '0')
+    if is_rate then
+      used = (used - now) / interval
+    end
+    -- Skip spending that an unanswered request already reported.
+    local spent = settled
+    if lease[SINCE] == since then
+      spent = spent - lease[SETTLED]
+    end
+    local kept = math.max(0, lease[HELD] - spent)
+    local beyond = math.max(0, spent - lease[HELD])
+    used = used - kept
+    if not is_rate and beyond > 0 then
+      -- The ledger may have added this spending already (`raised`).
+      local known = math.min(beyond, tonumber(fields[2] or '0'))
+      used = used + beyond - known
+      if known > 0 then
+        redis.call('HINCRBY', key, 'raised', string.format('%.0f', -known))
+      end
+    end
+
+    local function free()
+      if is_rate then
+        used = math.min(capacity, math.max(0, used))
+      end
+      return math.max(0, math.floor(capacity - used + 1e-6))
+    end
+    if not fields[3] or free() < want then
+      used = used - take_back_ended_leases(key)
+    end
+    local units, held = free(), 0
+    if units >= need then
+      held = need + math.min(want - need, math.floor((units - need) / 4))
+    elseif units >= least then
+      held = units
+    else
+      held = math.min(kept, units)
+      wait = is_rate and (used + least - capacity) * interval or 1000000
+    end
+    used = used + held
+
+    lease = {number, since, settled, held, now + lease_us}
+    local count, keep_ms = used, keep * 1000
+    if is_rate then
+      count = now + used * interval
+      keep_ms = math.ceil(math.max(used * interval, lease_us) / 1000)
+    else
+      overdrawn = math.max(0, used - capacity)
+    end
+    redis.call('HSET', key, field, string.format('%.0f', count), gateway, written(lease))
+    redis.call('PEXPIRE', key, keep_ms)
+  end
+  answers[i] = {lease[HELD], math.ceil(wait), overdrawn}
+end
+return answers
+"""
+
+
+@asynccontextmanager
+async def redis_for_leases(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
+    """Connections of their own. A call waits for a free one for as long as its caller does."""
+    pool = BlockingConnectionPool.from_url(
+        url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s
+    )
+    async with Redis.from_pool(pool) as redis:
+        yield redis
+
+
+class RedisLeases:
+    def __init__(
+        self, redis: Redis, *, lease_s: float = LEASE_S, remember_s: float = REMEMBER_S
+    ) -> None:
+        self._redis = redis
+        self._digest = redis.register_script(RENEW_SCRIPT).sha
+        self._times_us = (round(lease_s * 1e6), round(remember_s * 1e6))
+
+    async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[Grant]:
+        keys = [request.rule.key for request in requests]
+        numbers = [number for request in requests for number in _numbers(request)]
+        try:
+            answers = await self._run(len(keys), [*keys, gateway, *self._times_us, *numbers])
+        except RedisError as error:
+            raise OSError(f"limits: {type(error).__name__}") from error
+        return [Grant(held, wait_us / 1e6, overdrawn) for held, wait_us, overdrawn in answers]
+
+    async def _run(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
+        try:
+            answers = await self._redis.evalsha(self._digest, num_keys, *arguments)
+        except NoScriptError:  # Redis was started anew, or fails over
+            answers = await self._redis.eval(RENEW_SCRIPT, num_keys, *arguments)
+        return cast(list[tuple[int, int, int]], answers)
+
+
+def _numbers(request: LeaseRequest) -> tuple[int | str, ...]:
+    rule = request.rule
+    return (
+        rule.capacity,
+        repr((rule.interval_s or 0.0) * 1e6),
+        rule.keep_s,
+        request.number,
+        request.since,
+        request.settled,
+        request.least,
+        request.need,
+        request.want,
+    )

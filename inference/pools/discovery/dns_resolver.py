@@ -1,0 +1,44 @@
+"""Addresses of a service's name, from DNS: a headless service of Kubernetes, Consul, any zone."""
+
+import asyncio
+
+import dns.asyncresolver
+import dns.exception
+import dns.resolver
+
+from inference.pools.discovery.pool_members import MAX_RESOLVE_S, Unresolved
+
+
+class DnsNames:
+    def __init__(self, server: tuple[str, int] | None = None) -> None:
+        """`server`: address and port; None: as /etc/resolv.conf has it."""
+        self._server = server
+        self._resolver: dns.asyncresolver.Resolver | None = None
+
+    async def addresses(self, name: str) -> frozenset[str]:
+        """Raises Unresolved, also where there is none."""
+        try:
+            resolver = self._resolver = self._resolver or _resolver(self._server)
+            four, six = await asyncio.gather(
+                *(
+                    resolver.resolve(name, kind, raise_on_no_answer=False, search=True)
+                    for kind in ("A", "AAAA")
+                )
+            )
+        except (dns.exception.DNSException, OSError) as error:
+            raise Unresolved(type(error).__name__) from error
+        found = frozenset(
+            record.to_text() for answer in (four, six) for record in answer.rrset or ()
+        )
+        if not found:
+            raise Unresolved("no addresses")
+        return found
+
+
+def _resolver(server: tuple[str, int] | None) -> dns.asyncresolver.Resolver:
+    resolver = dns.asyncresolver.Resolver(configure=server is None)
+    if server is not None:
+        address, resolver.port = server
+        resolver.nameservers = [address]
+    resolver.lifetime = MAX_RESOLVE_S
+    return resolver

@@ -1,0 +1,126 @@
+"""The Kubernetes API, as far as a gateway reads it: a service's EndpointSlices, listed and watched.
+
+No client library: the official ones are generated from all of the API, tens of thousands of lines
+for two questions.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from inference.pools.discovery.endpoint_slices import Change, Listing, Status
+
+# A watch is asked anew as often; so is a connection that died without a word found.
+WATCH_S: Final = 60
+_CONNECT_S: Final = 3.0
+_LIST_S: Final = 10.0
+_SLACK_S: Final = 10.0
+_MAX_LIST_BYTES: Final = 32 * 1024 * 1024
+# A slice has at most 1,000 endpoints, of some 400 bytes each; aiohttp reads lines of twice that.
+_LINE_BYTES: Final = 1024 * 1024
+_OF_SERVICE: Final = "kubernetes.io/service-name"
+_decode_listing = msgspec.json.Decoder(Listing).decode
+_decode_change = msgspec.json.Decoder(Change).decode
+_decode_status = msgspec.json.Decoder(Status).decode
+
+
+class NotAnswered(Exception):
+    """The API cannot be reached, refuses, or is not understood; the text says which."""
+
+
+class Gone(Exception):
+    """The version is older than what the API remembers: list anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the API is, and who asks it: the files that Kubernetes mounts, and renews."""
+
+    url: str  # without a trailing slash
+    folder: Path  # token, ca.crt, namespace
+
+    def headers(self) -> dict[str, str]:
+        token = (self.folder / "token").read_text().strip()
+        return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+
+    def trusted(self) -> ssl.SSLContext | bool:
+        if not self.url.startswith("https:"):
+            return True
+        return ssl.create_default_context(cafile=self.folder / "ca.crt")
+
+    def slices_of(self, name: str) -> tuple[str, dict[str, str]]:
+        """Address and query. `name`: service[.namespace[.svc...]]; without one, the account's."""
+        service, _, rest = name.partition(".")
+        namespace = rest.partition(".")[0] or (self.folder / "namespace").read_text().strip()
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+        return self.url + path, {"labelSelector": f"{_OF_SERVICE}={service}"}
+
+
+class KubernetesApi:
+    def __init__(self, session: aiohttp.ClientSession, account: Account) -> None:
+        self._session = session
+        self._account = account
+
+    async def list(self, name: str) -> Listing:
+        """Raises NotAnswered, Gone."""
+        try:
+            async with asyncio.timeout(_LIST_S), self._asked(name, {}) as response:
+                body = bytearray()
+                async for part in response.content.iter_any():
+                    body += part
+                    if len(body) > _MAX_LIST_BYTES:
+                        raise NotAnswered("too long a list")
+                return _decode_listing(body)
+        except TimeoutError as error:
+            raise NotAnswered("too slow a list") from error
+
+    async def changes(self, name: str, *, since: str) -> AsyncGenerator[Change, None]:
+        """Until the API ends it, after WATCH_S at the most. Raises NotAnswered, Gone."""
+        query = {
+            "watch": "1",
+            "resourceVersion": since,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+        }
+        async with self._asked(name, query) as response:
+            while line := await response.content.readline():
+                change = _decode_change(line)
+                if change.type == "ERROR":
+                    raise _failed(_decode_status(change.object).code)
+                yield change
+
+    @asynccontextmanager
+    async def _asked(
+        self, name: str, query: dict[str, str]
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            url, narrowed = self._account.slices_of(name)
+            async with self._session.get(
+                url,
+                params=narrowed | query,
+                headers=self._account.headers(),
+                ssl=self._account.trusted(),
+                read_bufsize=_LINE_BYTES,
+                allow_redirects=False,  # the token goes nowhere else
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=_CONNECT_S, sock_read=WATCH_S + _SLACK_S
+                ),
+            ) as response:
+                if response.status != HTTPStatus.OK:
+                    raise _failed(response.status)
+                yield response
+        # ValueError: a line that does not end, or what is no JSON of that shape.
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise NotAnswered(type(error).__name__) from error
+
+
+def _failed(status: int) -> Exception:
+    return Gone() if status == HTTPStatus.GONE else NotAnswered(f"status {status}")

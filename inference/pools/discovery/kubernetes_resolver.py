@@ -1,0 +1,127 @@
+"""Addresses of a service's ready endpoints, from the Kubernetes API: listed, then watched, so that
+who joins or leaves is known at once.
+
+What was heard last holds while the API does not answer.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from inference.pools.discovery.endpoint_slices import (
+    Change,
+    EndpointSlice,
+    Listing,
+    ready_addresses,
+)
+from inference.pools.discovery.kubernetes_api import Gone, NotAnswered
+from inference.pools.discovery.pool_members import Unresolved
+
+MIN_PAUSE_S: Final = 0.5  # between two watches: an API that ends each at once is not overrun
+MAX_PAUSE_S: Final = 30.0
+log = structlog.get_logger(__name__)
+_decode_slice = msgspec.json.Decoder(EndpointSlice).decode
+
+
+class Api(Protocol):
+    async def list(self, name: str) -> Listing:
+        """Raises NotAnswered, Gone."""
+
+    def changes(self, name: str, *, since: str) -> AsyncGenerator[Change, None]:
+        """Ends when the API ends it. Raises NotAnswered, Gone."""
+
+
+class _Service:
+    """What is known of one."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.slices: dict[str, EndpointSlice] | None = None  # by name; None: never heard of
+        self.version: str | None = None  # that `slices` are of; None: to be listed
+        self.told: frozenset[str] = frozenset()  # addresses, to who wants to hear of changes
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        return ready_addresses((self.slices or {}).values())
+
+    def is_now(self, listing: Listing) -> None:
+        self.slices = {each.metadata.name: each for each in listing.items}
+        self.version = listing.metadata.resource_version
+
+    def becomes(self, change: Change) -> None:
+        """Raises msgspec.MsgspecError."""
+        told = _decode_slice(change.object)
+        self.slices = self.slices or {}
+        if change.type == "DELETED":
+            self.slices.pop(told.metadata.name, None)
+        elif change.type in ("ADDED", "MODIFIED"):
+            self.slices[told.metadata.name] = told
+        self.version = told.metadata.resource_version or self.version
+
+
+class KubernetesNames:
+    """A Resolver of these services, as `Account.slices_of` reads their names."""
+
+    def __init__(self, api: Api, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S) -> None:
+        self.changed: list[Callable[[], None]] = []  # called when somebody has joined or left
+        self._api = api
+        self._services = {name: _Service(name) for name in names}
+        self._min_pause_s = min_pause_s
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._services)
+
+    async def addresses(self, name: str) -> frozenset[str]:
+        service = self._services[name]
+        if service.slices is None:
+            try:
+                listing = await self._api.list(name)
+            except (NotAnswered, Gone) as error:
+                raise Unresolved(f"the Kubernetes API: {error}") from error
+            if service.slices is None:  # else a watch has begun meanwhile, and knows better
+                service.is_now(listing)
+        if not (found := service.addresses):
+            raise Unresolved("no ready endpoint")
+        return found
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for service in self._services.values():
+                group.create_task(self._keep(service))
+
+    async def _keep(self, service: _Service) -> None:
+        pause_s = self._min_pause_s
+        while True:
+            try:
+                await self._hear(service)
+                pause_s = self._min_pause_s
+            except Gone:
+                service.version = None
+            except (NotAnswered, msgspec.MsgspecError) as error:
+                log.warning("pool.unwatched", name=service.name, error=str(error))
+                pause_s = min(2 * pause_s, MAX_PAUSE_S)
+            await asyncio.sleep(pause_s)
+
+    async def _hear(self, service: _Service) -> None:
+        """One watch, after a list where there is none to go on from."""
+        if service.version is None:
+            service.is_now(await self._api.list(service.name))
+            self._tell(service)
+        async with aclosing(
+            self._api.changes(service.name, since=service.version or "")
+        ) as changes:
+            async for change in changes:
+                service.becomes(change)
+                self._tell(service)
+
+    def _tell(self, service: _Service) -> None:
+        if service.addresses != service.told:
+            service.told = service.addresses
+            for call in self.changed:
+                call()

@@ -1,0 +1,110 @@
+"""Whether replicas may serve a pool, by what they say of themselves. Pure.
+
+Silence is no contradiction: a server that does not know a question (a router before engines) is
+taken. Where replicas contradict each other the most have it; as many: what was so before.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from inference.pools.pool_config import Pool
+
+# Encoded by the replica and by the gateway: words, indents, marks and letters that tokenizers split
+# in their own ways.
+PROBE_TEXT: Final = "def größe(x1, y):\n        return [x1 + 2048, '漢字 -> %s']  # Ελλάδα\n"
+T = TypeVar("T")
+
+
+class Reason(StrEnum):
+    PLACE = "place"  # added by an operator, where the catalogue lets none be added
+    ADDRESS = "address"  # its name has no address
+    SILENT = "silent"  # found by its service's name, and nobody answers
+    UNSAID = "unsaid"  # added by an operator, and it does not say what it serves
+    MODEL = "model"  # it does not serve the pool's
+    VERSION = "version"  # by that name it serves another than the others do
+    CONTEXT = "context"  # it takes fewer tokens than the pool's max_context_tokens
+    TOKENIZER = "tokenizer"
+    BLOCK_SIZE = "block_size"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a replica says; None: nothing."""
+
+    roots: Mapping[str, str | None] | None = None  # by the served name: weights' folder or address
+    max_context_tokens: Mapping[str, int | None] | None = None  # by the served name
+    token_ids: tuple[int, ...] | None = None  # of PROBE_TEXT
+    block_tokens: int | None = None
+
+    def root(self, model: str) -> str | None:
+        return (self.roots or {}).get(model)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: Reason
+    found: str = ""
+    wanted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """What a pool's replicas have in common; None: nobody says."""
+
+    root: str | None = None
+    block_tokens: int | None = None
+
+
+def standard_of(
+    pool: Pool,
+    told: Sequence[Identity],
+    before: Standard,
+    *,
+    newcomers: Sequence[Identity] = (),
+) -> Standard:
+    """`newcomers` are heard of what nobody else tells."""
+
+    def most(ask: Callable[[Identity], T | None], before: T | None) -> T | None:
+        return _most(told, ask, _most(newcomers, ask, before) if _none(told, ask) else before)
+
+    return Standard(
+        root=most(lambda each: each.root(pool.model), before.root),
+        block_tokens=pool.block_tokens or most(lambda each: each.block_tokens, before.block_tokens),
+    )
+
+
+def judge(
+    pool: Pool, said: Identity, standard: Standard, token_ids: tuple[int, ...]
+) -> Refusal | None:
+    """`token_ids`: of PROBE_TEXT, by the pool's tokenizer. None: it may serve."""
+    if said.roots is not None and pool.model not in said.roots:
+        return Refusal(Reason.MODEL, ", ".join(sorted(said.roots)), pool.model)
+    root = said.root(pool.model)
+    if root is not None and root != standard.root:
+        return Refusal(Reason.VERSION, root, standard.root or "")
+    context = (said.max_context_tokens or {}).get(pool.model)
+    if context is not None and context < pool.max_context_tokens:
+        return Refusal(Reason.CONTEXT, str(context), str(pool.max_context_tokens))
+    if said.token_ids is not None and said.token_ids != token_ids:
+        return Refusal(Reason.TOKENIZER, f"{len(said.token_ids)} tokens", pool.tokenizer)
+    if said.block_tokens is not None and said.block_tokens != standard.block_tokens:
+        return Refusal(Reason.BLOCK_SIZE, str(said.block_tokens), str(standard.block_tokens))
+    return None
+
+
+def _most(
+    every: Iterable[Identity], ask: Callable[[Identity], T | None], before: T | None
+) -> T | None:
+    counts = Counter(value for each in every if (value := ask(each)) is not None)
+    if not counts:
+        return before
+    most = max(counts.values())
+    tied = [value for value, count in counts.items() if count == most]
+    return before if before in tied else min(tied, key=str)
+
+
+def _none(every: Iterable[Identity], ask: Callable[[Identity], T | None]) -> bool:
+    return all(ask(each) is None for each in every)

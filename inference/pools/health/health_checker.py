@@ -1,0 +1,45 @@
+"""Active health: each replica is asked how it is, again and again, in the background."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from inference.pools.health.replica_states import Replicas, Wellness
+from inference.pools.pool_config import Replica
+
+PROBE_EVERY_S: Final = 2.0
+MAX_PROBE_S: Final = 1.0
+
+
+class Probe(Protocol):
+    async def ask(self, replica: Replica) -> Wellness:
+        """Takes as long as it takes: the prober bounds it. Raises nothing but CancelledError."""
+
+
+class Prober:
+    def __init__(
+        self, probe: Probe, replicas: Replicas, every: Callable[[], Iterable[Replica]]
+    ) -> None:
+        """`every`: those that there are, asked anew for each round."""
+        self._probe = probe
+        self._replicas = replicas
+        self._every = every
+
+    async def run(self) -> None:
+        while True:
+            await self.round()
+            await asyncio.sleep(PROBE_EVERY_S)
+
+    async def round(self) -> None:
+        """Asks all of them at once."""
+        async with asyncio.TaskGroup() as group:
+            for replica in self._every():
+                group.create_task(self._ask(replica))
+
+    async def _ask(self, replica: Replica) -> None:
+        try:
+            async with asyncio.timeout(MAX_PROBE_S):
+                wellness = await self._probe.ask(replica)
+        except TimeoutError:
+            wellness = Wellness.SILENT
+        self._replicas.probed(replica, wellness)

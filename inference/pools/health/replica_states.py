@@ -1,0 +1,251 @@
+"""What this gateway knows of each replica: its circuit, how much it has under way there, and if an
+operator has drained it."""
+
+import asyncio
+import math
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import structlog
+
+from caret.foundation.clock import Clock
+from inference.errors import EngineFailed
+from inference.pools.health.circuit_breaker import Circuit, Event, advance
+from inference.pools.health.outlier_detection import Lateness
+from inference.pools.pool_config import Replica
+
+# An engine that was killed needs longer to come back; others are asked meanwhile.
+REST_S: Final = 2.0
+# One request that is lost may be the request's fault, or a connection's.
+MAX_FAILURES: Final = 3  # in a row
+log = structlog.get_logger(__name__)
+
+
+class Wellness(StrEnum):
+    """What a replica says when it is asked how it is."""
+
+    WELL = "well"
+    ILL = "ill"  # it says so, or nobody is at its address
+    SILENT = "silent"  # nothing in time: dead, or only busy
+
+
+@dataclass(slots=True)
+class _Condition:
+    circuit: Circuit = Circuit.CLOSED
+    num_failures: int = 0  # in a row
+    rests_until_s: float = 0.0  # monotonic; while it is open
+    has_trial: bool = False  # while it is half open: a request tries it
+    num_under_way: int = 0  # without what gives way
+    num_moved: int = 0  # requests that another was asked instead, since it was late
+    giving_way: set[asyncio.Task[Any]] = field(default_factory=set)
+    lateness: "Lateness[Attempt]" = field(default_factory=Lateness)
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        for task in self.giving_way:
+            task.cancel()
+        self.giving_way.clear()
+        self.num_under_way += 1
+        try:
+            yield
+        finally:
+            self.num_under_way -= 1
+
+    @contextmanager
+    def way_given(self) -> Iterator[None]:
+        task = _current_task()
+        self.giving_way.add(task)
+        try:
+            yield
+        finally:
+            self.giving_way.discard(task)
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One request at a replica; it says what became of it, or, when it was cut short, nothing."""
+
+    clock: Clock
+    lateness: "Lateness[Attempt]"
+    elsewhere: Replica | None = None  # to be asked when this one is late
+    task: asyncio.Task[Any] | None = None  # that awaits it, where there is one elsewhere
+    is_moved: bool = False
+    has_succeeded: bool | None = None
+
+    def succeeds(self) -> None:
+        """Something was generated."""
+        if not self.has_succeeded:
+            self.lateness.answered(self, self.clock.monotonic_s())
+        self.has_succeeded = True
+
+    def fails(self) -> None:
+        self.has_succeeded = False
+
+    def moves(self) -> bool:
+        """Ends it with `engine_late`, unless it is about to end for another reason."""
+        if self.task is None or self.task.cancelling():
+            return False
+        self.is_moved = self.task.cancel()
+        return self.is_moved
+
+    def was_cancelled_for_it(self) -> bool:
+        """To be asked once, when its task was cancelled."""
+        return self.is_moved and self.task is not None and self.task.uncancel() == 0
+
+
+class Replicas:
+    """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address,
+    until `keep` is told that they are gone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._conditions: dict[str, _Condition] = {}
+        self._drained: frozenset[str] = frozenset()  # names
+
+    def drain(self, names: Iterable[str]) -> None:
+        """These and no others; what is under way there ends as it would."""
+        drained = frozenset(names)
+        for name in drained ^ self._drained:
+            log.info("replica.drained", replica=name, is_drained=name in drained)
+        self._drained = drained
+
+    def keep(self, urls: Collection[str]) -> None:
+        """Forgets the others, but those where something is under way."""
+        for url, condition in tuple(self._conditions.items()):
+            if url not in urls and not condition.num_under_way and not condition.giving_way:
+                del self._conditions[url]
+
+    def is_drained(self, replica: Replica) -> bool:
+        return replica.name in self._drained
+
+    def rests_s(self, replica: Replica) -> float | None:
+        """How much longer it is left alone; None: its circuit is not open."""
+        condition = self._of(replica)
+        if condition.circuit is not Circuit.OPEN:
+            return None
+        return max(0.0, condition.rests_until_s - self._clock.monotonic_s())
+
+    def may_ask(self, replica: Replica) -> bool:
+        condition = self._of(replica)
+        if condition.circuit is Circuit.OPEN and self._has_rested(condition):
+            self._advance(replica, Event.REST_OVER)
+        if condition.circuit is Circuit.HALF_OPEN:
+            return not condition.has_trial
+        return condition.circuit is Circuit.CLOSED
+
+    def is_late(self, replica: Replica) -> bool:
+        """Whether others of its pool are better asked, though its circuit is closed."""
+        return self._of(replica).lateness.is_late(self._clock.monotonic_s())
+
+    def circuit(self, replica: Replica) -> Circuit:
+        return self._of(replica).circuit
+
+    def num_under_way(self, replica: Replica) -> int:
+        return self._of(replica).num_under_way
+
+    def num_moved(self, replica: Replica) -> int:
+        """Requests that waited there for too long, so that another was asked."""
+        return self._of(replica).num_moved
+
+    @contextmanager
+    def attempt(
+        self,
+        replica: Replica,
+        *,
+        gives_way: bool = False,
+        late_after_s: float = math.inf,
+        elsewhere: Replica | None = None,
+    ) -> Iterator[Attempt]:
+        """Counts as under way until the context is left; what it says then moves the circuit.
+
+        What gives way does not count, and its task is cancelled when something else comes.
+
+        Raises EngineFailed (`engine_late`) when it has waited for too long, and `elsewhere` is
+        better asked (`move_overdue`).
+        """
+        condition = self._of(replica)
+        task = None if elsewhere is None else _current_task()
+        attempt = Attempt(self._clock, condition.lateness, elsewhere, task)
+        is_trial = condition.circuit is Circuit.HALF_OPEN and not condition.has_trial
+        condition.has_trial = condition.has_trial or is_trial
+        if not gives_way:  # it waits for all others
+            until_s = self._clock.monotonic_s() + late_after_s
+            condition.lateness.asked(attempt, until_s=until_s)
+        try:
+            with condition.way_given() if gives_way else condition.under_way():
+                yield attempt
+        except asyncio.CancelledError:
+            if not attempt.was_cancelled_for_it():
+                raise
+            raise EngineFailed(
+                "engine_late", "The engine takes too long.", http_status=503
+            ) from None
+        finally:
+            condition.lateness.left(attempt, self._clock.monotonic_s())
+            if is_trial:
+                condition.has_trial = False
+            if attempt.has_succeeded is not None:
+                self._judge(replica, has_succeeded=attempt.has_succeeded)
+
+    def move_overdue(self) -> None:
+        """Ends the attempts that still wait at a replica that is late, where another is well and
+        quick. To be called every now and then: requests need no clocks of their own."""
+        now_s = self._clock.monotonic_s()
+        for url, condition in tuple(self._conditions.items()):
+            if not condition.lateness.is_late(now_s):
+                continue
+            overdue = condition.lateness.overdue(now_s)
+            num_moved = sum(attempt.moves() for attempt in overdue if self._has_better(attempt))
+            condition.num_moved += num_moved
+            if num_moved:
+                log.info("replica.late", url=url, num_moved=num_moved)
+
+    def _has_better(self, attempt: Attempt) -> bool:
+        other = attempt.elsewhere
+        if other is None or self.is_drained(other) or self.is_late(other):
+            return False
+        return self.circuit(other) is Circuit.CLOSED
+
+    def probed(self, replica: Replica, wellness: Wellness) -> None:
+        """A replica that says it is well may still answer nothing (vLLM while it shuts down does),
+        so only what it generates closes its circuit."""
+        if wellness is Wellness.ILL:
+            self._advance(replica, Event.LAST_FAILURE)
+        elif wellness is Wellness.SILENT:
+            self._judge(replica, has_succeeded=False)
+
+    def _judge(self, replica: Replica, *, has_succeeded: bool) -> None:
+        condition = self._of(replica)
+        if has_succeeded:
+            condition.num_failures = 0
+            self._advance(replica, Event.SUCCESS)
+            return
+        condition.num_failures += 1
+        is_last = condition.num_failures >= MAX_FAILURES
+        self._advance(replica, Event.LAST_FAILURE if is_last else Event.FAILURE)
+
+    def _advance(self, replica: Replica, event: Event) -> None:
+        condition = self._of(replica)
+        before, condition.circuit = condition.circuit, advance(condition.circuit, event)
+        if condition.circuit is Circuit.OPEN and event is not Event.REST_OVER:
+            condition.rests_until_s = self._clock.monotonic_s() + REST_S
+        if condition.circuit is not before:
+            log.info("replica.circuit", replica=replica.name, circuit=condition.circuit.value)
+
+    def _has_rested(self, condition: _Condition) -> bool:
+        return self._clock.monotonic_s() >= condition.rests_until_s
+
+    def _of(self, replica: Replica) -> _Condition:
+        condition = self._conditions.get(replica.url)
+        if condition is None:
+            condition = self._conditions[replica.url] = _Condition()
+        return condition
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None, "an attempt is awaited in a task"
+    return task

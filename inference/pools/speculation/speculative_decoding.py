@@ -1,0 +1,187 @@
+"""Which languages a pool's speculating replicas are good for.
+
+Looks at the engines' counters again and again, lays beside them what this gateway's own completions
+have generated there by then, those under way included, and leaves the rest to `acceptance`. A
+window in which the engine has generated much that is not ours (another gateway's, or of completions
+that were cancelled) says nothing.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from caret.foundation.clock import Clock
+from inference.completion.request_trace import Account
+from inference.pools.pool_config import Pools, Replica
+from inference.pools.speculation.acceptance_rate import Acceptances, Estimate, Kind, Window
+
+MAX_LOOK_S: Final = 2.0
+MIN_WINDOW_TOKENS: Final = 50  # else the window stays open
+MAX_FOREIGN: Final = 0.2  # of what the engine has generated
+_GENERATED: Final = "vllm:generation_tokens_total"
+_DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
+_ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
+
+
+class Reader(Protocol):
+    async def read(self, replica: Replica) -> Mapping[str, list[float]] | None:
+        """What the replica says at /metrics; None: it did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    generated: float
+    drafted: float
+    accepted: float
+
+    def since(self, before: "_Counters") -> "_Counters":
+        return _Counters(
+            self.generated - before.generated,
+            self.drafted - before.drafted,
+            self.accepted - before.accepted,
+        )
+
+
+@dataclass(slots=True)
+class _Watched:
+    replica: Replica
+    acceptances: Acceptances  # shared by the replicas of the same pools
+    before: _Counters | None = None  # None: not looked at yet
+    generated: Counter[Kind] = field(default_factory=Counter)  # ours, since then
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A completion that is under way."""
+
+    account: Account
+    counted: int = 0  # of its tokens
+
+
+class Speculation:
+    """Of replicas that speculate, in pools that have others: elsewhere nothing could follow."""
+
+    def __init__(self, pools: Pools, reader: Reader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._looked_s = clock.monotonic_s()
+        self._groups: dict[tuple[str, ...], Acceptances] = {}
+        self._pools = pools
+        self._watched: dict[str, _Watched] = {}
+        self._follow()
+        self._under_way: dict[int, _Followed] = {}  # by the account's identity
+        self._estimates: dict[Kind, Estimate] = {}
+
+    @property
+    def estimates(self) -> dict[tuple[str, str], Estimate]:
+        """By pool and language."""
+        return {_names(kind): estimate for kind, estimate in self._estimates.items()}
+
+    def suits(self, pool: str, language: str) -> bool:
+        """Whether replicas that speculate may be asked; yes, as long as nothing is known."""
+        if not self._estimates:
+            return True
+        estimate = self._estimates.get(_kind(pool, language))
+        return estimate is None or not estimate.is_low
+
+    def began(self, account: Account) -> None:
+        if self._watched:
+            self._under_way[id(account)] = _Followed(account)
+
+    def ended(self, account: Account) -> None:
+        followed = self._under_way.pop(id(account), None)
+        if followed is not None:
+            self._count(followed)
+
+    def _count(self, followed: _Followed) -> None:
+        """What it has generated since it was last counted."""
+        account = followed.account
+        watched = self._watched.get(account.replica)
+        more = account.generated_tokens - followed.counted
+        if watched is not None and account.request is not None and more:
+            watched.generated[_kind(account.pool, account.request.language)] += more
+            followed.counted = account.generated_tokens
+
+    async def run(self, *, every_s: float) -> None:
+        """Until it is cancelled; where nothing is to be watched, without looking."""
+        while True:
+            await asyncio.sleep(every_s)
+            await self.look()
+
+    def _follow(self) -> None:
+        """Pools' replicas come and go; what languages were like with them stays known."""
+        speculating = _speculating(self._pools)
+        self._watched = {
+            replica.name: self._watched.get(replica.name)
+            or _Watched(replica, self._groups.setdefault(names, Acceptances()))
+            for replica, names in speculating.items()
+        }
+
+    async def look(self) -> None:
+        self._follow()
+        now_s = self._clock.monotonic_s()
+        for acceptances in self._groups.values():
+            acceptances.fade(now_s - self._looked_s)
+        self._looked_s = now_s
+        async with asyncio.TaskGroup() as group:
+            for watched in self._watched.values():
+                group.create_task(self._look_at(watched))
+        self._estimates = {
+            kind: estimate
+            for acceptances in self._groups.values()
+            for kind, estimate in acceptances.estimates().items()
+        }
+
+    async def _look_at(self, watched: _Watched) -> None:
+        try:
+            async with asyncio.timeout(MAX_LOOK_S):
+                values = await self._reader.read(watched.replica)
+        except TimeoutError:
+            return
+        if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
+            counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
+            # Not when they end: a completion may be as long as a window, and would be in the wrong
+            # one, on both sides too much to say anything.
+            for followed in self._under_way.values():
+                self._count(followed)
+            _close_window(watched, _Counters(*counters))
+
+
+def _close_window(watched: _Watched, now: _Counters) -> None:
+    before = watched.before
+    passed = now.since(before) if before is not None else None
+    if passed is not None and 0 <= passed.generated < MIN_WINDOW_TOKENS:
+        return
+    generated, watched.generated = watched.generated, Counter()
+    watched.before = now
+    if passed is None:  # the first look
+        return
+    # An engine that was restarted has generated less than nothing, which is not ours either.
+    if abs(passed.generated - generated.total()) <= MAX_FOREIGN * passed.generated:
+        watched.acceptances.add(Window(generated, passed.drafted, passed.accepted))
+
+
+def _speculating(pools: Pools) -> dict[Replica, tuple[str, ...]]:
+    """Each with the names of its pools."""
+    mixed = [
+        pool
+        for pool in pools.by_name.values()
+        if any(replica.speculation is None for replica in pool.replicas)
+    ]
+    return {
+        replica: tuple(sorted(pool.name for pool in mixed if replica in pool.replicas))
+        for pool in mixed
+        for replica in pool.replicas
+        if replica.speculation is not None
+    }
+
+
+def _kind(pool: str, language: str) -> Kind:
+    return Kind(f"{pool}\0{language}")
+
+
+def _names(kind: Kind) -> tuple[str, str]:
+    pool, _, language = kind.partition("\0")
+    return pool, language

@@ -1,0 +1,218 @@
+"""The adapter to vLLM servers: their OpenAI interface, with token ids, streamed.
+
+Closing the response is the abort: vLLM ends the request at its next step. Only the fields below are
+ever sent; nothing of a client's body or headers passes through (facts that others found: priority
+headers, session ids and transfer parameters would be obeyed).
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from http import HTTPStatus
+from typing import Final, Self
+
+import msgspec
+
+from inference.errors import EngineFailed, PromptRefused
+from inference.pools.engine import Chunk, EngineRequest, EngineStop
+from inference.pools.vllm.http_client import Answer, HttpClient
+from inference.pools.vllm.http_connection import ConnectionFailed, Garbled
+
+_DONE: Final = b"[DONE]"
+# Of what a client sent. All other refusals (401, 404 and so on) are of the pool's configuration.
+_CONTENT_STATUSES: Final = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+# Its queue is full, or it is starting; 429 is a router's.
+_BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
+
+
+class _Choice(msgspec.Struct):
+    text: str = ""
+    finish_reason: str | None = None
+
+
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    completion_tokens: int = 0
+    prompt_tokens_details: _PromptDetails | None = None
+
+
+class _Event(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: object = None  # of any shape
+
+
+_NO_CHOICE: Final = _Choice()
+_decode_event = msgspec.json.Decoder(_Event).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class VllmEngine:
+    """One client for all replicas."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    @asynccontextmanager
+    async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
+        with closing(await self._ask(request)) as answer:
+            if answer.status != HTTPStatus.OK:
+                raise _refused(answer.status)
+            yield _Chunks(answer, request)
+
+    async def _ask(self, request: EngineRequest) -> Answer:
+        url = f"{request.replica.url}/v1/completions"
+        try:
+            return await self._client.post(url, _encode(_body(request)))
+        except (ConnectionFailed, TimeoutError, OSError) as error:
+            raise EngineFailed(
+                "engine_unavailable", "No engine is available at the moment.", http_status=503
+            ) from error
+
+
+def _body(request: EngineRequest) -> dict[str, object]:
+    return {
+        "model": request.pool.model,
+        "prompt": request.token_ids,
+        "max_tokens": request.max_tokens,
+        "temperature": 0,
+        "stop": request.stop,
+        "stop_token_ids": request.stop_token_ids,
+        "cache_salt": request.salt,
+        "priority": request.priority,
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+    }
+
+
+class _Chunks:
+    """The stream's chunks, the last one with the stop and, when the engine says so, cached tokens.
+
+    What has come by the time that it is asked for is one chunk: under load several tokens wait.
+    No generator: there is nothing to close, and loops keep a list of those.
+    """
+
+    def __init__(self, answer: Answer, request: EngineRequest) -> None:
+        self._answer = answer
+        self._reader = _Reader(request)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        reader = self._reader
+        while reader.failure is None and not reader.is_done:
+            if not (lines := await _lines(self._answer)):
+                break
+            if (chunk := reader.read(lines)) is not None:
+                return chunk
+        if reader.failure is not None:
+            raise reader.failure
+        if reader.stop is None:
+            raise _lost()
+        self._answer.is_enough = True
+        raise StopAsyncIteration
+
+
+async def _lines(answer: Answer) -> list[bytes]:
+    try:
+        return await answer.lines()
+    except Garbled:
+        raise _garbled() from None
+    except ConnectionFailed as error:
+        raise _lost() from error
+
+
+class _Reader:
+    """Reads events; what it has read so far of a completion."""
+
+    def __init__(self, request: EngineRequest) -> None:
+        # What is counted is billed: no count goes beyond what was asked for.
+        self._max_generated_tokens = request.max_tokens
+        self._max_cached_tokens = len(request.token_ids)
+        self.stop: EngineStop | None = None
+        self.is_done = False
+        self.failure: EngineFailed | None = None  # to be raised after what came before it
+        self._generated_tokens = 0
+
+    def read(self, lines: Sequence[bytes]) -> Chunk | None:
+        """All events in one; None when there was none."""
+        texts: list[str] = []
+        usage: _Usage | None = None  # the last one: each counts from the beginning
+        try:
+            for line in lines:
+                if line == _DONE:
+                    self.is_done = True
+                    break
+                event = _event(line)
+                choice = event.choices[0] if event.choices else _NO_CHOICE
+                if choice.finish_reason is not None:
+                    self.stop = _stop(choice.finish_reason)
+                usage = event.usage or usage
+                texts.append(choice.text)
+        except EngineFailed as failure:
+            self.failure = failure
+        if not texts:
+            return None
+        cached_tokens = None if usage is None else self._count(usage)
+        return Chunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
+
+    def _count(self, usage: _Usage) -> int | None:
+        """The cached tokens, where it says how many."""
+        self._generated_tokens = _clamped(usage.completion_tokens, self._max_generated_tokens)
+        details = usage.prompt_tokens_details
+        if details is None or details.cached_tokens is None:
+            return None
+        return _clamped(details.cached_tokens, self._max_cached_tokens)
+
+
+def _clamped(count: int, max_count: int) -> int:
+    return min(max(count, 0), max_count)
+
+
+def _event(line: bytes) -> _Event:
+    """Raises EngineFailed."""
+    try:
+        event = _decode_event(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise _garbled() from None
+    if event.error is not None:
+        raise _refused(_status_in(event.error))
+    return event
+
+
+def _stop(reason: str) -> EngineStop:
+    """Raises EngineFailed."""
+    if reason == "abort":  # the engine is going down
+        raise _lost()
+    return EngineStop.LENGTH if reason == "length" else EngineStop.STOP
+
+
+def _status_in(error: object) -> int | None:
+    """A refusal that raced with others comes as 200 and an error that names its own status."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _refused(status: int | None) -> EngineFailed:
+    if status in _CONTENT_STATUSES:
+        return PromptRefused()
+    if status in _BUSY_STATUSES:
+        return EngineFailed("engine_busy", "The engine takes no requests now.", http_status=503)
+    if status is not None and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return EngineFailed("engine_lost", "The engine failed.")
+    return EngineFailed("engine_refused", "The engine refused the request.")
+
+
+def _garbled() -> EngineFailed:
+    return EngineFailed("engine_garbled", "The engine's answer was not understood.")
+
+
+def _lost() -> EngineFailed:
+    return EngineFailed("engine_lost", "The engine ended in mid-stream.")

@@ -1,0 +1,175 @@
+"""The client side of HTTP/1.1, as far as engines need it: `POST`s of JSON over kept connections.
+
+An own one, because the hot path pays for it at every token (ADR 0039 has the figures). It knows no
+redirects, cookies, proxies, compression or HTTP/2; an engine behind these has a router before it.
+"""
+
+import asyncio
+import ssl
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from inference.pools.vllm.http_connection import HttpConnection, Lost
+
+CONNECT_S: Final = 1.0
+# vLLM closes idle connections after 5 s: let go of them before.
+KEPT_S: Final = 4.0
+_SWEEP_S: Final = 0.5
+MAX_KEPT: Final = 256  # idle, to one server
+# What is left of an answer after its last line is a few bytes; without them the connection goes.
+_END_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    host: str
+    port: int
+    is_encrypted: bool
+    head: bytes  # of a request, up to the value of its last field: the length
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    connection: HttpConnection
+    since_s: float
+
+
+class Answer:
+    """What a server says to one request. Close it: in mid-answer that takes the request back."""
+
+    def __init__(
+        self, connection: HttpConnection, status: int, keep: Callable[[HttpConnection], None]
+    ) -> None:
+        self._connection = connection
+        self._keep = keep
+        self.status = status
+        self.is_enough = False  # all of interest was read: the connection may be kept
+
+    async def lines(self) -> list[bytes]:
+        """As HttpConnection.lines."""
+        return await self._connection.lines()
+
+    def close(self) -> None:
+        if self.is_enough:
+            self._connection.end(within_s=_END_S, then=self._keep)
+        else:
+            self._connection.drop()
+
+
+class HttpClient:
+    """Connections to any number of servers. Leaving its context closes all of them."""
+
+    def __init__(self, *, max_stall_s: float) -> None:
+        self._max_stall_s = max_stall_s
+        self._kept: defaultdict[str, deque[_Kept]] = defaultdict(deque)  # the youngest last
+        self._open: set[HttpConnection] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in tuple(self._open):
+            connection.drop()
+        await asyncio.sleep(0)  # the loop closes sockets in its next turn
+
+    async def post(self, url: str, body: bytes) -> Answer:
+        """Sends the request and waits for the head of its answer.
+
+        Raises ConnectionFailed, OSError, TimeoutError.
+        """
+        request = b"%b%d\r\n\r\n%b" % (_address(url).head, len(body), body)
+        connection = await self._asked(url, request)
+        return Answer(connection, await connection.status(), partial(self._keep, url))
+
+    async def _asked(self, url: str, request: bytes) -> HttpConnection:
+        """A connection on which the head of the answer is here."""
+        kept = self._take(url)
+        if kept is not None:
+            try:
+                return await _ask(kept, request)
+            except Lost:
+                if kept.has_heard:
+                    raise
+                # The server closed it just as it was used again: once more, on a new one.
+        return await _ask(await self._connect(_address(url)), request)
+
+    async def _connect(self, address: _Address) -> HttpConnection:
+        """The loop sets TCP_NODELAY, so that what is written is sent."""
+        make = partial(HttpConnection, max_stall_s=self._max_stall_s, on_closed=self._open.discard)
+        trusting = _trusting() if address.is_encrypted else None
+        async with asyncio.timeout(CONNECT_S):
+            _, connection = await asyncio.get_running_loop().create_connection(
+                make, address.host, address.port, ssl=trusting
+            )
+        self._open.add(connection)
+        return connection
+
+    def _take(self, url: str) -> HttpConnection | None:
+        """The youngest, so that those beyond need become old enough to go."""
+        kept = self._kept[url]
+        while kept:
+            connection = kept.pop().connection
+            if connection.can_be_asked:
+                return connection
+            connection.drop()
+        return None
+
+    def _keep(self, url: str, connection: HttpConnection) -> None:
+        kept = self._kept[url]
+        if not connection.can_be_asked or len(kept) >= MAX_KEPT:
+            connection.drop()
+            return
+        loop = asyncio.get_running_loop()
+        kept.append(_Kept(connection, loop.time()))
+        if self._sweeping is None:
+            self._sweeping = loop.call_later(_SWEEP_S, self._sweep)
+
+    def _sweep(self) -> None:
+        """Lets go of what was idle for too long; comes again while anything is kept."""
+        loop = asyncio.get_running_loop()
+        oldest_s = loop.time() - KEPT_S
+        for kept in self._kept.values():
+            while kept and kept[0].since_s <= oldest_s:
+                kept.popleft().connection.drop()
+        has_kept = any(self._kept.values())
+        self._sweeping = loop.call_later(_SWEEP_S, self._sweep) if has_kept else None
+
+
+async def _ask(connection: HttpConnection, request: bytes) -> HttpConnection:
+    connection.ask(request)
+    try:
+        await connection.status()
+    except BaseException:  # whoever asked has left, too
+        connection.drop()
+        raise
+    return connection
+
+
+@lru_cache(maxsize=1_024)
+def _address(url: str) -> _Address:
+    parts = urlsplit(url)
+    is_encrypted = parts.scheme == "https"
+    head = (
+        f"POST {parts.path or '/'} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        "Content-Type: application/json\r\nContent-Length: "
+    )
+    port = parts.port or (443 if is_encrypted else 80)
+    return _Address(parts.hostname or "", port, is_encrypted, head.encode("ascii"))
+
+
+@cache
+def _trusting() -> ssl.SSLContext:
+    return ssl.create_default_context()

@@ -1,0 +1,81 @@
+"""What a vLLM server says of itself: the models it serves, how its tokenizer splits a text, and the
+size of its prefix cache's blocks."""
+
+import re
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+import aiohttp
+import msgspec
+
+from inference.pools.discovery.pool_members import NoAddress, NoAnswer
+from inference.pools.discovery.replica_identity import PROBE_TEXT, Identity
+from inference.pools.pool_config import Replica
+
+_MAX_BYTES: Final = 4 * 1024 * 1024
+# A gauge of ones whose labels are the cache's settings.
+_BLOCK_SIZE: Final = re.compile(r'^vllm:cache_config_info\{[^}]*\bblock_size="(\d+)"', re.MULTILINE)
+T = TypeVar("T")
+
+
+class _Model(msgspec.Struct):
+    id: str
+    root: str | None = None
+    max_model_len: int | None = None
+
+
+class _Models(msgspec.Struct):
+    data: tuple[_Model, ...]
+
+
+class _Tokenized(msgspec.Struct):
+    tokens: tuple[int, ...]
+
+
+class VllmIdentity:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def ask(self, replica: Replica, model: str) -> Identity:
+        """The caller bounds the time. Raises NoAnswer."""
+        models = _read(await self._fetch("GET", f"{replica.url}/v1/models"), _Models)
+        question = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
+        tokenized = _read(
+            await self._fetch("POST", f"{replica.url}/tokenize", json=question), _Tokenized
+        )
+        page = (await self._fetch("GET", f"{replica.url}/metrics")).decode("utf-8", "replace")
+        block = _BLOCK_SIZE.search(page)
+        return Identity(
+            roots=None if models is None else {each.id: each.root for each in models.data},
+            max_context_tokens=None
+            if models is None
+            else {each.id: each.max_model_len for each in models.data},
+            token_ids=None if tokenized is None else tokenized.tokens,
+            block_tokens=None if block is None else int(block[1]),
+        )
+
+    async def _fetch(self, method: str, url: str, **options: Any) -> bytes:
+        """Empty where the server does not know the question."""
+        return await _answered(self._exchange(method, url, **options))
+
+    async def _exchange(self, method: str, url: str, **options: Any) -> bytes:
+        # Whoever is led elsewhere would hear what another says of itself.
+        request = self._session.request(method, url, allow_redirects=False, **options)
+        async with request as response:
+            return await response.content.read(_MAX_BYTES) if response.status == 200 else b""
+
+
+async def _answered(exchange: Awaitable[T]) -> T:
+    try:
+        return await exchange
+    except aiohttp.ClientConnectorDNSError as error:
+        raise NoAddress from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoAnswer from error
+
+
+def _read(body: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None

@@ -1,0 +1,47 @@
+"""A feed of KV events for each replica whose events are of use: a pool of one has nothing to
+choose. Replicas come and go; their feeds with them."""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from caret.foundation.log_config import describe
+from inference.pools.pool_config import Pools, Replica
+from inference.prefix_cache.cache_index import CacheIndex
+from inference.prefix_cache.kv_event_feed import KvEventFeed, Publication
+
+LOOK_EVERY_S: Final = 1.0
+_AFTER_DEFECT_S: Final = 1.0
+log = structlog.get_logger(__name__)
+
+
+class KvEventFeeds:
+    def __init__(self, pools: Pools, index: CacheIndex) -> None:
+        self._pools = pools
+        self._index = index
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        feeds: dict[Replica, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                wanted = {each for each in self._pools.replicas(min_of_pool=2) if each.kv_events}
+                for replica in feeds.keys() - wanted:
+                    feeds.pop(replica).cancel()
+                    self._index.forget(replica.url)
+                for replica in wanted - feeds.keys():
+                    feeds[replica] = group.create_task(self._feed(replica))
+                await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _feed(self, replica: Replica) -> None:
+        """A defect in one feed ends no other."""
+        assert replica.kv_events is not None
+        publication = Publication(replica.name, events=replica.kv_events, replay=replica.kv_replay)
+        feed = KvEventFeed(publication, self._index.watch(replica.url))
+        while True:
+            try:
+                await feed.run()
+            except Exception as defect:  # noqa: BLE001  # the edge of a background task
+                log.error("background.defect", task="kv_events", **describe(defect))
+                await asyncio.sleep(_AFTER_DEFECT_S)

@@ -1,0 +1,44 @@
+"""What vLLM servers say of themselves at `/metrics`."""
+
+from collections import defaultdict
+from typing import Final
+
+import aiohttp
+
+from inference.pools.pool_config import Replica
+
+_PREFIX: Final = "vllm:"
+_MAX_BYTES: Final = 4 * 1024 * 1024
+Values = dict[str, list[float]]  # by name without labels: one value for each combination of them
+
+
+class VllmMetrics:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def read(self, replica: Replica) -> Values | None:
+        """None: it did not answer. The caller bounds the time."""
+        try:
+            url = f"{replica.url}/metrics"
+            async with self._session.get(url, allow_redirects=False) as response:
+                if response.status != 200:
+                    return None
+                page = await response.content.read(_MAX_BYTES)
+        except (aiohttp.ClientError, OSError):
+            return None
+        return parse(page.decode("utf-8", "replace"))
+
+
+def parse(page: str) -> Values:
+    """Of Prometheus' text format, vLLM's own lines; one that is malformed is left out."""
+    values: Values = defaultdict(list)
+    for line in page.splitlines():
+        if not line.startswith(_PREFIX):
+            continue
+        name, _, rest = line.partition("{") if "{" in line else line.partition(" ")
+        try:
+            value = float(rest.rpartition(" ")[2])
+        except ValueError:
+            continue
+        values[name].append(value)
+    return values

@@ -1,0 +1,193 @@
+"""Warming: the part of a file's prompts that stays put is prefilled before somebody types in it.
+
+Wanted by an editor that has opened a file, and by the first completion of a repository: its own
+prefill may be superseded by the next keystroke, the warm-up is not.
+
+Rules:
+1. Nobody waits for a warm-up, and it makes nobody wait: it begins at a replica at which this
+   gateway has nothing under way, with the engine's lowest priority, and is cancelled when a request
+   goes there. What was prefilled by then stays cached, so a later try goes on from there.
+2. It is no request of the tenant's: nobody is told of it, no usage record is written, nothing is
+   billed. It needs what a request needs (key, policy, quota, seat) and counts against them.
+3. What waits is bounded, for each tenant and in all, and is dropped when it is old.
+4. While another tenant waits, one has no more than one warm-up at work; its second is cancelled,
+   and goes on when the other's has begun.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from caret.contracts.usage import Finish
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId, new_request_id
+from caret.foundation.log_config import describe
+from inference.completion.incoming_request import Arrival
+from inference.completion.request import Admitted
+from inference.context.prompt.prompt import Prompt
+from inference.errors import CompletionError, Dropped
+
+MAX_WAITING: Final = 16  # each holds the texts that an editor sent, four megabytes at most
+MAX_OF_TENANT: Final = 4
+MAX_AT_ONCE: Final = 2  # on this gateway
+MAX_TRIES: Final = 6
+PAUSE_S: Final = 0.5  # before the next: an editor's pause between two keystrokes, and some
+MAX_AGE_S: Final = 10.0
+# A repository that nobody has asked for in this time may be gone from the engines' caches.
+REMEMBERED_S: Final = 600.0
+_MAX_REMEMBERED: Final = 10_000
+log = structlog.get_logger(__name__)
+
+# Fewer are prefilled in the time that another request takes.
+MIN_TOKENS: Final = 64
+
+Warm = Callable[[Arrival], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
+class _Wish:
+    tenant_id: TenantId
+    arrival: Arrival
+    num_tries: int = 0
+    trying: asyncio.Future[None] | None = None  # None: it waits, or pauses
+
+
+def stable_part(prompt: Prompt) -> Prompt:
+    """Raises Dropped (filtered) when there is little of it."""
+    if prompt.num_stable_tokens < MIN_TOKENS:
+        raise Dropped(Finish.FILTERED)
+    return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens], segments=())
+
+
+class Warmer:
+    """What is to be warmed; one event loop uses it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.num_ended: Counter[str] = Counter()  # by how: warmed, shed, stale, an error's code ...
+        self._clock = clock
+        self._wishes: list[_Wish] = []  # the oldest first
+        self._has_wishes = asyncio.Event()
+        self._at_work: list[_Wish] = []  # the longest first
+        self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._wishes)
+
+    def opens(self, tenant_id: TenantId, arrival: Arrival) -> None:
+        """The newest of a tenant displaces its oldest: what was opened last is typed in first."""
+        own = [wish for wish in self._wishes if wish.tenant_id == tenant_id]
+        if len(own) >= MAX_OF_TENANT:
+            self._wishes.remove(own[0])
+            self.num_ended["displaced"] += 1
+        if len(self._wishes) >= MAX_WAITING:
+            self.num_ended["full"] += 1
+            return
+        self._wishes.append(_Wish(tenant_id, arrival))
+        self._has_wishes.set()
+        self._make_way()
+
+    def notices(self, admitted: Admitted, arrival: Arrival) -> None:
+        """A completion; the first of its namespace and repository is followed by a warm-up."""
+        repository = admitted.request.repository
+        if not repository or admitted.request.is_raw:
+            return
+        if self._is_new((admitted.principal.namespace, repository)):
+            draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
+            self.opens(
+                admitted.principal.snapshot.tenant_id,
+                replace(arrival, draft=draft, request_id=new_request_id()),
+            )
+
+    async def run(self, warm: Warm) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(MAX_AT_ONCE):
+                group.create_task(self._work(warm))
+
+    async def _work(self, warm: Warm) -> None:
+        while True:
+            await self._has_wishes.wait()
+            if not self._wishes:  # another was quicker
+                self._has_wishes.clear()
+                continue
+            wish = self._next()
+            self._at_work.append(wish)
+            try:
+                ending = await self._outcome(wish, warm)
+            finally:
+                self._at_work.remove(wish)
+            if ending is not None:
+                self.num_ended[ending] += 1
+            else:  # one that has waited already; at work it was held as well
+                self._wishes.insert(0, wish)
+                self._has_wishes.set()
+
+    def _next(self) -> _Wish:
+        """The oldest of a tenant that has none at work; else the oldest."""
+        wish = next(filter(self._is_first, self._wishes), self._wishes[0])
+        self._wishes.remove(wish)
+        return wish
+
+    async def _outcome(self, wish: _Wish, warm: Warm) -> str | None:
+        """None: it gives way to another tenant's, and is to be tried again."""
+        while not self._is_in_the_way(wish):
+            if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
+                return "stale"
+            wish.num_tries += 1
+            ending = await _try(wish, warm)
+            if ending not in ("shed", "gave_way") or wish.num_tries >= MAX_TRIES:
+                return ending
+            if not self._is_in_the_way(wish):
+                await asyncio.sleep(PAUSE_S)
+        return None
+
+    def _is_in_the_way(self, wish: _Wish) -> bool:
+        num_of_tenant = sum(each.tenant_id == wish.tenant_id for each in self._at_work)
+        return num_of_tenant > 1 and any(map(self._is_first, self._wishes))
+
+    def _is_first(self, wish: _Wish) -> bool:
+        """Of its tenant: none is at work."""
+        return all(each.tenant_id != wish.tenant_id for each in self._at_work)
+
+    def _make_way(self) -> None:
+        """Cancels the latest that is in another tenant's way; in a pause it sees that by itself."""
+        latest = next(filter(self._is_in_the_way, reversed(self._at_work)), None)
+        if latest is not None and latest.trying is not None:
+            latest.trying.cancel()
+            latest.trying = None  # once is enough: it may take its time to end
+
+    def _is_new(self, place: tuple[str, str]) -> bool:
+        now_s = self._clock.monotonic_s()
+        last_s = self._seen_s.get(place, float("-inf"))
+        self._seen_s[place] = now_s
+        self._seen_s.move_to_end(place)
+        if len(self._seen_s) > _MAX_REMEMBERED:
+            self._seen_s.popitem(last=False)
+        return now_s - last_s > REMEMBERED_S
+
+
+async def _try(wish: _Wish, warm: Warm) -> str:
+    """How it ended. A task of its own, so that a request that it stands in the way of can cancel it
+    alone."""
+    task = wish.trying = asyncio.ensure_future(warm(wish.arrival))
+    try:
+        await asyncio.wait({task})
+    finally:
+        wish.trying = None
+        task.cancel()  # whoever waits for it was cancelled; else it has ended
+        (defect,) = await asyncio.gather(task, return_exceptions=True)
+    if defect is None:
+        return "warmed"
+    if isinstance(defect, asyncio.CancelledError):
+        return "gave_way"
+    if isinstance(defect, Dropped):
+        return defect.finish.value
+    if isinstance(defect, CompletionError):
+        return defect.code
+    log.error("warm_up.defect", request_id=wish.arrival.request_id, **describe(defect))
+    return "defect"

@@ -1,0 +1,88 @@
+"""What admission has learnt and refused, as metrics: the pools' limits and lateness, what was shed,
+what the quotas refused."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from caret.contracts.policy import Mode
+from inference.gateway.load_shedding.load_shedder import Load
+from inference.gateway.rate_limits.quotas import Quotas
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionGauges:
+    load: Load
+    quotas: Quotas
+
+    def families(self) -> Iterator[Metric]:
+        yield from self._of_pools()
+        yield self._shed()
+        refused = CounterMetricFamily(
+            "caret_limited_requests", "Refused by a limit of the policy.", labels=["limit"]
+        )
+        for kind, count in self.quotas.num_refused.items():
+            refused.add_metric([kind], count)
+        yield refused
+        yield GaugeMetricFamily(
+            "caret_limits_alone",
+            "1 while Redis is away and limits hold for this gateway only.",
+            value=float(self.quotas.leases.is_alone),
+        )
+        yield from self._of_leases()
+
+    def _of_leases(self) -> Iterator[Metric]:
+        leases = self.quotas.leases
+        calls = CounterMetricFamily(
+            "caret_lease_calls", "About leases, to Redis.", labels=["result"]
+        )
+        for result in ("answered", "failed"):
+            calls.add_metric([result], leases.num_calls[result])
+        held = GaugeMetricFamily(
+            "caret_leased_units",
+            "Held by this gateway: tenths of requests, tokens, or micros of money.",
+            labels=["limit"],
+        )
+        for kind, units in leases.num_held.items():
+            held.add_metric([kind], units)
+        yield from (calls, held)
+        yield GaugeMetricFamily(
+            "caret_leases_unanswered",
+            "Buckets whose last call about a lease Redis has not answered.",
+            value=float(leases.num_unanswered),
+        )
+
+    def _of_pools(self) -> Iterator[Metric]:
+        under_way = GaugeMetricFamily(
+            "caret_pool_requests", "Requests of this gateway under way.", labels=["pool"]
+        )
+        limits = GaugeMetricFamily(
+            "caret_pool_limit",
+            "Of requests under way, as learnt from lateness.",
+            labels=["pool"],
+        )
+        late = GaugeMetricFamily(
+            "caret_pool_first_token_p99_seconds",
+            "Of the last ten seconds, since the request was received.",
+            labels=["pool", "mode"],
+        )
+        for pool in self.load.pools:
+            pressures = {mode: self.load.pressure(pool, mode) for mode in Mode}
+            any_mode = pressures[Mode.INLINE]
+            under_way.add_metric([pool], any_mode.num_under_way)
+            limits.add_metric([pool], any_mode.limit)
+            for mode, pressure in pressures.items():
+                if pressure.first_token_p99_ms is not None:
+                    late.add_metric([pool, mode], pressure.first_token_p99_ms / 1000)
+        yield from (under_way, limits, late)
+
+    def _shed(self) -> Metric:
+        shed = CounterMetricFamily(
+            "caret_shed_requests",
+            "Dropped before the engine for want of capacity.",
+            labels=["pool", "mode", "trigger"],
+        )
+        for (pool, mode, trigger), count in self.load.num_shed.items():
+            shed.add_metric([pool, mode, trigger], count)
+        return shed

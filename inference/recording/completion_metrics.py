@@ -1,0 +1,179 @@
+"""Metrics: what has happened to completions since this process began, in counts and times.
+
+Labels have few values, all of them ours: modes, pools, stages, finishes, codes. None comes from a
+client; tenants only by the operator's wish, and then so many at most.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from caret.contracts.usage import Finish, OutcomeEvent, OutcomeRecord, UsageRecord
+from inference.completion.request import CompletionRequest
+from inference.completion.request_trace import Account
+from inference.recording.fast_counters import Counters, Histograms
+from inference.recording.record import Journal
+from inference.recording.stage_timings import stage_times
+
+# Around the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
+_FIRST_TOKEN_S: Final = (
+    *(0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5),
+)
+# Around the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
+_STAGE_S: Final = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
+)
+# Around the target of 10 ms.
+_CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
+NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was refused as malformed
+WARM_UP: Final = "warm_up"
+OTHERS: Final = "other"
+
+
+class Metrics:
+    """An Observer; its families are read by `metrics_page`."""
+
+    def __init__(self, *, num_tenants: int = 0) -> None:
+        """`num_tenants` of them get a label of their own; the others share one. 0: no labels."""
+        self._completions = Counters(
+            "caret_completions",
+            "Completions that have ended, those that were refused included.",
+            ["mode", "trigger", "finish", "error"],
+        )
+        self._first_token = Histograms(
+            "caret_first_token_seconds",
+            "From the end of the request's body to the first text sent.",
+            ["mode", "pool"],
+            bounds=_FIRST_TOKEN_S,
+        )
+        self._stages = Histograms(
+            "caret_stage_seconds",
+            "Of completions that have passed the stage.",
+            ["stage"],
+            bounds=_STAGE_S,
+        )
+        self._cancels = Histograms(
+            "caret_cancel_seconds",
+            "From a cancel or a newer request on a WebSocket to the close of the engine's stream.",
+            bounds=_CANCEL_S,
+        )
+        self._tokens = {
+            name: Counters(f"caret_{name}", documentation, ["mode", "pool"])
+            for name, documentation in _TOKENS.items()
+        }
+        self._outcomes = Counters(
+            "caret_outcomes", "What editors report of suggestions: shown, accepted.", ["event"]
+        )
+        self._cuts = Counters(
+            "caret_cuts", "Completions that the filter ended or withheld.", ["reason"]
+        )
+        self._tenants = _Tenants(num_tenants) if num_tenants else None
+
+    def ended(self, account: Account) -> None:
+        request, finish = account.request, account.ending or Finish.CANCELLED
+        mode = _mode(request)
+        trigger = request.trigger if request else NOT_UNDERSTOOD
+        self._completions.add(1, mode, trigger, finish, account.error_code)
+        if account.cut_reason:
+            self._cuts.add(1, account.cut_reason)
+        if account.sent_first_s is not None:
+            # Not the upload: a client with a slow line must not alert operators.
+            arrival = account.arrival
+            began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
+            self._first_token.observe(account.sent_first_s - began_s, mode, account.pool)
+        for each in stage_times(account, recorded_s=account.clock.monotonic_s()):
+            if each.is_whole:
+                self._stages.observe(each.ended_s - each.began_s, each.stage)
+        if account.cancelled_s is not None and account.engine_closed_s is not None:
+            # What had ended by itself was closed before.
+            self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
+        if account.asked_engine_s is not None:
+            self._count_tokens(account, mode)
+        if self._tenants is not None and account.principal is not None:
+            self._tenants.count(account.principal.snapshot.slug, account)
+
+    def outcome(self, event: OutcomeEvent) -> None:
+        self._outcomes.add(1, event)
+
+    def families(self) -> Iterator[Metric]:
+        yield self._completions.family()
+        yield self._first_token.family()
+        yield self._stages.family()
+        yield self._cancels.family()
+        for counters in self._tokens.values():
+            yield counters.family()
+        yield self._outcomes.family()
+        yield self._cuts.family()
+        if self._tenants is not None:
+            yield from self._tenants.families()
+
+    def _count_tokens(self, account: Account, mode: str) -> None:
+        tokens, pool = self._tokens, account.pool
+        tokens["prompts"].add(1, mode, pool)
+        tokens["prompt_tokens"].add(account.prompt_tokens, mode, pool)
+        tokens["generated_tokens"].add(account.generated_tokens, mode, pool)
+        if account.cached_tokens is not None:
+            tokens["told_prompt_tokens"].add(account.prompt_tokens, mode, pool)
+            tokens["cached_tokens"].add(account.cached_tokens, mode, pool)
+
+
+_TOKENS: Final = {
+    "prompts": "Prompts that an engine was asked to complete.",
+    "prompt_tokens": "Of those prompts.",
+    "told_prompt_tokens": "Of prompts whose engine told how many of them were cached.",
+    "cached_tokens": "Of those, the ones found in the prefix cache.",
+    "generated_tokens": "That engines generated.",
+}
+
+
+class CountedJournal:
+    """The journal, with outcomes counted on their way."""
+
+    def __init__(self, journal: Journal, metrics: Metrics) -> None:
+        self._journal = journal
+        self._metrics = metrics
+
+    def append(self, record: UsageRecord) -> None:
+        if isinstance(record, OutcomeRecord):
+            self._metrics.outcome(record.event)
+        self._journal.append(record)
+
+
+class _Tenants:
+    """The busiest get a label when metrics are read, while there is room; then they keep it, so
+    that no series ever falls."""
+
+    def __init__(self, num_labels: int) -> None:
+        self._num_labels = num_labels
+        self._labelled: set[str] = set()
+        self._unlabelled: Counter[str] = Counter()
+        self._completions = Counters(
+            "caret_tenant_completions", "Completions of a tenant.", ["tenant", "finish"]
+        )
+        self._tokens = Counters(
+            "caret_tenant_tokens", "Tokens of a tenant, prompts and completions.", ["tenant"]
+        )
+
+    def count(self, slug: str, account: Account) -> None:
+        label = slug
+        if slug not in self._labelled:
+            self._unlabelled[slug] += 1
+            label = OTHERS
+        self._completions.add(1, label, account.ending or Finish.CANCELLED)
+        self._tokens.add(account.prompt_tokens + account.generated_tokens, label)
+
+    def families(self) -> Iterator[Metric]:
+        room = self._num_labels - len(self._labelled)
+        for slug, _ in self._unlabelled.most_common(room):
+            self._labelled.add(slug)
+            del self._unlabelled[slug]
+        yield self._completions.family()
+        yield self._tokens.family()
+
+
+def _mode(request: CompletionRequest | None) -> str:
+    if request is None:
+        return NOT_UNDERSTOOD
+    return WARM_UP if request.is_warm_up else request.mode

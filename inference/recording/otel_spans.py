@@ -1,0 +1,151 @@
+"""Traces: the stages of a completion as OpenTelemetry spans, made once it has ended.
+
+They hold ids, counts and times; never text, a path or a key. A completion's trace has the request's
+id as its own (without the hyphens), unless the client is part of a trace already. Whoever exports
+them does so in a thread of its own, from a queue with a bound.
+"""
+
+import random
+import re
+from typing import Final
+from uuid import UUID
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace.sampling import Decision, Sampler
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode
+
+from caret.contracts.usage import Finish
+from inference.completion.request_trace import Account
+from inference.recording.stage_timings import StageTime, stage_times
+
+_SCOPE: Final = InstrumentationScope("caret.gateway")
+_SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+_LOW_64_BITS: Final = 2**64 - 1
+# https://www.w3.org/TR/trace-context/#traceparent-header; what is not of this form is no parent.
+_TRACE_PARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+_OK: Final = Status(StatusCode.UNSET)
+Attributes = dict[str, str | int]
+
+
+class Traces:
+    """An Observer."""
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        resource: Resource,
+        processor: SpanProcessor,
+        *,
+        trusts_clients: bool = False,
+    ) -> None:
+        """`trusts_clients`: a client's trace says whether its completion is sampled; else only
+        which trace it becomes part of."""
+        self._trusts_clients = trusts_clients
+        self._sampler = sampler
+        self._resource = resource
+        self._processor = processor
+
+    def ended(self, account: Account) -> None:
+        request_id = UUID(account.arrival.request_id).int
+        parent = parse_trace_parent(account.arrival.trace_parent)
+        if not self._is_sampled(request_id, parent):
+            return
+        recorded_s = account.clock.monotonic_s()
+        wall = _WallClock(account)
+        whole = _context(parent.trace_id if parent else request_id)
+        for each in stage_times(account, recorded_s=recorded_s):
+            self._processor.on_end(self._stage(each, whole, wall))
+        self._processor.on_end(
+            ReadableSpan(
+                "completion",
+                context=whole,
+                parent=parent,
+                resource=self._resource,
+                attributes=_attributes(account),
+                kind=SpanKind.SERVER,
+                status=_status(account),
+                start_time=wall.ns(account.arrival.received_s),
+                end_time=wall.ns(recorded_s),
+                instrumentation_scope=_SCOPE,
+            )
+        )
+
+    def _stage(self, each: StageTime, whole: SpanContext, wall: "_WallClock") -> ReadableSpan:
+        return ReadableSpan(
+            each.stage,
+            context=_context(whole.trace_id),
+            parent=whole,
+            resource=self._resource,
+            attributes={} if each.is_whole else {"caret.ended_here": True},
+            status=_OK,
+            start_time=wall.ns(each.began_s),
+            end_time=wall.ns(each.ended_s),
+            instrumentation_scope=_SCOPE,
+        )
+
+    def _is_sampled(self, request_id: int, parent: SpanContext | None) -> bool:
+        context = Context()
+        if parent is not None and self._trusts_clients:
+            context = trace.set_span_in_context(NonRecordingSpan(parent))
+        # Samplers take the low 64 bits for random; of a UUID two of them are always the same.
+        drawn = (request_id << 2) & _LOW_64_BITS
+        decision = self._sampler.should_sample(context, drawn, "completion").decision
+        return decision is Decision.RECORD_AND_SAMPLE
+
+
+class _WallClock:
+    """Monotonic seconds as Unix nanoseconds, by the two times of the arrival."""
+
+    def __init__(self, account: Account) -> None:
+        self._received_s = account.arrival.received_s
+        self._occurred_at_ns = account.arrival.occurred_at_ms * 1_000_000
+
+    def ns(self, moment_s: float) -> int:
+        return self._occurred_at_ns + round((moment_s - self._received_s) * 1e9)
+
+
+def parse_trace_parent(header: str | None) -> SpanContext | None:
+    match = _TRACE_PARENT.fullmatch(header or "")
+    if match is None:
+        return None
+    trace_id, span_id, flags = (int(group, 16) for group in match.groups())
+    context = SpanContext(trace_id, span_id, is_remote=True, trace_flags=trace.TraceFlags(flags))
+    return context if context.is_valid else None
+
+
+def _context(trace_id: int) -> SpanContext:
+    span_id = random.getrandbits(64) or 1  # 0 is no id
+    return SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED)
+
+
+def _attributes(account: Account) -> Attributes:
+    attributes: Attributes = {
+        "caret.request_id": account.arrival.request_id,
+        "caret.protocol": account.arrival.protocol,
+        "caret.finish": (account.ending or Finish.CANCELLED).value,
+        "caret.pool": account.pool,
+        "caret.replica": account.replica,
+        "caret.prompt_tokens": account.prompt_tokens,
+        "caret.generated_tokens": account.generated_tokens,
+        "caret.error_code": account.error_code,
+        "caret.cut_reason": account.cut_reason,
+    }
+    if account.request is not None:
+        attributes["caret.mode"] = account.request.mode.value
+    if account.principal is not None:
+        attributes["caret.tenant_id"] = account.principal.snapshot.tenant_id
+    if account.cached_tokens is not None:
+        attributes["caret.cached_tokens"] = account.cached_tokens
+    if account.num_at_replica is not None:
+        attributes["caret.num_at_replica"] = account.num_at_replica
+    return {name: value for name, value in attributes.items() if value != ""}
+
+
+def _status(account: Account) -> Status:
+    if account.ending is not Finish.ERROR:
+        return _OK
+    return Status(StatusCode.ERROR, account.error_code)

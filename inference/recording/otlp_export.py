@@ -1,0 +1,71 @@
+"""Sends traces to an OpenTelemetry collector, over HTTP, in a thread of its own.
+
+All is set by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and its relations,
+OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_...). A collector that is
+away costs the completions nothing: the queue is bounded, and what does not fit is dropped.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
+
+from inference.recording.otel_spans import Traces
+
+MAX_LAST_EXPORT_S: Final = 2.0
+
+
+@asynccontextmanager
+async def exported_traces(*, share: float | None, trusts_clients: bool) -> AsyncIterator[Traces]:
+    """`share` of the completions, 0 to 1. None: as OTEL_TRACES_SAMPLER has it. `trusts_clients`:
+    of those that belong to a client's trace already, the ones that it has chosen.
+
+    On leaving, what is there is sent, if the collector is quick.
+    """
+    # Each retry of each batch would be a line.
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
+    processor = BatchSpanProcessor(OTLPSpanExporter())
+    try:
+        yield Traces(_sampler(share), _resource(), processor, trusts_clients=trusts_clients)
+    finally:
+        await _shut_down(processor)
+
+
+def _sampler(share: float | None) -> Sampler:
+    if share is None:
+        return TracerProvider(shutdown_on_exit=False).sampler
+    return ParentBased(root=TraceIdRatioBased(share))
+
+
+def _resource() -> Resource:
+    named = Resource.create()
+    name = str(named.attributes.get(SERVICE_NAME, ""))
+    if name and not name.startswith("unknown_service"):
+        return named
+    return Resource.create({SERVICE_NAME: "caret-gateway"})
+
+
+async def _shut_down(processor: BatchSpanProcessor) -> None:
+    """It would wait for the collector for half a minute: let it, but do not wait for it. A thread
+    of the executor would hold up the end of the process."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def shut_down() -> None:
+        processor.shutdown()  # type: ignore[no-untyped-call]  # no annotations there
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=shut_down, name="traces-shutdown", daemon=True).start()
+    try:
+        async with asyncio.timeout(MAX_LAST_EXPORT_S):
+            await ended.wait()
+    except TimeoutError:
+        pass  # spans are a diagnosis, no record

@@ -1,0 +1,56 @@
+"""The stages of a completion that has ended, one after the other, as its account timed them.
+
+    receive  authenticate  admit  assemble  route  generate  filter  stream  record
+    |-------|-------------|------|---------|------|---------|-------|-------|------|
+    arrival                                    engine's     first    the     journalled
+                                               first token  text     end
+
+Engine, filter and stream work side by side once there is text; here each has the time until its
+first part was ready, and `stream` the rest.
+"""
+
+from typing import Final, NamedTuple
+
+from inference.completion.request_trace import Account
+
+STAGES: Final = (
+    *("receive", "authenticate", "admit", "assemble", "route", "generate", "filter"),
+    *("stream", "record"),
+)
+
+
+class StageTime(NamedTuple):
+    stage: str
+    began_s: float  # monotonic
+    ended_s: float
+    is_whole: bool  # False: the completion ended in this stage, whatever the reason
+
+
+def stage_times(account: Account, *, recorded_s: float) -> list[StageTime]:
+    """In their order, without those that were not reached. `account` is closed."""
+    closed_s = account.closed_s if account.closed_s is not None else recorded_s
+    began_s = account.arrival.received_s
+    found: list[StageTime] = []
+    for stage, mark_s in zip(STAGES, _marks(account), strict=False):
+        if mark_s is None:
+            found.append(StageTime(stage, began_s, closed_s, False))
+            break
+        found.append(StageTime(stage, began_s, mark_s, True))
+        began_s = mark_s
+    else:
+        found.append(StageTime("stream", began_s, closed_s, True))
+    found.append(StageTime("record", closed_s, recorded_s, True))
+    return found
+
+
+def _marks(account: Account) -> tuple[float | None, ...]:
+    """When the stages up to `filter` were over."""
+    return (
+        account.checked_s,
+        account.authenticated_s,
+        account.admitted_s,
+        account.assembled_s,
+        account.routed_s,
+        account.engine_first_s,
+        account.sent_first_s,
+    )

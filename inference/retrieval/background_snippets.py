@@ -1,0 +1,74 @@
+"""The snippets of a request: what is known by now, while more is asked for in the background."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from caret.contracts.content_exclusion import may_index
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, Scope
+from inference.completion.request import Admitted, CompletionRequest
+from inference.completion.snippet import Snippet
+from inference.retrieval.send_queue import Errand, Outbox
+from inference.retrieval.snippet_cache import Memory, Place
+
+_SUFFIX_CHARS: Final = 300  # of the question: what comes next says what is missing here
+
+
+class BackgroundSnippets:
+    """Implements context's port. Takes microseconds, and waits for nothing."""
+
+    def __init__(self, memory: Memory, outbox: Outbox) -> None:
+        self._memory = memory
+        self._outbox = outbox
+
+    def of(self, admitted: Admitted) -> tuple[Snippet, ...]:
+        policy = admitted.principal.snapshot.policy
+        request = admitted.request
+        if not _is_about_a_file(request) or not may_index(policy, repository=request.repository):
+            return ()
+        place = _place(admitted, request.path)
+        if self._outbox.is_due(place, is_question=True):
+            self._put(admitted, place, _question(request), is_question=True)
+        self._send_files(admitted, place)
+        return self._memory.of(place, policy)
+
+    def _send_files(self, admitted: Admitted, current: Place) -> None:
+        for path, text in _texts(admitted.request):
+            place = _place(admitted, path)
+            # The length first: to join the current file's two halves takes longer.
+            if self._outbox.is_due(place, is_question=False):
+                self._put(admitted, place, "".join(text), is_question=False)
+
+    def _put(self, admitted: Admitted, place: Place, text: str, *, is_question: bool) -> None:
+        principal = admitted.principal
+        self._outbox.put(
+            Errand(
+                place=place,
+                tenant_id=principal.snapshot.tenant_id,
+                scope=Scope(holder=principal.holder, repository=place.repository),
+                is_question=is_question,
+                text=text,
+            )
+        )
+
+
+def _is_about_a_file(request: CompletionRequest) -> bool:
+    """Raw prompts and chats hold markers and talk, and no file."""
+    return bool(request.path) and not request.is_raw and not request.messages
+
+
+def _texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Paths and texts, in parts, of what may be indexed; the current file first."""
+    if len(request.prefix) + len(request.suffix) <= MAX_FILE_CHARS:
+        yield request.path, (request.prefix, request.suffix)
+    for file in request.files:
+        if file.path and file.path != request.path and len(file.text) <= MAX_FILE_CHARS:
+            yield file.path, (file.text,)
+
+
+def _question(request: CompletionRequest) -> str:
+    after = request.suffix[:_SUFFIX_CHARS]
+    return request.prefix[len(after) - MAX_QUESTION_CHARS :] + after
+
+
+def _place(admitted: Admitted, path: str) -> Place:
+    return Place(admitted.principal.namespace, admitted.request.repository, path)

@@ -1,0 +1,192 @@
+"""Takes errands to Redis and brings answers back; requests never wait for it.
+
+Redis or the worker may be away: what cannot be delivered is dropped, and requests bring it again.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from caret.contracts.retrieval import (
+    FILES,
+    MAX_FILES_QUEUED,
+    MAX_QUESTIONS_QUEUED,
+    QUESTIONS,
+    STREAM_MS,
+    Found,
+    Question,
+    Scope,
+    Sealer,
+    SentFile,
+    answers_key,
+)
+from caret.contracts.sealed_message import ADD_SCRIPT, FIELD, Unreadable
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId
+from inference.completion.snippet import Snippet
+from inference.context.sources.file_filter import is_context
+from inference.retrieval.redaction import redacted
+from inference.retrieval.send_queue import Errand, Outbox
+from inference.retrieval.snippet_cache import Memory, Place
+from inference.retrieval.tenant_lru import MAX_SHARE, Notes
+
+POLL_S: Final = 0.1  # for answers, while one is awaited
+IDLE_S: Final = 5.0
+MAX_WAIT_S: Final = 30.0  # for an answer
+RESEND_S: Final = 600.0  # an unchanged file: the index may have lost it, or forgotten it
+_MAX_AWAITED: Final = 1_000
+_MAX_SENT: Final = 50_000  # digests of files
+_PAUSE_S: Final = 1.0
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    tenant_id: TenantId
+    place: Place
+    until_s: float
+
+
+class Courier:
+    def __init__(
+        self, redis: Redis, sealer: Sealer, *, memory: Memory, outbox: Outbox, clock: Clock
+    ) -> None:
+        self._redis = redis
+        self._sealer = sealer
+        self._memory = memory
+        self._outbox = outbox
+        self._clock = clock
+        self._gateway = secrets.token_hex(16)
+        self._secret = secrets.token_bytes(32)
+        self._awaited: OrderedDict[str, _Awaited] = OrderedDict()  # by question id
+        self._sent = Notes[Place, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, until
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            try:
+                await self._outbox.wait(timeout_s=POLL_S if self._awaited else IDLE_S)
+                await self.deliver()
+                await self.collect()
+            except (RedisError, OSError, TimeoutError) as error:
+                log.warning("retrieval.unreachable", error=type(error).__name__)
+                self._outbox.clear()
+                self._awaited.clear()
+                self._sent.clear()
+                await asyncio.sleep(_PAUSE_S)
+            self._memory.forget_old()
+
+    async def deliver(self) -> None:
+        """All that waits. Raises RedisError."""
+        while (errand := self._outbox.take()) is not None:
+            if errand.is_question:
+                await self._ask(errand)
+            elif self._is_news(errand):
+                await self._send(errand)
+
+    async def collect(self) -> None:
+        """The answers that are there. Raises RedisError."""
+        self._give_up()
+        if not self._awaited:
+            return
+        taken = await cast(Any, self._redis.lpop(answers_key(self._gateway), 64))
+        for data in taken or ():
+            self._take(data)
+
+    async def _send(self, errand: Errand) -> None:
+        path, text = errand.place.path, await redacted(errand.place.path, errand.text)
+        file = SentFile(scope=_clean_scope(errand.scope), path=_clean(path), text=_clean(text))
+        await self._add(FILES, errand.tenant_id, file, at_most=MAX_FILES_QUEUED)
+
+    async def _ask(self, errand: Errand) -> None:
+        question = Question(
+            question_id=secrets.token_hex(8),
+            gateway=self._gateway,
+            scope=_clean_scope(errand.scope),
+            path=_clean(errand.place.path),
+            text=_clean(await redacted(errand.place.path, errand.text)),
+        )
+        await self._add(QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED)
+        until_s = self._clock.monotonic_s() + MAX_WAIT_S
+        self._awaited[question.question_id] = _Awaited(errand.tenant_id, errand.place, until_s)
+        self._bound_awaited(errand.tenant_id)
+
+    def _bound_awaited(self, asker: TenantId) -> None:
+        """One answer is no longer awaited when there are too many: the asker's oldest when he has
+        his share, else that of who has most."""
+        counts = Counter(each.tenant_id for each in self._awaited.values())
+        if counts[asker] <= _MAX_AWAITED * MAX_SHARE:
+            if len(self._awaited) <= _MAX_AWAITED:
+                return
+            ((asker, _),) = counts.most_common(1)
+        ids = (key for key, each in self._awaited.items() if each.tenant_id == asker)
+        del self._awaited[next(ids)]
+
+    async def _add(
+        self, stream: str, tenant_id: TenantId, message: SentFile | Question, *, at_most: int
+    ) -> None:
+        sealed = self._sealer.seal(tenant_id, message)
+        limits = (str(STREAM_MS), str(at_most))
+        await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, sealed), FIELD, *limits))
+
+    def _is_news(self, errand: Errand) -> bool:
+        """Notes it, too."""
+        if not is_context(errand.place.path, errand.text):
+            return False
+        data = errand.text.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
+        now_s = self._clock.monotonic_s()
+        held = self._sent.get(errand.place)
+        if held is not None and held[0] == digest and held[1] > now_s:
+            return False
+        self._sent.put(errand.place, (digest, now_s + RESEND_S))
+        return True
+
+    def _take(self, data: bytes) -> None:
+        try:
+            tenant_id, found = self._sealer.open(data, Found)
+        except Unreadable as error:
+            log.warning("retrieval.unreadable", reason=str(error))
+            return
+        awaited = self._awaited.pop(found.question_id, None)
+        if awaited is None or awaited.tenant_id != tenant_id:
+            return  # too late, or not for whom it was asked
+        snippets = tuple(Snippet(each.path, each.text, each.score) for each in found.snippets)
+        self._memory.put(awaited.place, snippets)
+        if not snippets:
+            self._outbox.ask_again(awaited.place)
+
+    def _give_up(self) -> None:
+        """On answers that take too long; the oldest questions are first."""
+        now_s = self._clock.monotonic_s()
+        scopes = set()
+        while self._awaited:
+            question_id, awaited = next(iter(self._awaited.items()))
+            if awaited.until_s > now_s:
+                break
+            del self._awaited[question_id]
+            self._outbox.ask_again(awaited.place)
+            scopes.add(awaited.place.scope)
+        for scope in scopes:
+            self._send_again(scope)
+
+    def _send_again(self, scope: tuple[str, str]) -> None:
+        """Without a worker to answer there was none to index: the files were lost with it."""
+        self._outbox.forget_files(scope)
+        self._sent.drop_scope(scope)
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates, which JSON can bring and UTF-8 cannot."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _clean_scope(scope: Scope) -> Scope:
+    return Scope(holder=scope.holder, repository=_clean(scope.repository))

@@ -1,0 +1,118 @@
+"""Files and questions that wait to be sent, and when each may be sent again. Bounded; what finds no
+room is not noted as sent, so the next request brings it again."""
+
+import asyncio
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.retrieval import Scope
+from caret.foundation.clock import Clock
+from caret.foundation.ids import TenantId
+from inference.retrieval.snippet_cache import Place
+from inference.retrieval.tenant_lru import Notes
+
+MAX_FILES: Final = 64  # of MAX_FILE_CHARS each: 3 MB
+MAX_QUESTIONS: Final = 256
+MAX_OF_TENANT: Final = 4  # one in four: nobody else waits behind one tenant's files
+MAX_NOTED: Final = 25_000  # of files, and as many of questions
+FILE_EVERY_S: Final = 120.0
+QUESTION_EVERY_S: Final = 60.0
+# Nothing was found: the files may be on their way to the index. Twice as long each time.
+FIRST_EMPTY_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    place: Place
+    tenant_id: TenantId
+    scope: Scope
+    is_question: bool
+    text: str  # of the file; for a question, around the cursor
+
+
+@dataclass(slots=True)
+class _Due:
+    due_s: float = 0.0  # monotonic
+    pause_s: float = FIRST_EMPTY_S / 2  # the last one after an empty answer
+
+
+class Outbox:
+    """One event loop uses it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._files: deque[Errand] = deque()
+        self._questions: deque[Errand] = deque()
+        self._num_of_tenant: Counter[tuple[TenantId, bool]] = Counter()
+        self._due_files = Notes[Place, _Due](max_items=MAX_NOTED)
+        self._due_questions = Notes[Place, _Due](max_items=MAX_NOTED)
+        self._is_filled = asyncio.Event()
+
+    def is_due(self, place: Place, *, is_question: bool) -> bool:
+        due = self._due(is_question=is_question).get(place)
+        return due is None or due.due_s <= self._clock.monotonic_s()
+
+    def put(self, errand: Errand) -> None:
+        """Unless there is no room for it."""
+        key = errand.tenant_id, errand.is_question
+        queue, limit = self._queue(is_question=errand.is_question)
+        if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
+            return
+        queue.append(errand)
+        self._num_of_tenant[key] += 1
+        self._put_off(errand)
+        self._is_filled.set()
+
+    def ask_again(self, place: Place) -> None:
+        """The place's question has found nothing, or was not answered."""
+        due = self._due_questions.get(place)
+        if due is not None:
+            due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
+            due.due_s = self._clock.monotonic_s() + due.pause_s
+
+    def forget_files(self, scope: tuple[str, str]) -> None:
+        """The files of this namespace and repository are due again."""
+        self._due_files.drop_scope(scope)
+
+    def _put_off(self, errand: Errand) -> None:
+        noted = self._due(is_question=errand.is_question)
+        due = noted.get(errand.place) or _Due()
+        every_s = QUESTION_EVERY_S if errand.is_question else FILE_EVERY_S
+        due.due_s = self._clock.monotonic_s() + every_s
+        noted.put(errand.place, due)
+
+    def take(self) -> Errand | None:
+        """Questions first: somebody types."""
+        queue = self._questions or self._files
+        if not queue:
+            self._is_filled.clear()
+            return None
+        errand = queue.popleft()
+        key = errand.tenant_id, errand.is_question
+        self._num_of_tenant[key] -= 1
+        if not self._num_of_tenant[key]:
+            del self._num_of_tenant[key]
+        return errand
+
+    async def wait(self, *, timeout_s: float) -> None:
+        """Until there is something to take, or for so long."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._is_filled.wait()
+        except TimeoutError:
+            pass
+
+    def clear(self) -> None:
+        """What was not delivered is held no longer than it has to be; requests bring it again."""
+        self._files.clear()
+        self._questions.clear()
+        self._num_of_tenant.clear()
+        self._due_files.clear()
+        self._due_questions.clear()
+
+    def _due(self, *, is_question: bool) -> Notes[Place, _Due]:
+        return self._due_questions if is_question else self._due_files
+
+    def _queue(self, *, is_question: bool) -> tuple[deque[Errand], int]:
+        return (self._questions, MAX_QUESTIONS) if is_question else (self._files, MAX_FILES)
