@@ -8,7 +8,7 @@ from typing import Final
 
 from django.utils.translation import gettext, gettext_noop
 
-from tenants.siem.delivery import ANSWERED
+from tenants.compliance.audit_sinks.delivery import ANSWERED
 
 _VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # of a wording that was made literal
 _WITH_VALUES: Final = (

@@ -16,9 +16,9 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from console.sign_in.second_factor import has_given_second_factor, page_for_second_factor
 from console.sign_in.session import provider_of
-from tenants.errors import Forbidden, Invalid, NotFound
-from tenants.members.actor import Actor
-from tenants.members.queries import MembershipRow, find_memberships
+from tenants.base.errors import Forbidden, Invalid, NotFound
+from tenants.identity.members.queries import MembershipRow, find_memberships
+from tenants.security.authorization.actor import Actor
 
 _SESSION_TENANT: Final = "tenant_id"
 P = ParamSpec("P")

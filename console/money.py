@@ -6,7 +6,7 @@ from typing import Final
 from django.utils.formats import number_format
 from django.utils.translation import pgettext
 
-from tenants.billing.money import MICROS, Currency, to_cents
+from tenants.base.money import MICROS, Currency, to_cents
 
 _SYMBOLS: Final = {
     Currency.EUR: "€",

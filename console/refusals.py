@@ -3,7 +3,7 @@
 from django.utils.translation import gettext
 
 from caret.foundation.crypto.signing import BadSignature
-from tenants.errors import Refused
+from tenants.base.errors import Refused
 
 
 def told(error: Refused | BadSignature) -> str:

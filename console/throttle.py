@@ -19,7 +19,7 @@ from typing import Final
 
 from django.utils.translation import ngettext
 
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 
 WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network

@@ -7,4 +7,4 @@ class TenantsConfig(AppConfig):
     def ready(self) -> None:
         # They register the system checks of the database role and of the root keys.
         import caret.foundation.postgres.roles  # noqa: F401
-        import tenants.encryption.start  # noqa: F401
+        import tenants.security.encryption.startup_check  # noqa: F401

@@ -13,46 +13,48 @@ from django.utils import timezone
 from caret.contracts.captured_content import TelemetrySealer
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
-from tenants import noted
-from tenants.alone import alone
-from tenants.audit import heads
-from tenants.billing.budgets import deliver
+from tenants.base import tombstones
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.base.signing_keys import signing_keys
+from tenants.billing.budgets import alert_delivery
 from tenants.billing.invoices import issue
-from tenants.billing.rating import rate
-from tenants.billing.stripe.http import HttpStripe
+from tenants.billing.rating import operations
+from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.operations import report_all
-from tenants.data_subjects import erasing
-from tenants.data_subjects import noted as erasures_noted
-from tenants.encryption import destroyed
-from tenants.exports.builds import build, sweep
-from tenants.exports.builds.claim import Lane
-from tenants.idempotency import operations as idempotency
-from tenants.keys import idle, leaks
-from tenants.keyvalue import connect
-from tenants.members import sessions
-from tenants.metrics import roll_up
-from tenants.pools import overview, pool_days, readings
-from tenants.retention import purge
-from tenants.retrieval import erasure, serve
-from tenants.retrieval.embed import EmbeddingEngine
-from tenants.retrieval.streams import RetrievalStreams
-from tenants.siem import push
-from tenants.signing_keys import signing_keys
-from tenants.snapshots import publish
-from tenants.telemetry import erasure as telemetry_erasure
-from tenants.telemetry import ingest as telemetry_ingest
-from tenants.usage import ingest, stream
+from tenants.compliance.audit_sinks import delivery_worker
+from tenants.compliance.data_subjects import erasure_tombstones as erasures_noted
+from tenants.compliance.data_subjects import erasure_worker
+from tenants.compliance.exports.jobs import cleanup as jobs_cleanup
+from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.jobs.claim import Lane
+from tenants.fleet.pools import daily_usage, installation_status, recent_scrapes
+from tenants.fleet.snapshots import publisher
+from tenants.identity.api_keys import idle_revocation, leak_response
+from tenants.identity.members import sessions
+from tenants.privacy.content_capture import erasure as telemetry_erasure
+from tenants.privacy.content_capture import ingestion as telemetry_ingest
+from tenants.privacy.idempotency import operations as idempotency
+from tenants.privacy.retention import purge
+from tenants.privacy.retrieval_index import erasure, worker
+from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
+from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
+from tenants.security.audit import signed_heads
+from tenants.security.encryption import destroyed_keys
+from tenants.usage.ingestion import operations as ingestion_operations
+from tenants.usage.ingestion import redis_stream
+from tenants.usage.rollups import operations as rollups_operations
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def ingest_usage() -> None:
     consumer = f"{socket.gethostname()}-{os.getpid()}"
-    ingest.drain(stream.UsageStream(connect(), consumer=consumer))
+    ingestion_operations.drain(redis_stream.UsageStream(connect(), consumer=consumer))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def republish_snapshots() -> None:
-    publish.republish_stale(now=timezone.now())
+    publisher.republish_stale(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -64,12 +66,12 @@ def forget_answers() -> None:
 def erase_subjects() -> None:
     with alone(connect(), "erasures") as is_alone:
         if is_alone:
-            erasing.erase_demanded(now=timezone.now())
+            erasure_worker.erase_demanded(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def rename_late_records() -> None:
-    erasing.rename_late(now=timezone.now())
+    erasure_worker.rename_late(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -84,16 +86,16 @@ def purge_due() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def note_destroyed_keys() -> None:
-    noted.mark_store()
-    destroyed.note_missed(now=timezone.now())
+    tombstones.mark_store()
+    destroyed_keys.note_missed(now=timezone.now())
     erasures_noted.note_missed(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def serve_retrieval() -> None:
     if settings.RETRIEVAL:
-        serve.serve(
-            serve.Desk(
+        worker.serve(
+            worker.Desk(
                 streams=RetrievalStreams(connect()),
                 sealer=Sealer(settings.ROOT_SECRET),
                 embedder=EmbeddingEngine(settings.EMBEDDINGS_URL, model=settings.EMBEDDINGS_MODEL),
@@ -109,40 +111,40 @@ def sweep_retrieval() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def rate_usage() -> None:
-    rate.rate_all(now=timezone.now())
+    operations.rate_all(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def sign_audit_heads() -> None:
-    heads.sign_heads(keys=signing_keys(), now=timezone.now())
+    signed_heads.sign_heads(keys=signing_keys(), now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def roll_up_usage() -> None:
-    usage = stream.UsageStream(connect(), consumer="roll-up")
-    roll_up.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))
+    usage = redis_stream.UsageStream(connect(), consumer="roll-up")
+    rollups_operations.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def deliver_budget_alerts() -> None:
-    deliver.deliver_all(now=timezone.now())
+    alert_delivery.deliver_all(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def end_leaked_keys() -> None:
-    leaks.end_leaked_keys(connect(), now=timezone.now())
+    leak_response.end_leaked_keys(connect(), now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def revoke_idle_keys() -> None:
-    idle.revoke_all_idle_keys(now=timezone.now())
+    idle_revocation.revoke_all_idle_keys(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def push_audit() -> None:
     with alone(connect(), "audit-push") as is_alone:
         if is_alone:
-            push.push_due(clock=timezone.now)
+            delivery_worker.push_due(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -165,19 +167,19 @@ def sweep_telemetry() -> None:
 def build_exports() -> None:
     with alone(connect(), "exports") as is_alone:
         if is_alone:
-            build.build_due(clock=timezone.now)
+            jobs_run.build_due(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def write_long_exports() -> None:
     with alone(connect(), "long-exports") as is_alone:
         if is_alone:
-            build.build_due(clock=timezone.now, lane=Lane.LONG)
+            jobs_run.build_due(clock=timezone.now, lane=Lane.LONG)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def sweep_exports() -> None:
-    sweep.sweep(now=timezone.now())
+    jobs_cleanup.sweep(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -190,13 +192,13 @@ def report_to_stripe() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def read_gateways() -> None:
     now = timezone.now()
-    found = overview.read_installation(now=now)
-    readings.keep(connect(), found.readings, now_s=now.timestamp())
-    pool_days.note_replicas(connect(), found, now=now)
+    found = installation_status.read_installation(now=now)
+    recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
+    daily_usage.note_replicas(connect(), found, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def count_pool_days() -> None:
     with alone(connect(), "pool-days") as is_alone:
         if is_alone:
-            pool_days.count_due(connect(), now=timezone.now())
+            daily_usage.count_due(connect(), now=timezone.now())

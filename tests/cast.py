@@ -16,13 +16,13 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, UserId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keys.operations import CreatedKey, create_key
-from tenants.keys.scopes import Scope
-from tenants.keys.wish import NewKey
-from tenants.members.actor import Actor, platform_actor
-from tenants.members.operations import add_member, create_tenant
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.operations import CreatedKey, create_key
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.members.operations import add_member, create_tenant
 from tenants.models import UsageRecord, User
+from tenants.security.authorization.actor import Actor, platform_actor
 
 PASSWORD: Final = "correct horse battery"
 

@@ -7,18 +7,18 @@ from django.utils import timezone
 
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.domains.operations import claim_domain, verify_domain
-from tenants.invitations.operations import invite
-from tenants.invitations.queries import InvitationView
-from tenants.members.actor import Actor
-from tenants.members.operations import join
-from tenants.members.permissions import Role
+from tenants.base.bearer_tokens import TenantToken
+from tenants.base.permissions import Role
+from tenants.identity.domains.operations import claim_domain, verify_domain
+from tenants.identity.invitations.operations import invite
+from tenants.identity.invitations.queries import InvitationView
+from tenants.identity.members.operations import join
+from tenants.identity.scim.groups import create_group
+from tenants.identity.scim.resources import Group
+from tenants.identity.scim.tokens import create_scim_token
+from tenants.identity.teams.operations import create_team
 from tenants.models import User
-from tenants.scim.groups import create_group
-from tenants.scim.resources import Group
-from tenants.scim.tokens import create_scim_token
-from tenants.teams.operations import create_team
-from tenants.tokens import TenantToken
+from tenants.security.authorization.actor import Actor
 from tests.cast import Company, Person
 
 

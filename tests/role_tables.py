@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 
 STRONGEST_FIRST: Final = (
     Role.OWNER,

@@ -17,11 +17,20 @@ from console.api.description import DONE_ANEW
 from console.api.schema import Answer, Body
 from console.outward import OUTWARD
 from console.sign_in.sparing import spared_session
-from tenants.domains.dns import txt_records
-from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
-from tenants.domains.queries import DomainView, list_domains
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import (
+from tenants.base.permissions import Permission, Role
+from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.queries import DomainView, list_domains
+from tenants.identity.scim.groups import set_group_role
+from tenants.identity.scim.queries import GroupRole, list_group_roles
+from tenants.identity.scim.tokens import (
+    ScimTokenView,
+    create_scim_token,
+    list_scim_tokens,
+    revoke_scim_token,
+)
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import (
     Described,
     NewProvider,
     remove_provider,
@@ -29,16 +38,7 @@ from tenants.identity.operations import (
     set_provider,
     set_saml_provider,
 )
-from tenants.identity.queries import SignInRules, get_rules
-from tenants.members.permissions import Permission, Role
-from tenants.scim.groups import set_group_role
-from tenants.scim.queries import GroupRole, list_group_roles
-from tenants.scim.tokens import (
-    ScimTokenView,
-    create_scim_token,
-    list_scim_tokens,
-    revoke_scim_token,
-)
+from tenants.identity.sso.queries import SignInRules, get_rules
 
 sign_in = Router(tags=["sign_in"])
 domains = Router(tags=["domains"])

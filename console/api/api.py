@@ -35,7 +35,7 @@ from console.api.authentication import TOO_LARGE, KeyAuth, MemberAuth
 from console.api.description import DESCRIPTION, Api
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
 from console.api.repeatable import repeatable
-from tenants.errors import Refused
+from tenants.base.errors import Refused
 
 NOT_SIGNED_IN: Final = Problem(401, "not_signed_in", "Sign in first.")
 TOO_MANY_AT_ONCE: Final = Problem(

@@ -11,10 +11,10 @@ from pydantic import AwareDatetime, Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer
-from tenants.audit.queries import Asked, EntryView, list_entries
-from tenants.members.actor import ActorKind
-from tenants.members.permissions import Permission
-from tenants.paging import Page
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.security.audit.queries import Asked, EntryView, list_entries
+from tenants.security.authorization.actor import ActorKind
 
 router = Router(tags=["audit"])
 

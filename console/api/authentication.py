@@ -14,9 +14,9 @@ from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import Problem, ProblemRaised
 from console.api.rate_limit import take_request
 from console.member import Member, client_address, find_member
-from tenants.keys.presented import authenticate_key
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.security.authorization.actor import Actor
 
 TOO_LARGE: Final = Problem(413, "too_large", "The body may have 1 MiB.")
 NO_SECOND_FACTOR: Final = Problem(

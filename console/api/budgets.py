@@ -13,6 +13,10 @@ from caret.contracts.pricing import BudgetScope
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
+from tenants.base.errors import Invalid
+from tenants.base.money import Currency
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import (
     Holder,
     Terms,
@@ -26,10 +30,6 @@ from tenants.billing.budgets.queries import (
     find_webhook_secret,
     page_of_budgets,
 )
-from tenants.billing.money import Currency
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import Page
 
 router = Router(tags=["budgets"])
 _Version = Annotated[int, Field(ge=1, le=2**31 - 1)]

@@ -11,12 +11,12 @@ from pydantic import Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.paging import Page
-from tenants.telemetry.consent import Consent
-from tenants.telemetry.operations import Choice, set_consent, withdraw_consent
-from tenants.telemetry.queries import OwnConsent, Receipt, get_own_consent, list_receipts
-from tenants.telemetry.wordings import USER_WORDINGS, Kind, wording
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.queries import OwnConsent, Receipt, get_own_consent, list_receipts
+from tenants.privacy.consent_lifecycle import Choice, set_consent, withdraw_consent
 
 router = Router(tags=["consent"])
 

@@ -17,11 +17,11 @@ from console.api.made_file import made_file
 from console.api.paging import PageAnswer, Paged
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from console.api.schema import Answer, Body
-from tenants.data_subjects.bundle import Asked, Bounds, own_id, write_bundle
-from tenants.data_subjects.operations import Demand, demand_erasure
-from tenants.data_subjects.queries import ErasureView, list_erasures
-from tenants.members.permissions import Permission
-from tenants.paging import Page
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.compliance.data_subjects.export_bundle import Asked, Bounds, own_id, write_bundle
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 
 router = Router(tags=["data subjects"])
 # Some seconds of work, and mostly 10 MB; who has left more behind is the operator's command's.

@@ -14,14 +14,14 @@ from pydantic import AwareDatetime, Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.errors import Conflict
-from tenants.exports.builds import operations, queries
-from tenants.exports.builds.operations import Wish
-from tenants.exports.builds.queries import BuildView, DefinitionView
-from tenants.exports.builds.states import State
-from tenants.exports.rows import Period
-from tenants.members.permissions import Permission
-from tenants.paging import Page
+from tenants.base.errors import Conflict
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.jobs import operations, queries
+from tenants.compliance.exports.jobs.operations import Wish
+from tenants.compliance.exports.jobs.queries import BuildView, DefinitionView
+from tenants.compliance.exports.jobs.state_machine import State
+from tenants.compliance.exports.rows import Period
 
 router = Router(tags=["exports"])
 _EXPORT: Final = open_to(Permission.EXPORT)

@@ -13,12 +13,16 @@ from pydantic import Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.invitations.mail import send_invitation
-from tenants.invitations.operations import invite, revoke_invitation
-from tenants.invitations.queries import InvitationState, InvitationView, page_of_invitations
-from tenants.members.permissions import Permission, Role
-from tenants.members.queries import get_tenant
-from tenants.paging import Page
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission, Role
+from tenants.identity.invitations.email import send_invitation
+from tenants.identity.invitations.operations import invite, revoke_invitation
+from tenants.identity.invitations.queries import (
+    InvitationState,
+    InvitationView,
+    page_of_invitations,
+)
+from tenants.identity.members.queries import get_tenant
 
 router = Router(tags=["invitations"])
 

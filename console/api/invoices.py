@@ -10,12 +10,12 @@ from pydantic import Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer
+from tenants.base.money import Currency
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
 from tenants.billing.invoices.document import Kind
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import InvoiceRow, find_invoice, page_of_invoices
-from tenants.billing.money import Currency
-from tenants.members.permissions import Permission
-from tenants.paging import Page
 
 router = Router(tags=["invoices"])
 _Number = Annotated[int, Path(ge=1, le=2**31 - 1)]

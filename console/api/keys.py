@@ -12,16 +12,28 @@ from caret.foundation.ids import LookupId, UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.errors import Invalid
-from tenants.keys.operations import MAX_OVERLAP, Rotation, create_key, revoke_key, rotate_key
-from tenants.keys.queries import MAX_IDLE_DAYS, KeyState, KeyView, list_idle_keys, list_keys
-from tenants.keys.scopes import DEFAULT_SCOPES, Scope, stored
-from tenants.keys.unattended import list_unattended_keys
-from tenants.keys.wish import MAX_NETWORKS, NewKey
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
-from tenants.members.queries import list_members
-from tenants.paging import Page
+from tenants.base.errors import Invalid
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.operations import (
+    MAX_OVERLAP,
+    Rotation,
+    create_key,
+    revoke_key,
+    rotate_key,
+)
+from tenants.identity.api_keys.queries import (
+    MAX_IDLE_DAYS,
+    KeyState,
+    KeyView,
+    list_idle_keys,
+    list_keys,
+)
+from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, Scope, stored
+from tenants.identity.api_keys.unowned import list_unattended_keys
+from tenants.identity.api_keys.validation import MAX_NETWORKS, NewKey
+from tenants.identity.members.queries import list_members
+from tenants.security.authorization.actor import Actor
 
 router = Router(tags=["keys"])
 

@@ -16,8 +16,8 @@ from console.api.description import DONE_ANEW
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from console.api.reporters import is_github, knows_secret
 from console.api.schema import Answer, Body
-from tenants.keys.sightings import Sighting, keep, sightings_in
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.leak_reports import Sighting, keep, sightings_in
 
 router = Router(tags=["leaks"])
 

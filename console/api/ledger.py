@@ -8,11 +8,11 @@ from ninja import Query, Router
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer
+from tenants.base.money import Currency
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
-from tenants.billing.money import Currency
-from tenants.members.permissions import Permission
-from tenants.paging import Page
 
 router = Router(tags=["ledger"])
 

@@ -16,18 +16,18 @@ from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.keys.queries import FirstKeys
-from tenants.members.changes import change_role, remove_member
-from tenants.members.permissions import Permission, Role
-from tenants.members.queries import (
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission, Role
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.identity.api_keys.queries import FirstKeys
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.members.queries import (
     MemberRow,
     TenantView,
     find_member,
     get_tenant,
     page_of_members,
 )
-from tenants.paging import Page
-from tenants.texts import MAX_REASON_CHARS
 
 router = Router(tags=["members"])
 tenant_router = Router(tags=["tenant"])

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from console.api.schema import Answer, Body
-from tenants.paging import MAX_PAGE
+from tenants.base.pagination import MAX_PAGE
 
 _MAX_CURSOR_CHARS: Final = 64
 

@@ -12,10 +12,10 @@ from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.replacing import REPLACES, replacing, tag_of
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import PolicyInForce, get_policy, page_of_versions
+from tenants.base.permissions import Permission
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import PolicyInForce, get_policy, page_of_versions
 
 router = Router(tags=["policy"])
 

@@ -13,10 +13,10 @@ from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.replacing import REPLACES, replacing, tag_of
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.policies.layers.document import write_layer
-from tenants.policies.layers.operations import set_layer
-from tenants.policies.layers.queries import (
+from tenants.base.permissions import Permission
+from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import (
     LayerInForce,
     Subject,
     SubjectKind,

@@ -12,12 +12,12 @@ from caret.contracts.policy import Feature, Mode
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.description import DONE_ANEW
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.policies.denials import MAX_DAYS, count_denials
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.explanation import Question
-from tenants.policies.layers.queries import Subject, SubjectKind
-from tenants.policies.preview import Preview, explain_for, preview_layer, preview_policy
+from tenants.base.permissions import Permission
+from tenants.policy.access_explanation import Question
+from tenants.policy.denials import MAX_DAYS, count_denials
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.dry_run import Preview, explain_for, preview_layer, preview_policy
+from tenants.policy.overrides.queries import Subject, SubjectKind
 
 router = Router(tags=["policy"])
 

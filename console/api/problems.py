@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
-from tenants.errors import (
+from tenants.base.errors import (
     Conflict,
     Forbidden,
     Invalid,

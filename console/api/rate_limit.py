@@ -10,7 +10,7 @@ import structlog
 from redis import RedisError
 
 from console.api.problems import Problem, ProblemRaised
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 
 MAX_PER_MINUTE: Final = 600
 WINDOW_S: Final = 60

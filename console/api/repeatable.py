@@ -27,8 +27,8 @@ from caret.foundation.postgres.tenant_scope import tenant
 from console.api.authentication import require_caller
 from console.api.description import is_done_anew
 from console.api.problems import ProblemRaised, problem_of, problem_response
-from tenants.errors import Conflict, Invalid, Refused
-from tenants.idempotency.operations import Answer, Repeatable, find_answer, keep_answer
+from tenants.base.errors import Conflict, Invalid, Refused
+from tenants.privacy.idempotency.operations import Answer, Repeatable, find_answer, keep_answer
 
 _HEADER: Final = "Idempotency-Key"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")

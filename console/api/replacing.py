@@ -10,7 +10,7 @@ from typing import Final
 from django.http import HttpRequest
 
 from console.api.problems import Problem, ProblemRaised
-from tenants.errors import Outdated
+from tenants.base.errors import Outdated
 
 _TAG: Final = re.compile(r'"v(\d{1,9})"')
 _ANY: Final = "*"

@@ -10,12 +10,18 @@ from pydantic import Field
 
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.schema import Answer, Body
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.metrics.counts import SOURCES, Counts
-from tenants.metrics.definitions import DEFINITION_VERSION, METRICS, Metric, Price, cost_metric
-from tenants.metrics.operations import MAX_MIN_USERS, set_min_group_users
-from tenants.metrics.reports import Asked, GroupBy, Kind, Report, Row, report
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.usage.reports.counters import SOURCES, Counts
+from tenants.usage.reports.metric_definitions import (
+    DEFINITION_VERSION,
+    METRICS,
+    Metric,
+    Price,
+    cost_metric,
+)
+from tenants.usage.reports.operations import MAX_MIN_USERS, set_min_group_users
+from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, Row, report
 
 router = Router(tags=["reports"])
 _MAX_PRICE: Final = 10**12

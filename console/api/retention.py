@@ -12,12 +12,12 @@ from pydantic import AwareDatetime, Field
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.paging import Page
-from tenants.retention import operations, queries
-from tenants.retention.classes import DataClass
-from tenants.retention.operations import NewHold
-from tenants.retention.queries import ClassReport, HoldView, Preview, RunView
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.policy.data_classes import DataClass
+from tenants.privacy.retention import operations, queries
+from tenants.privacy.retention.operations import NewHold
+from tenants.privacy.retention.queries import ClassReport, HoldView, Preview, RunView
 
 router = Router(tags=["retention"])
 _READ = open_to(Permission.READ_RETENTION)

@@ -13,10 +13,10 @@ from console.api.description import DONE_ANEW
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
 from console.outward import OUTWARD
-from tenants.members.permissions import Permission
-from tenants.paging import Page
-from tenants.siem.address import SinkKind
-from tenants.siem.operations import (
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.compliance.audit_sinks.endpoint import SinkKind
+from tenants.compliance.audit_sinks.operations import (
     NewSink,
     Tried,
     create_sink,
@@ -25,7 +25,7 @@ from tenants.siem.operations import (
     retry_sink,
     try_sink,
 )
-from tenants.siem.queries import SinkView, list_sinks
+from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 
 router = Router(tags=["sinks"])
 _MAX_SEQUENCE = 2**53 - 1

@@ -10,16 +10,16 @@ from caret.foundation.ids import UserId
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.paging import PageAnswer, Paged
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.paging import Page
-from tenants.teams.operations import (
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.identity.teams.operations import (
     create_team,
     delete_team,
     put_into_team,
     rename_team,
     take_out_of_team,
 )
-from tenants.teams.queries import TeamView, find_team, page_of_teams
+from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
 
 router = Router(tags=["teams"])
 

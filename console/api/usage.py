@@ -13,10 +13,10 @@ from caret.contracts.usage import Finish
 from caret.foundation.clock import from_unix_ms
 from console.api.authentication import ApiRequest, actor_of, open_to
 from console.api.schema import Answer, Body
-from tenants.members.permissions import Permission
-from tenants.usage.explanation import explain
-from tenants.usage.queries import MAX_DAYS, usage_by_day
-from tenants.usage.requests import find_request
+from tenants.base.permissions import Permission
+from tenants.usage.requests.latency_explanation import explain
+from tenants.usage.requests.lookup import find_request
+from tenants.usage.requests.queries import MAX_DAYS, usage_by_day
 
 router = Router(tags=["usage"])
 

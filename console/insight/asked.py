@@ -18,8 +18,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.insight.names import named
-from tenants.metrics.only import COLUMNS, Only
-from tenants.metrics.reports import MAX_DAYS, Asked, GroupBy
+from tenants.usage.reports.filters import COLUMNS, Only
+from tenants.usage.reports.queries import MAX_DAYS, Asked, GroupBy
 
 HOURS: Final = "24h"
 CUSTOM: Final = "custom"

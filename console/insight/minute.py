@@ -6,8 +6,8 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from console.insight.numbers import count, milliseconds, share
-from tenants.members.actor import Actor
-from tenants.usage.live import Minute, sees_accepted
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.last_minute import Minute, sees_accepted
 
 _NONE = "–"
 

@@ -8,8 +8,8 @@ from django.utils.formats import date_format
 
 from console.charts.chart import Time, Value
 from console.insight.asked import Question
-from tenants.metrics.counts import Counts
-from tenants.metrics.reports import Row, time_key
+from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.queries import Row, time_key
 
 
 def moments(question: Question) -> list[datetime]:

@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from caret.contracts.snapshot import CHANGED
-from tenants.members.access_changes import ACCESS_CHANGED
+from tenants.identity.members.access_changes import ACCESS_CHANGED
 
 _RETRY_S: Final = 1.0
 _PING_EVERY_S: Final = 15  # notices a connection that is cut silently

@@ -11,8 +11,8 @@ import structlog
 from django.db import DatabaseError
 
 from caret.foundation.ids import TenantId, UserId
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
+from tenants.security.authorization.actor import Actor
 
 EVERY_S: Final = 2.0
 MAX_OF_TENANT: Final = 20  # sockets; pages beyond them show what they were sent with

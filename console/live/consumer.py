@@ -22,8 +22,8 @@ from console.insight.minute import said
 from console.live.access_feed import AccessFeed
 from console.live.board import Board, Full
 from console.live.door import Viewer, viewer_of
-from tenants.members.actor import Actor
-from tenants.usage.live import Minute, last_minute
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.last_minute import Minute, last_minute
 
 ENDED: Final = 4401  # live.js knows it: asking again would not help
 BUSY: Final = 1013  # try again later

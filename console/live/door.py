@@ -14,8 +14,8 @@ from caret.contracts.snapshot import TenantStatus
 from console.member import find_member
 from console.shell.preferences import preferences_of
 from console.sign_in.session_store import SessionStore
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
+from tenants.security.authorization.actor import Actor
 
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
 

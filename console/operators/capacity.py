@@ -16,9 +16,9 @@ from caret.capacity.plan import Plan, make_plan
 from caret.capacity.plot import Drawing, Words, drawing
 from console.operators.site import for_operators, page
 from console.templatetags.operators import written
-from tenants.operators.accounts import OperatorView
-from tenants.pools.overview import read_installation
-from tenants.pools.planning import measured_figures
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.capacity_inputs import measured_figures
+from tenants.fleet.pools.installation_status import read_installation
 
 # Enough for a smooth curve; ten times as many take a tenth of a second.
 _CURVE_STEPS: Final = 240

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from django.utils.translation import gettext
 
-from tenants.pools.additions import Added, Additions
-from tenants.pools.drains import Drains
-from tenants.pools.steering import MAX_SHOWN
+from tenants.fleet.pools.added_replicas import Added, Additions
+from tenants.fleet.pools.draining import Drains
+from tenants.fleet.pools.fleet_state import MAX_SHOWN
 
 
 @dataclass(frozen=True, slots=True)

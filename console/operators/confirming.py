@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from console.operators import session
 from console.sign_in.devices import attempt_at
 from console.throttle import Secret, count_attempt, forgive_attempt
-from tenants.operators.accounts import OperatorView, confirm
+from tenants.fleet.operators.accounts import OperatorView, confirm
 
 
 def unconfirmed(request: HttpRequest, operator: OperatorView) -> str | None:

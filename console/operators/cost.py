@@ -13,11 +13,11 @@ from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
 from console.shell.csv_file import csv_answer
-from tenants.keyvalue import connect
-from tenants.operators.accounts import OperatorView
-from tenants.pools.cost import Cost, CostRow, cost_of
-from tenants.pools.overview import read_installation
-from tenants.pools.pool_days import read_days, read_replica_seconds, replica_seconds_a_day
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.cost import Cost, CostRow, cost_of
+from tenants.fleet.pools.daily_usage import read_days, read_replica_seconds, replica_seconds_a_day
+from tenants.fleet.pools.installation_status import read_installation
 
 PERIODS: Final = (7, 30, 90)
 _DEFAULT_DAYS: Final = 30

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_GET
 from console.operators.site import for_operators, page
 from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import wants_file
-from tenants.errors import Invalid
-from tenants.operators.accounts import OperatorView
-from tenants.operators.queries import DirectoryRow, list_directory
-from tenants.paging import MAX_PAGE, Page
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.queries import DirectoryRow, list_directory
 
 PAGE_ROWS: Final = 50
 

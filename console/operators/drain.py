@@ -17,10 +17,10 @@ from console.operators import session
 from console.operators.confirming import unconfirmed
 from console.operators.site import for_operators, page
 from console.refusals import told
-from tenants.errors import Conflict, Invalid, NotFound, Refused
-from tenants.keyvalue import connect
-from tenants.operators.accounts import OperatorView
-from tenants.pools.drains import (
+from tenants.base.errors import Conflict, Invalid, NotFound, Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.draining import (
     LastOfPool,
     Members,
     Wish,
@@ -28,8 +28,8 @@ from tenants.pools.drains import (
     emptied_pools,
     read_drains,
 )
-from tenants.pools.gateways import read_gateways
-from tenants.pools.overview import members_now
+from tenants.fleet.pools.gateway_scraper import read_gateways
+from tenants.fleet.pools.installation_status import members_now
 
 _BAD: Final = 400
 _CONFLICT: Final = 409

@@ -8,11 +8,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from console.operators.site import for_operators, page
-from tenants.errors import Refused
-from tenants.keyvalue import connect
-from tenants.operators.accounts import OperatorView
-from tenants.pools.drains import Drains, read_drains
-from tenants.pools.overview import Installation, on_call, read_installation
+from tenants.base.errors import Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.draining import Drains, read_drains
+from tenants.fleet.pools.installation_status import Installation, on_call, read_installation
 
 
 @require_GET

@@ -13,12 +13,12 @@ from console.operators.overview import known_drains, of_installation
 from console.operators.pools_files import file_of
 from console.operators.site import for_operators, page
 from console.shell.lists import wants_file
-from tenants.errors import Refused
-from tenants.keyvalue import connect
-from tenants.operators.accounts import OperatorView
-from tenants.pools.additions import Added, Additions, read_additions
-from tenants.pools.overview import read_installation
-from tenants.pools.state import PoolState
+from tenants.base.errors import Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.added_replicas import Added, Additions, read_additions
+from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.pool_status import PoolState
 
 _DONE: Final = {
     "drained": gettext_lazy(

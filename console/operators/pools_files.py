@@ -9,9 +9,9 @@ from console.operators.changes import Changed
 from console.operators.overview import of_installation
 from console.shell.csv_file import csv_answer
 from console.templatetags.operators import why_refused
-from tenants.exports.rows import Value
-from tenants.pools.overview import Installation
-from tenants.pools.state import RefusedReplica, ReplicaState
+from tenants.compliance.exports.rows import Value
+from tenants.fleet.pools.installation_status import Installation
+from tenants.fleet.pools.pool_status import RefusedReplica, ReplicaState
 
 
 def file_of(

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from caret.foundation.ids import TenantId
 from console.operators.door import is_operators
-from tenants.operators.accounts import OperatorView, find_operator
+from tenants.fleet.operators.accounts import OperatorView, find_operator
 
 IDLE_S: Final = 30 * 60
 MAX_SESSION_S: Final = 8 * 3600

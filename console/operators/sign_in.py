@@ -18,7 +18,7 @@ from console.operators.site import page
 from console.password_checks import Busy, checking_place
 from console.sign_in.devices import attempt_at, remember_place
 from console.throttle import Secret, Throttled, count_attempt, forgive_attempt
-from tenants.operators.accounts import authenticate
+from tenants.fleet.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)
 

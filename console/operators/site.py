@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from console.operators.session import operator_of
-from tenants.operators.accounts import OperatorView
+from tenants.fleet.operators.accounts import OperatorView
 
 P = ParamSpec("P")
 

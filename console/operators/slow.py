@@ -15,10 +15,10 @@ from caret.foundation.clock import from_unix_ms
 from console.operators.site import for_operators, page
 from console.shell.csv_file import csv_answer
 from console.shell.lists import wants_file
-from tenants.operators.accounts import OperatorView
-from tenants.pools.slow import SlowRequest, slowest
-from tenants.usage.explanation import Stage
-from tenants.usage.verdict import Verdict
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.slow_requests import SlowRequest, slowest
+from tenants.usage.requests.finding import Verdict
+from tenants.usage.requests.latency_explanation import Stage
 
 WIDTH: Final = 1_000.0  # of a waterfall, in its own units
 _MIN_BAR: Final = 4.0  # what is too short to see has a hair's breadth

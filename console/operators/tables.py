@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tenants.operators.queries import KeyLine, TenantLook
+from tenants.fleet.operators.queries import KeyLine, TenantLook
 
 
 def members(look: TenantLook) -> dict[str, Any]:

@@ -19,20 +19,20 @@ from console.operators import session, tables
 from console.operators.confirming import unconfirmed
 from console.operators.site import for_operators, page
 from console.refusals import told
+from tenants.base.errors import Forbidden, Invalid, NotFound, Refused
 from tenants.billing.plans.queries import list_plans
-from tenants.errors import Forbidden, Invalid, NotFound, Refused
-from tenants.members.actor import Actor
-from tenants.operators.accounts import OperatorView
-from tenants.operators.actor import operator_actor
-from tenants.operators.operations import (
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.actor import operator_actor
+from tenants.fleet.operators.operations import (
     change_limits,
     change_plan,
     change_region,
     change_status,
     required_reason,
 )
-from tenants.operators.queries import find_in_directory, look_at
-from tenants.snapshots.ceiling import Ceiling
+from tenants.fleet.operators.queries import find_in_directory, look_at
+from tenants.fleet.snapshots.platform_limits import Ceiling
+from tenants.security.authorization.actor import Actor
 
 _DONE: Final = MappingProxyType(
     {

@@ -23,9 +23,9 @@ from scim2_models import (
 )
 
 from console.scim.endpoint import answer, answer_json
-from tenants.members.actor import Actor
-from tenants.scim.resources import POLICY, Group, User
-from tenants.scim.search import MAX_RESULTS
+from tenants.identity.scim.resources import POLICY, Group, User
+from tenants.identity.scim.search import MAX_RESULTS
+from tenants.security.authorization.actor import Actor
 
 PROVIDER: Final = ScimProvider(
     models=[User, Group],

@@ -32,10 +32,10 @@ from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import ProblemRaised
 from console.api.rate_limit import take_request
 from console.member import client_address
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Refused
-from tenants.members.actor import Actor
-from tenants.scim.resources import POLICY
-from tenants.scim.tokens import bearer_of
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+from tenants.identity.scim.resources import POLICY
+from tenants.identity.scim.tokens import bearer_of
+from tenants.security.authorization.actor import Actor
 
 # Writes of one tenant wait for one another, and some requests compute for seconds: they hold but a
 # few of the console's 64 places.

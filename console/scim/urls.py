@@ -9,7 +9,7 @@ from scim2_models import NotFoundException
 from console.scim import discovery
 from console.scim.endpoint import scim_endpoint
 from console.scim.verbs import GROUPS, USERS, collection_view, not_offered, resource_view
-from tenants.members.actor import Actor
+from tenants.security.authorization.actor import Actor
 
 
 def nothing(request: HttpRequest, actor: Actor) -> NoReturn:

@@ -27,10 +27,10 @@ from console.scim.endpoint import (
     precondition_of,
     scim_endpoint,
 )
-from tenants.members.actor import Actor
-from tenants.scim import groups, queries, users
-from tenants.scim.resources import Group, User
-from tenants.scim.search import Found
+from tenants.identity.scim import groups, queries, users
+from tenants.identity.scim.resources import Group, User
+from tenants.identity.scim.search import Found
+from tenants.security.authorization.actor import Actor
 
 MAX_FILTER_CHARS: Final = 1_000
 MAX_OPERATIONS: Final = 100  # of one PATCH
@@ -40,7 +40,7 @@ _Kind = TypeVar("_Kind", bound=Resource[Any])
 
 @dataclass(frozen=True, slots=True)
 class Collection(Generic[_Kind]):
-    """What one kind of resource is made of, by tenants.scim."""
+    """What one kind of resource is made of, by tenants.identity.scim."""
 
     model: type[_Kind]
     id_name: str  # as operations and queries call it

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, cast
 from django.http import HttpRequest, HttpResponse
 
 from console.member import Member
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
 
 P = ParamSpec("P")
 _View = Callable[Concatenate[HttpRequest, Member, P], HttpResponse]

@@ -14,9 +14,9 @@ from django import forms
 from django.http import HttpResponse
 from django.utils.translation import gettext
 
-from tenants.exports.cells import guarded
-from tenants.exports.rows import Kind, Value
-from tenants.paging import MAX_PAGE, Page
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.compliance.exports.formats.cells import guarded
+from tenants.compliance.exports.rows import Kind, Value
 
 MAX_ROWS: Final = 10_000  # some megabytes; beyond that the exports are for it
 _Row = TypeVar("_Row")

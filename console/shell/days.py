@@ -25,7 +25,8 @@ class DayField(forms.DateField):
             required=required,
             widget=widget,
             input_formats=["%Y-%m-%d"],
-            # As tenants.moments bounds what is asked: years beyond are no moments in every zone.
+            # As tenants.base.time_bounds bounds what is asked: years beyond are no moments in every
+            # zone.
             validators=[MinValueValidator(date(1970, 1, 2)), MaxValueValidator(date(2199, 12, 30))],
         )
 

@@ -12,8 +12,8 @@ from django.conf import settings
 
 from caret.foundation.crypto.aead import SealBroken, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
-from tenants.keyvalue import connect
-from tenants.members.actor import Actor
+from tenants.base.redis_connection import connect
+from tenants.security.authorization.actor import Actor
 
 _KEPT_S: Final = 600  # somebody types his password and finds his telephone
 # An identity provider's metadata, the longest text of a form, have 200 thousand characters at most.

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from tenants.paging import Page
+from tenants.base.pagination import Page
 
 
 @dataclass(frozen=True, slots=True)

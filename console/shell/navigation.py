@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
+from tenants.security.authorization.actor import Actor
 
 _P = Permission
 _EVERYBODY: Final[tuple[Permission, ...]] = ()

@@ -10,7 +10,7 @@ from typing import Final
 from django.core import signing
 from django.http import HttpRequest
 
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 
 FIELD: Final = "form_token"
 _GOOD_S: Final = 24 * 3600  # a tab stays open over night

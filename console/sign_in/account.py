@@ -12,7 +12,7 @@ from console.password_checks import checking_place
 from console.sign_in.devices import remember_place
 from console.sign_in.next_page import is_own_path
 from console.sign_in.session import note_provider
-from tenants.identity.queries import provider_for
+from tenants.identity.sso.queries import provider_for
 
 # Among what a sign-in carries along: the tenant whose identity provider has let somebody in.
 PROVIDER_TENANT: Final = "provider_tenant"
@@ -66,4 +66,4 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """Ours are on the pages themselves."""
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        """Ours say what was done (tenants.identity.factors)."""
+        """Ours say what was done (tenants.identity.sso.mfa_events)."""

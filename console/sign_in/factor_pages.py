@@ -23,7 +23,7 @@ from console.password_checks import BUSY, Busy
 from console.sign_in.devices import attempt_at
 from console.sign_in.second_factor import note_new_factor
 from console.throttle import Attempt, Secret, count_attempt, forgive_attempt
-from tenants.identity.factors import Change, Event, Factor, note_change
+from tenants.identity.sso.mfa_events import Change, Event, Factor, note_change
 
 _LIST: Final = reverse_lazy("mfa_index")
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import jwt
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
-from tenants.texts import is_storable
+from tenants.base.text_validation import is_storable
 
 # Asymmetric ones only: with HS256 a key that anybody can read would sign.
 ALGORITHMS: Final = (

@@ -33,7 +33,7 @@ from console.password_checks import BUSY
 from console.sign_in.guarded_http import guarded_session
 from console.sign_in.id_token import ProviderRefused, require_algorithm, verified_claims
 from console.sign_in.let_in import FAILED, Arrival, let_in, refusal, refuse
-from tenants.identity.queries import OpenIdProvider, find_provider
+from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _ASKED_AGAIN_AT: Final = "asked_again_at_s"  # in what allauth keeps of a question
 # OpenID Connect Core, 3.1.2.1: either asks again, and by `max_age` the token says when.

@@ -24,9 +24,9 @@ from caret.foundation.ids import TenantId, UserId
 from console.member import client_address
 from console.refusals import told
 from console.sign_in.account import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
-from tenants.errors import Forbidden
-from tenants.identity.operations import admit
-from tenants.identity.refused_sign_ins import record_refused_sign_in
+from tenants.base.errors import Forbidden
+from tenants.identity.sso.operations import admit
+from tenants.identity.sso.refused_sign_ins import record_refused_sign_in
 
 logger = structlog.get_logger(__name__)
 

@@ -35,8 +35,8 @@ from console.sign_in.saml_response import (
     request_data,
     settings_for,
 )
-from tenants.identity.queries import SamlProvider, find_provider
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
+from tenants.identity.sso.queries import SamlProvider, find_provider
 
 _QUESTION: Final = "saml-question"  # in the session
 _MAX_ANSWER_S: Final = 600  # somebody types his password and finds his telephone

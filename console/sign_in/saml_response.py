@@ -22,7 +22,7 @@ from onelogin.saml2.response import OneLogin_Saml2_Response
 from onelogin.saml2.settings import OneLogin_Saml2_Settings
 from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
-from tenants.identity.queries import SamlProvider
+from tenants.identity.sso.queries import SamlProvider
 
 MAX_RESPONSE_CHARS: Final = 256 * 1024  # with many groups they are of 30 thousand
 _DS: Final = "http://www.w3.org/2000/09/xmldsig#"

@@ -20,7 +20,7 @@ from django.http import HttpRequest, HttpResponse
 
 from caret.foundation.crypto.aead import SealBroken, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
-from tenants.members.access_changes import announce
+from tenants.identity.members.access_changes import announce
 
 # The tables have room for 40 characters: these are 240 of SHA-256's 256 bits.
 _KEY_BYTES: Final = 30

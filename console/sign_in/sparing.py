@@ -7,7 +7,7 @@ from typing import Final
 from django.http import HttpRequest
 
 from caret.foundation.ids import TenantId
-from tenants.domains.queries import holder_of
+from tenants.identity.domains.queries import holder_of
 
 _MENDING_S: Final = 3600
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.insight.numbers import share
 from console.operators.assets import url_of
-from tenants.pools.state import RefusedReplica
+from tenants.fleet.pools.pool_status import RefusedReplica
 
 register = template.Library()
 UNKNOWN: Final = "–"

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from console.member import Member
 from console.views.start.start import is_put_away
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
 
 register = template.Library()
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 
 from console.insight.numbers import number
 from console.insight.requests import STAGES
-from tenants.usage.verdict import Amount, Verdict
+from tenants.usage.requests.finding import Amount, Verdict
 
 register: Final = template.Library()
 

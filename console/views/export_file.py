@@ -22,8 +22,8 @@ from caret.foundation.ids import TenantId
 from console.api.problems import Problem, ProblemRaised, problem_of, problem_response
 from console.api.rate_limit import take_request
 from console.member import client_address
-from tenants.errors import NotFound
-from tenants.exports.builds.download import Download, find_link, open_download
+from tenants.base.errors import NotFound
+from tenants.compliance.exports.jobs.download import Download, find_link, open_download
 
 MAX_S: Final = 900.0
 MAX_AT_ONCE: Final = 2  # of one tenant, in this process

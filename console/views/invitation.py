@@ -24,11 +24,11 @@ from console.refusals import told
 from console.sign_in.devices import remember_place
 from console.sign_in.session import provider_of
 from console.throttle import Throttled, count_request_of_network
-from tenants.errors import Forbidden, Refused
-from tenants.identity.queries import provider_for
-from tenants.invitations.operations import Guest, Invited, accept_invitation, peek
-from tenants.members.operations import create_user
-from tenants.members.queries import find_user
+from tenants.base.errors import Forbidden, Refused
+from tenants.identity.invitations.operations import Guest, Invited, accept_invitation, peek
+from tenants.identity.members.operations import create_user
+from tenants.identity.members.queries import find_user
+from tenants.identity.sso.queries import provider_for
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
 MAX_NAME_CHARS: Final = 120

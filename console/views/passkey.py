@@ -20,7 +20,7 @@ from console.sign_in.next_page import next_page
 from console.sign_in.passkey_forms import SignInByPasskey
 from console.throttle import count_request_of_network
 from console.views.sign_in import UNAVAILABLE, sign_in_page, throttled_page
-from tenants.identity.queries import provider_for
+from tenants.identity.sso.queries import provider_for
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
     "Your company has you sign in by its identity provider: use it."

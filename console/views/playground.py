@@ -25,10 +25,10 @@ from console.playground_words import COLUMNS, TEXTS
 from console.refusals import told
 from console.shell.allowed import allowed
 from console.throttle import WINDOW_S, take_start_of_playground
-from tenants.errors import Refused
-from tenants.keys.operations import CreatedKey
-from tenants.keys.playground import end_playground, start_playground
-from tenants.members.permissions import Permission
+from tenants.base.errors import Refused
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.operations import CreatedKey
+from tenants.identity.api_keys.playground import end_playground, start_playground
 
 _STREAM: Final = "/v1/stream"
 _CURL: Final = """\

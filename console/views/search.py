@@ -12,11 +12,11 @@ from django.views.decorators.http import require_GET
 from console.member import Member, for_members
 from console.shell.navigation import Link, all_links
 from console.shell.parts import show
-from tenants.keys.finding import KeyOrder, WantedKeys, find_keys
-from tenants.members.actor import Actor
-from tenants.members.finding import WantedMembers, find_members
-from tenants.members.permissions import Permission
-from tenants.teams.finding import WantedTeams, find_teams
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.search import KeyOrder, WantedKeys, find_keys
+from tenants.identity.members.search import WantedMembers, find_members
+from tenants.identity.teams.search import WantedTeams, find_teams
+from tenants.security.authorization.actor import Actor
 
 _MAX_WORDS: Final = 8
 _MIN_CHARS: Final = 2  # of which things are looked for

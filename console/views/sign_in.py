@@ -30,7 +30,7 @@ from console.throttle import (
     count_request_of_network,
     forgive_attempt,
 )
-from tenants.identity.queries import Provider, SamlProvider, provider_for
+from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from caret.foundation.web.credential_notes import CredentialNotes
 from caret.foundation.web.health_checks import Health
 from caret.foundation.web.server_limits import ServerLimits
 from console.static_files import Files, StaticFiles
-from tenants.readiness import is_ready
+from tenants.base.health_checks import is_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 

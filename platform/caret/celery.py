@@ -217,7 +217,7 @@ class FitToStart(bootsteps.Step):  # type: ignore[misc]  # celery has no types
     def __init__(self, parent: Any, **kwargs: Any) -> None:
         # Imported here: settings are read once Celery has loaded them.
         from caret.foundation.postgres.roles import require_bound_role
-        from tenants.encryption.start import require_root_keys
+        from tenants.security.encryption.startup_check import require_root_keys
 
         require_bound_role()
         require_root_keys()
@@ -246,8 +246,8 @@ def _begins(task_id: str, **_: Any) -> None:
 @task_postrun.connect  # type: ignore[untyped-decorator]
 def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
     # Imported here, as settings are read by then.
-    from tenants.keyvalue import connect
-    from tenants.watching import TaskCounts
+    from tenants.base.redis_connection import connect
+    from tenants.base.worker_metrics import TaskCounts
 
     took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
     name = task.name.rpartition(".")[2]
@@ -259,8 +259,8 @@ def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
 
 @beat_init.connect  # type: ignore[untyped-decorator]
 def _tell(**_: Any) -> None:
-    from tenants.keyvalue import connect
-    from tenants.watching import Watch
+    from tenants.base.redis_connection import connect
+    from tenants.base.worker_metrics import Watch
 
     registry = CollectorRegistry()
     watch = Watch(connect(), queues=[queue.name for queue in app.conf.task_queues])

@@ -69,25 +69,25 @@ def _index_public_code(argv: list[str]) -> int:
 
 
 def _verify_audit(argv: list[str]) -> int:
-    from tenants.audit.command_line import main
+    from tenants.security.audit.verify_cli import main
 
     return main(argv[2:])
 
 
 def _verify_certificate(argv: list[str]) -> int:
-    from tenants.retention.command_line import main
+    from tenants.privacy.retention.verify_cli import main
 
     return main(argv[2:])
 
 
 def _verify_export(argv: list[str]) -> int:
-    from tenants.exports.command_line import main
+    from tenants.compliance.exports.verify_cli import main
 
     return main(argv[2:])
 
 
 def _verify_bundle(argv: list[str]) -> int:
-    from tenants.data_subjects.command_line import main
+    from tenants.compliance.data_subjects.verify_cli import main
 
     return main(argv[2:])
 

@@ -15,8 +15,8 @@ from enum import StrEnum
 
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import PRICED_TOKENS, TierPrices, Tokens
-from tenants.billing.money import divide_half_up
-from tenants.billing.periods import days_in
+from tenants.base.billing_periods import days_in
+from tenants.base.money import divide_half_up
 
 
 class TokenKind(StrEnum):

@@ -23,7 +23,7 @@ def bind_to_membership(table: str, column: str) -> migrations.RunSQL:
 
 
 # Django's own tables. The application reads sessions and which migrations ran; it uses none of
-# Django's permissions (see tenants.members.permissions).
+# Django's permissions (see tenants.base.permissions).
 DJANGO_GRANTS = {
     "django_session": READ_WRITE,
     "django_migrations": ("SELECT",),

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import migrations
 
-from tenants.audit.chain import GENESIS, document_of, hash_of
+from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
 
 TABLES = ("tenants_auditentry", "tenants_audithead")
 

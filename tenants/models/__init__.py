@@ -10,20 +10,21 @@ from tenants.models.audit_entry import AuditEntry
 from tenants.models.audit_head import AuditHead, SignedAuditHead
 from tenants.models.audit_sink import AuditSink
 from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
+from tenants.models.captured_content import TelemetryErasure, TelemetryObject
 from tenants.models.consent_receipt import ConsentReceipt
 from tenants.models.domain import CapturedDomain, Domain
+from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
-from tenants.models.export_build import ExportBuild, ExportObject
+from tenants.models.export_job import ExportBuild, ExportObject
+from tenants.models.idempotency_record import KeptAnswer
 from tenants.models.identity_provider import IdentityProvider, SignInProtocol
 from tenants.models.invitation import Invitation
 from tenants.models.invoice import BillingProfile, Invoice
-from tenants.models.kept_answer import KeptAnswer
-from tenants.models.keyring import DataKey, RootKeyUse, TenantKey
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
 from tenants.models.operator import Operator
 from tenants.models.plan import Plan, PriceVersion
-from tenants.models.policy_layer import PolicyLayerVersion
+from tenants.models.policy_override import PolicyLayerVersion
 from tenants.models.policy_version import PolicyVersion
 from tenants.models.retention import (
     DeletionCertificate,
@@ -41,10 +42,9 @@ from tenants.models.rollup import (
     UsageHour,
 )
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
-from tenants.models.stripe import StripeCustomer, StripeEvent
+from tenants.models.stripe_meter_event import StripeCustomer, StripeEvent
 from tenants.models.subscription import BillingState, Subscription, UsageFeed
 from tenants.models.team import Team, TeamMembership
-from tenants.models.telemetry import TelemetryErasure, TelemetryObject
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, Typed, UsageRecord
 from tenants.models.user import User

@@ -1,6 +1,7 @@
 """Who changed or looked at what; can be added to, never changed (by grants).
 
-Entries of a tenant are a chain: each holds the hash of the one before (tenants.audit.chain).
+Entries of a tenant are a chain: each holds the hash of the one before
+(tenants.security.audit.hash_chain).
 """
 
 from typing import ClassVar
@@ -20,7 +21,7 @@ class AuditEntry(models.Model):
     sequence = models.PositiveBigIntegerField()  # from 1, without gaps
     previous_hash = models.BinaryField()  # 32 bytes
     hash = models.BinaryField()  # 32 bytes
-    actor_kind = models.CharField(max_length=12)  # tenants.members.actor.ActorKind
+    actor_kind = models.CharField(max_length=12)  # tenants.security.authorization.actor.ActorKind
     # None: not a person.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"

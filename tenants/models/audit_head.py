@@ -35,7 +35,7 @@ class SignedAuditHead(models.Model):
     hash = models.BinaryField()  # 32 bytes
     signed_at = models.DateTimeField()
     key_id = models.CharField(max_length=16)  # caret.foundation.crypto.signing
-    signature = models.BinaryField()  # 64 bytes, over tenants.audit.heads' document
+    signature = models.BinaryField()  # 64 bytes, over tenants.security.audit.signed_heads' document
 
     class Meta:
         constraints: ClassVar = [

@@ -13,11 +13,13 @@ class AuditSink(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    kind = models.CharField(max_length=12)  # tenants.siem.address.SinkKind
+    kind = models.CharField(max_length=12)  # tenants.compliance.audit_sinks.endpoint.SinkKind
     name = models.CharField(max_length=120)
     # Scheme, host and port: paths of webhooks are often secrets.
     origin = models.CharField(max_length=300)
-    sealed = models.BinaryField()  # tenants.siem.vault: the whole address and the secret
+    sealed = (
+        models.BinaryField()
+    )  # tenants.compliance.audit_sinks.secret_storage: the whole address and the secret
     created_at = models.DateTimeField()
     delivered_sequence = models.PositiveBigIntegerField()  # the cursor: up to here it has all
     delivered_at = models.DateTimeField(null=True)  # None: nothing yet

@@ -21,7 +21,7 @@ class ConsentReceipt(models.Model):
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    kind = models.TextField()  # tenants.telemetry.wordings.Kind
+    kind = models.TextField()  # tenants.privacy.consent.consent_texts.Kind
     is_given = models.BooleanField()
     wording = models.TextField()  # its version
     wording_sha256 = models.TextField()  # of its text

@@ -23,7 +23,7 @@ class IdentityProvider(models.Model):
     )
     issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity id
     client_id = models.CharField(max_length=200)  # OIDC
-    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.secrets
+    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.sso.secrets
     sso_url = models.CharField(max_length=500, db_default="")  # SAML
     certificates = models.TextField(db_default="")  # SAML: DER as base64, one a line
     created_at = models.DateTimeField()

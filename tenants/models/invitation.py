@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 
 from caret.foundation.postgres.row_security import RowSecurity
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
@@ -17,7 +17,7 @@ class Invitation(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     email = models.EmailField(max_length=254)  # lower case
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
-    digest = models.BinaryField()  # 32 bytes, see tenants.tokens
+    digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
     # None: the platform itself.
     invited_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"

@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 
 from caret.foundation.postgres.row_security import RowSecurity
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 

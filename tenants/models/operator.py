@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 
 from caret.foundation.postgres.row_security import Grants
-from tenants.operators.roles import OperatorRole
+from tenants.base.operator_roles import OperatorRole
 
 
 class Operator(models.Model):
@@ -15,7 +15,7 @@ class Operator(models.Model):
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])
     password = models.CharField(max_length=128)  # hashed
-    sealed_factor = models.BinaryField()  # of his one-time codes, see tenants.operators.factor
+    sealed_factor = models.BinaryField()  # of his one-time codes, see tenants.fleet.operators.totp
     last_step = models.BigIntegerField(default=0)  # of the last code taken: each is good once
     created_at = models.DateTimeField()
     disabled_at = models.DateTimeField(null=True)  # None: he may sign in

@@ -12,7 +12,7 @@ class Plan(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=120)
-    currency = models.CharField(max_length=3)  # tenants.billing.money.Currency
+    currency = models.CharField(max_length=3)  # tenants.base.money.Currency
     created_at = models.DateTimeField()
 
     class Meta:

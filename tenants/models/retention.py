@@ -105,7 +105,8 @@ class PurgeRun(models.Model):
 
 
 class DeletionCertificate(models.Model):
-    """A signed document about what was deleted; `tenants.retention.certificates` says its shape."""
+    """A signed document about what was deleted; `tenants.privacy.retention.certificates` says its
+    shape."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

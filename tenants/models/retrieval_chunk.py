@@ -16,7 +16,8 @@ EMBEDDING_DIMENSIONS: Final = 384  # of the default model; another model must ha
 
 
 class RetrievalChunk(models.Model):
-    """`tenants.retrieval.vault` makes and reads the digests and the sealed columns."""
+    """`tenants.privacy.retrieval_index.chunk_encryption` makes and reads the digests and the sealed
+    columns."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

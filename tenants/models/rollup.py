@@ -7,8 +7,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from caret.foundation.postgres.row_security import RowSecurity
-from tenants.metrics.counts import NAMES
 from tenants.models.tenant import Tenant
+from tenants.usage.reports.counters import NAMES
 
 # In the place of a user, which a key needs: what services' keys have used.
 SERVICES: Final = uuid.UUID(int=0)
@@ -16,7 +16,7 @@ SERVICES: Final = uuid.UUID(int=0)
 
 class _Rolled(models.Model):
     """Of one user's completions with one editor, language, model and variant. The counts are those
-    of tenants.metrics.counts, which says what they mean, a column each."""
+    of tenants.usage.reports.counters, which says what they mean, a column each."""
 
     pk = models.CompositePrimaryKey(
         *("tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant")
@@ -57,7 +57,7 @@ class UsageDay(_Rolled):
 
 class _Speeds(models.Model):
     """Of all completions of one kind of request: whose they are is not in it. First tokens by size,
-    see tenants.metrics.latencies."""
+    see tenants.usage.rollups.latency_histogram."""
 
     pk = models.CompositePrimaryKey("tenant_id", "starts_at", "mode")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

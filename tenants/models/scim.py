@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from caret.foundation.postgres.row_security import RowSecurity
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
@@ -17,7 +17,7 @@ class ScimToken(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=120)
-    digest = models.BinaryField()  # 32 bytes, see tenants.tokens
+    digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
     created_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)  # None: in force
     last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
@@ -45,7 +45,9 @@ class ScimUser(models.Model):
     external_id = models.CharField(max_length=254)  # "": none
     email = models.CharField(max_length=254)  # lower case; "": none
     active = models.BooleanField()
-    document = models.JSONField()  # tenants.scim.resources.User without what others say of him
+    document = (
+        models.JSONField()
+    )  # tenants.identity.scim.resources.User without what others say of him
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 

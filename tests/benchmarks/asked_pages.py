@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.operations import join
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import join
 from tenants.models import User
 from tests.benchmarks.figures import Report, median, percentile, rounded, say, spread
 from tests.benchmarks.made_usage import NUM_USERS

@@ -45,7 +45,7 @@ class ControlPlane:
 
     def make_tenants(self, count: int) -> list[str]:
         # Imported here: Django's settings are read when `control_plane` has a home for them.
-        from tenants.members.operations import create_tenant
+        from tenants.identity.members.operations import create_tenant
 
         now = datetime.now(UTC)
         names = [f"tenant-{number}" for number in range(count)]

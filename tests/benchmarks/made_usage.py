@@ -63,7 +63,7 @@ def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
 def roll_up_all(tenants: Sequence[str]) -> float:
     """The seconds that it took."""
     from caret.foundation.ids import TenantId
-    from tenants.metrics.roll_up import mark_again, roll_up
+    from tenants.usage.rollups.operations import mark_again, roll_up
 
     say("All of it is rolled up")
     began_s = time.perf_counter()

@@ -27,7 +27,7 @@ from pyarrow import parquet
 
 from caret.local.caret_services import manage
 from caret.local.paths import REPOSITORY
-from tenants.exports.verification import PROOF_SUFFIX
+from tenants.compliance.exports.verification import PROOF_SUFFIX
 from tests.benchmarks.control_plane import ControlPlane, control_plane
 from tests.benchmarks.figures import Report, percentile, spread
 from tests.benchmarks.made_usage import END, NOW, START, fill, roll_up_all
@@ -62,7 +62,7 @@ def _roll_up(report: Report, tenants: Sequence[str], rows: int) -> None:
 
 
 def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
-    from tenants.metrics.reports import GroupBy, Kind
+    from tenants.usage.reports.queries import GroupBy, Kind
 
     for group_by in (None, *GroupBy):
         took_s = max(_timed(_asking(tenant, Kind.USAGE, group_by)) for tenant in islice(tenants, 5))
@@ -71,8 +71,8 @@ def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
 
 
 def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> None:
-    from tenants.metrics.reports import GroupBy, Kind
-    from tenants.usage.queries import recent_usage
+    from tenants.usage.reports.queries import GroupBy, Kind
+    from tenants.usage.requests.queries import recent_usage
 
     def recent(tenant: str) -> Callable[[], object]:
         return lambda: recent_usage(actor=_actor(tenant), now=NOW)
@@ -92,15 +92,15 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> Non
 
 
 def _overview(tenant: str) -> Callable[[], object]:
-    from tenants.metrics.overview import overview
-    from tenants.metrics.reports import Asked
+    from tenants.usage.reports.overview import overview
+    from tenants.usage.reports.queries import Asked
 
     asked = Asked(START.date(), END.date())
     return lambda: overview(actor=_actor(tenant), asked=asked, now=NOW)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
-    from tenants.usage.listing import Order, Wanted, page_of_requests
+    from tenants.usage.requests.list_queries import Order, Wanted, page_of_requests
 
     wanted = Wanted(START, END, order=Order.SLOW)
     return lambda: page_of_requests(
@@ -109,7 +109,7 @@ def _slowest(tenant: str) -> Callable[[], object]:
 
 
 def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
-    from tenants.metrics.reports import Asked, GroupBy, Kind, report
+    from tenants.usage.reports.queries import Asked, GroupBy, Kind, report
 
     assert isinstance(kind, Kind)
     assert group_by is None or isinstance(group_by, GroupBy)
@@ -119,7 +119,7 @@ def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]
 
 def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet
     from caret.foundation.ids import TenantId
-    from tenants.members.actor import platform_actor
+    from tenants.security.authorization.actor import platform_actor
 
     return platform_actor(TenantId(tenant))
 

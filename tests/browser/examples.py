@@ -8,20 +8,20 @@ from uuid import UUID
 from django.utils import timezone
 
 from console.shell.kept_form import KeptForm, keep_form
-from tenants.domains.operations import claim_domain
-from tenants.exports.builds.operations import Wish, request_export
-from tenants.exports.builds.queries import list_builds
-from tenants.exports.rows import Period
-from tenants.invitations.queries import page_of_invitations
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
-from tenants.policies.queries import get_policy
-from tenants.retention.classes import DataClass
-from tenants.retention.queries import list_certificates, list_holds
-from tenants.scim.tokens import create_scim_token
-from tenants.siem.operations import NewSink, create_sink
-from tenants.siem.queries import list_sinks
-from tenants.teams.operations import create_team
+from tenants.base.permissions import Role
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.compliance.audit_sinks.queries import list_sinks
+from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.queries import list_builds
+from tenants.compliance.exports.rows import Period
+from tenants.identity.domains.operations import claim_domain
+from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.scim.tokens import create_scim_token
+from tenants.identity.teams.operations import create_team
+from tenants.policy.data_classes import DataClass
+from tenants.policy.queries import get_policy
+from tenants.privacy.retention.queries import list_certificates, list_holds
+from tenants.security.authorization.actor import Actor
 from tests.browser.scene import Scene
 from tests.cast import make_completion, make_key
 from tests.fakes.billing import ensure_invoice, make_users_budget

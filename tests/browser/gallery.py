@@ -14,10 +14,10 @@ from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
 from caret.local.paths import EmbeddedPaths
-from tenants.demonstration.ensure import NAMES
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
-from tenants.members.queries import find_tenant, list_members
+from tenants.base.permissions import Role
+from tenants.demo.tenants import NAMES
+from tenants.identity.members.queries import find_tenant, list_members
+from tenants.security.authorization.actor import Actor
 from tests.browser.chromium import GUARDED, chromium
 from tests.browser.pages import Page, all_pages
 from tests.browser.scene import Scene

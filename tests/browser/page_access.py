@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.role_tables import Statuses, only_for
 
 _MANAGERS: Final = only_for(Role.OWNER, Role.ADMINISTRATOR)

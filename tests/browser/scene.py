@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from caret.foundation.postgres.tenant_scope import tenant
 from console.operators.session import note_look
 from console.sign_in.session_store import SessionStore
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import AuditSink, User
 from tests.browser.sessions import Session, operators_session, session_of
 from tests.cast import Company, Person, make_company

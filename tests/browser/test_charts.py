@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from tenants.billing.rating.rate import rate
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.billing.rating.operations import rate
 from tests.browser.axe import serious
 from tests.browser.sessions import Session, session_of
 from tests.browser.tabs import Look, Tabs

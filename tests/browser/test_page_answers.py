@@ -14,7 +14,7 @@ from babel.messages.pofile import read_po
 from django.conf import settings
 
 from caret.local.paths import REPOSITORY
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.client import client_with
 from tests.browser.page_access import PAGE_STATUSES
 from tests.browser.pages import ACTIONS, FILES, OTHER_INTERFACES, Page, all_pages

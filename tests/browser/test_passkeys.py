@@ -7,7 +7,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from playwright.sync_api import Page, expect
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.tabs import Tabs
 from tests.cast import PASSWORD, Person, make_company
 

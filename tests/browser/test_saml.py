@@ -12,9 +12,9 @@ from django.test import override_settings
 from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import Described, set_saml_provider
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import Described, set_saml_provider
 from tests.browser.chromium import GUARDED
 from tests.browser.tabs import tabs_of
 from tests.cast import make_company

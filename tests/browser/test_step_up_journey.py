@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import ApiKey, AuditEntry
 from tests.browser.sessions import let_time_pass, session_of
 from tests.browser.tabs import Look, Tabs

@@ -4,9 +4,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from tenants.members.actor import platform_actor
-from tenants.members.operations import add_member
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import add_member
+from tenants.security.authorization.actor import platform_actor
 from tests.browser.tabs import Look, Tabs
 from tests.cast import PASSWORD, Company, Person, make_company
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.client import client_with
 from tests.browser.graveness import (
     DESTROYS_OR_OPENS,

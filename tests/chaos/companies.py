@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tests.chaos.clients import Party
 
 if TYPE_CHECKING:
-    from tenants.keys.operations import CreatedKey
+    from tenants.identity.api_keys.operations import CreatedKey
     from tests.cast import Company
 
 _EDITORS_PER_RATE: Final = 2.0  # enough to go on while some wait for seconds
@@ -25,7 +25,7 @@ class Asker:
         _reconnect()
         from django.utils import timezone
 
-        from tenants.keys.operations import revoke_key
+        from tenants.identity.api_keys.operations import revoke_key
 
         for key in self.keys:
             revoke_key(
@@ -42,8 +42,8 @@ class Asker:
         from msgspec.structs import replace
 
         from caret.contracts.policy import Limits, RateLimit
-        from tenants.policies.document import DEFAULT_POLICY, write_policy
-        from tenants.policies.operations import set_policy
+        from tenants.policy.document import DEFAULT_POLICY, write_policy
+        from tenants.policy.operations import set_policy
 
         limits = Limits(tenant=RateLimit(per_minute=per_minute, burst=burst))
         document = write_policy(replace(DEFAULT_POLICY, limits=limits))

@@ -8,7 +8,8 @@ from typing import Any
 
 from caret.foundation.crypto.canonical_json import canonical
 from caret.foundation.crypto.signing import SigningKeys
-from tenants.audit.chain import (
+from tenants.security.audit.export_verification import Verified, verify_export
+from tenants.security.audit.hash_chain import (
     DEFINITION,
     FORMAT,
     GENESIS,
@@ -19,7 +20,6 @@ from tenants.audit.chain import (
     timestamp,
     with_hash,
 )
-from tenants.audit.verification import Verified, verify_export
 
 KEYS = SigningKeys(bytes(range(32)), version=1)
 OTHER_KEYS = SigningKeys(bytes(32), version=1)

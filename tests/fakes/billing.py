@@ -12,16 +12,16 @@ from caret.contracts.pricing import BudgetScope, TierPrices, read_places
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import begins_at
+from tenants.base.money import Currency
 from tenants.billing.budgets.operations import Holder, Terms, create_budget
 from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.invoices.operations import issue_due
-from tenants.billing.money import Currency
-from tenants.billing.periods import begins_at
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.billing.rating.rate import rate
+from tenants.billing.rating.operations import rate
+from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
-from tenants.snapshots.queries import read_snapshot
-from tenants.usage.feed import next_batch
+from tenants.usage.ingestion.batch_numbers import next_batch
 from tests.cast import ACME, Company, Person, completion_fields, make_company
 from tests.people import make_colleague
 

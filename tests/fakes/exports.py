@@ -7,14 +7,14 @@ from typing import Final
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.exports.builds import sealed
-from tenants.exports.builds.build import visit
-from tenants.exports.builds.operations import Wish, request_export
-from tenants.exports.builds.queries import BuildView, find_build
-from tenants.exports.builds.states import OVER, UNDER_WAY, State
-from tenants.exports.rows import Period
-from tenants.members.actor import Actor
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.queries import BuildView, find_build
+from tenants.compliance.exports.jobs.run import visit
+from tenants.compliance.exports.jobs.state_machine import OVER, UNDER_WAY, State
+from tenants.compliance.exports.rows import Period
 from tenants.models import ExportBuild
+from tenants.security.authorization.actor import Actor
 from tests.cast import Company
 
 OCTOBER: Final = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
@@ -44,8 +44,8 @@ def made(company: Company, build_id: uuid.UUID) -> BuildView:
 
 def file_of(company: Company, build_id: uuid.UUID) -> bytes:
     """As a download would give it."""
-    object_ids = sealed.object_ids(company.tenant_id, build_id, member=None)
-    return b"".join(sealed.get(company.tenant_id, build_id, each) for each in object_ids)
+    object_ids = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
+    return b"".join(sealed_objects.get(company.tenant_id, build_id, each) for each in object_ids)
 
 
 def make_export(company: Company) -> str:

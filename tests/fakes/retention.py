@@ -4,8 +4,8 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import DeletionCertificate
-from tenants.retention.certificates import issue_certificate
-from tenants.retention.operations import NewHold, place_hold
+from tenants.privacy.retention.certificates import issue_certificate
+from tenants.privacy.retention.operations import NewHold, place_hold
 from tests.cast import Company
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from django.utils import timezone
 from standardwebhooks.webhooks import Webhook
 
-from tenants.siem.operations import NewSink, create_sink
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tests.cast import Company
 
 

@@ -19,11 +19,11 @@ from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.sign_in.sparing import spared_session
 from console.views.access.page import DomainForm, access_page
-from tenants.domains.dns import txt_records
-from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
-from tenants.domains.queries import find_domain
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.queries import find_domain
 
 
 @require_POST

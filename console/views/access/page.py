@@ -13,11 +13,11 @@ from console.member import Member
 from console.shell.one_use import new_form
 from console.shell.parts import show
 from console.views.members.names import ROLE_NAMES
-from tenants.domains.queries import list_domains
-from tenants.identity.queries import get_rules
-from tenants.members.permissions import Permission, Role
-from tenants.scim.queries import list_group_roles
-from tenants.scim.tokens import MAX_NAME_CHARS, list_scim_tokens
+from tenants.base.permissions import Permission, Role
+from tenants.identity.domains.queries import list_domains
+from tenants.identity.scim.queries import list_group_roles
+from tenants.identity.scim.tokens import MAX_NAME_CHARS, list_scim_tokens
+from tenants.identity.sso.queries import get_rules
 
 TOKEN_FORM: Final = "scim-token"  # noqa: S105  # a form's name
 _MAX_DOMAIN_CHARS: Final = 253

@@ -21,17 +21,17 @@ from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.sign_in.sparing import spared_session
 from console.views.access.page import ours
-from tenants.errors import Invalid
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import (
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import (
     Described,
     NewProvider,
     remove_provider,
     set_provider,
     set_saml_provider,
 )
-from tenants.identity.queries import get_rules
-from tenants.members.permissions import Permission
+from tenants.identity.sso.queries import get_rules
 
 _MAX_CHARS: Final = 200
 _MAX_URL_CHARS: Final = 500

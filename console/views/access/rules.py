@@ -14,9 +14,9 @@ from console.shell.allowed import allowed
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.access.page import access_page
-from tenants.identity.operations import require_second_factor
-from tenants.members.permissions import Permission, Role
-from tenants.scim.groups import set_group_role
+from tenants.base.permissions import Permission, Role
+from tenants.identity.scim.groups import set_group_role
+from tenants.identity.sso.operations import require_second_factor
 
 
 @require_GET

@@ -17,9 +17,9 @@ from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.access.page import TOKEN_FORM, TokenForm, access_page, ours
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.scim.tokens import (
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.scim.tokens import (
     ScimTokenView,
     create_scim_token,
     list_scim_tokens,

@@ -13,7 +13,7 @@ from console.shell.parts import show
 from console.sign_in.next_page import next_page
 from console.sign_in.session import provider_of
 from console.views.sign_in import to_provider
-from tenants.identity.queries import provider_for
+from tenants.identity.sso.queries import provider_for
 
 
 @require_http_methods(["GET", "POST"])

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods
 from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
-from tenants.audit.check import MAX_ENTRIES, check_trail
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.signing_keys import signing_keys
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.base.signing_keys import signing_keys
+from tenants.security.audit.chain_check import MAX_ENTRIES, check_trail
 
 _PAGE: Final = "console/audit/check.html"
 

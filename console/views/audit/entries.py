@@ -18,12 +18,12 @@ from console.shell.changes import Line, changed_lines
 from console.shell.days import DaysForm, begin_of, end_of
 from console.shell.lists import address_of, turning
 from console.shell.parts import show
-from tenants.audit.queries import Asked, EntryView, list_entries
-from tenants.errors import Invalid
-from tenants.members.actor import ActorKind
-from tenants.members.permissions import Permission
-from tenants.members.queries import find_member_by_email
-from tenants.paging import Page
+from tenants.base.errors import Invalid
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission
+from tenants.identity.members.queries import find_member_by_email
+from tenants.security.audit.queries import Asked, EntryView, list_entries
+from tenants.security.authorization.actor import ActorKind
 
 _PAGE: Final = "console/audit/entries.html"
 _PART: Final = "console/audit/_entries.html"

@@ -19,10 +19,10 @@ from console.views.billing.charts import spent_chart
 from console.views.billing.sections import Tab, tabs
 from console.views.billing.shown import Spent, price_rows, spent_by_day, spent_by_month, used_rows
 from console.views.budgets.shown import bar_of
-from tenants.billing.budgets.standing import nearest_budgets
-from tenants.billing.periods import ONE_DAY, month_of, next_month, utc_day
+from tenants.base.billing_periods import ONE_DAY, month_of, next_month, utc_day
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.status_queries import nearest_budgets
 from tenants.billing.spending.queries import Account, read_account
-from tenants.members.permissions import Permission
 
 _PAGE: Final = "console/billing/account.html"
 _PART: Final = "console/billing/_spent.html"

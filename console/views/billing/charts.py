@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from console.charts.chart import Chart, Series, Time, Unit, bars
 from console.money import amount
 from console.views.billing.shown import Spent
-from tenants.billing.money import MICROS, Currency
+from tenants.base.money import MICROS, Currency
 
 
 def spent_chart(spent: Sequence[Spent], currency: Currency, *, is_by_month: bool) -> Chart:

@@ -6,10 +6,10 @@ from datetime import date
 from django.utils.formats import number_format
 
 from console.views.billing.shown import name_of
+from tenants.base.billing_periods import ONE_DAY
+from tenants.base.money import MICROS_PER_CENT
 from tenants.billing.invoices.document import SEATS, Head, Kind, Line, Tax
 from tenants.billing.invoices.queries import InvoiceView
-from tenants.billing.money import MICROS_PER_CENT
-from tenants.billing.periods import ONE_DAY
 from tenants.billing.pricing import LINES
 
 

@@ -15,10 +15,10 @@ from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.billing.document import shown_document
 from console.views.billing.sections import tabs
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import NotReproducible, find_invoice, page_of_invoices
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
 
 _LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"

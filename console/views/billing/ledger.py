@@ -17,11 +17,11 @@ from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.billing.booked import row_of
 from console.views.billing.sections import tabs
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.queries import LedgerFilter, TransactionView, page_of_ledger
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
 
 _PAGE: Final = "console/billing/ledger.html"
 _PART: Final = "console/billing/_ledger.html"

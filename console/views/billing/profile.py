@@ -18,11 +18,11 @@ from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.billing.document import percent_of
 from console.views.billing.sections import tabs
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.billing.invoices.billing_profile import MAX_CHARS, change_customer
 from tenants.billing.invoices.document import Party
-from tenants.billing.invoices.profile import MAX_CHARS, change_customer
 from tenants.billing.invoices.queries import find_profile
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
 
 _PAGE: Final = "console/billing/profile.html"
 _FORM: Final = "console/billing/edit_profile.html"

@@ -10,11 +10,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
-from tenants.billing.periods import ONE_DAY, month_of, next_month
+from tenants.base.billing_periods import ONE_DAY, month_of, next_month
 from tenants.billing.plans.price_book import Price
 from tenants.billing.pricing import LINES, TokenKind
 from tenants.billing.rating.seats import LINE as SEATS
-from tenants.billing.spending.days import DayLine
+from tenants.billing.spending.daily_cost import DayLine
 
 _TIERS: Final[dict[Tier, Promise]] = {Tier.FAST: _("Fast tier"), Tier.QUALITY: _("Quality tier")}
 _KINDS: Final[dict[TokenKind, Promise]] = {

@@ -21,11 +21,11 @@ from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.budgets.budget_form import FIELDS, ChangeForm, initial_of
 from console.views.budgets.shown import alert_rows, bar_of
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import change_budget, delete_budget
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
 from tenants.billing.budgets.undoing import undo_change
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
 
 _PAGE: Final = "console/budgets/budget.html"
 

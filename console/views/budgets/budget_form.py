@@ -12,12 +12,12 @@ from django.utils.formats import get_format
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.pricing import BudgetScope
+from tenants.base.errors import Invalid
+from tenants.base.money import MAX_MICROS, MICROS
 from tenants.billing.budgets.operations import Holder, Terms
 from tenants.billing.budgets.queries import BudgetView
-from tenants.billing.money import MAX_MICROS, MICROS
-from tenants.errors import Invalid
-from tenants.members.queries import find_user
-from tenants.teams.queries import TeamView
+from tenants.identity.members.queries import find_user
+from tenants.identity.teams.queries import TeamView
 
 _DECIMALS: Final = 6  # of a unit: micros
 # By the operations' name of what is wrong.

@@ -13,10 +13,10 @@ from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.budgets.shown import bar_of
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
 
 _PAGE: Final = "console/budgets/budgets.html"
 _LIMIT: Final = 50

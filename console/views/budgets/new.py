@@ -15,13 +15,13 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.budgets.budget_form import FIELDS, NewForm
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.pagination import MAX_PAGE
+from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import create_budget
 from tenants.billing.budgets.queries import BudgetView
 from tenants.billing.spending.queries import currency_of
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE
-from tenants.teams.queries import page_of_teams
+from tenants.identity.teams.queries import page_of_teams
 
 _PAGE: Final = "console/budgets/new.html"
 _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}

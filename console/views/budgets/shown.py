@@ -13,7 +13,7 @@ from console.failures import said_error
 from console.money import of_budget
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
-from tenants.billing.budgets.standing import Standing
+from tenants.billing.budgets.status_queries import Standing
 
 _FULL: Final = THRESHOLDS[-1]
 _NEAR: Final = THRESHOLDS[-2]

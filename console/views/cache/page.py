@@ -22,11 +22,11 @@ from console.member import Member, for_members
 from console.shell.csv_file import csv_answer, csv_refused
 from console.shell.parts import show
 from console.views.overview.figures import cached
-from tenants.members.permissions import Permission
-from tenants.metrics.counts import Counts
-from tenants.metrics.figures import Figures, read_figures
-from tenants.metrics.reports import GroupBy, Kind, Row
-from tenants.policies.namespace import read_namespace
+from tenants.base.permissions import Permission
+from tenants.policy.cache_namespace import read_namespace
+from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.figures import Figures, read_figures
+from tenants.usage.reports.queries import GroupBy, Kind, Row
 
 _PAGE: Final = "console/cache/cache.html"
 _PART: Final = "console/cache/_cache.html"

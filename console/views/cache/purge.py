@@ -16,9 +16,9 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.members.status import raise_cache_epoch
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.members.tenant_status import raise_cache_epoch
 
 _PAGE: Final = "console/cache/purge.html"
 

@@ -20,9 +20,9 @@ from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.views.exclusion.pages import tabs
 from console.views.policies.words import MODES
-from tenants.members.permissions import Permission
-from tenants.members.queries import emails_of
-from tenants.policies.denials import Denials, count_denials
+from tenants.base.permissions import Permission
+from tenants.identity.members.queries import emails_of
+from tenants.policy.denials import Denials, count_denials
 
 _SPANS: Final = (7, 30, 90)  # days
 MAX_SHOWN: Final = 100  # rows

@@ -18,11 +18,11 @@ from console.views.policies.draft import Draft, read_draft
 from console.views.policies.fields import MAX_TEXT_CHARS, add_refusal, whole_number
 from console.views.policies.place_form import AS_TYPED, PlaceForm
 from console.views.policies.review import shown as show_review
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.policies.document import check_exclusions
-from tenants.policies.exclusion_text import read_exclusions, write_exclusions
-from tenants.policies.queries import PolicyInForce, find_version, get_policy
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.document import check_exclusions
+from tenants.policy.queries import PolicyInForce, find_version, get_policy
 
 _PAGE: Final = "console/exclusion/exclusion.html"
 _ROWS: Final = 16

@@ -19,7 +19,8 @@ from console.insight.numbers import count, number, share
 from console.member import Member, for_members
 from console.shell.csv_file import csv_answer, csv_refused
 from console.shell.parts import show
-from tenants.metrics.experiments import (
+from tenants.usage.reports.confidence_intervals import Estimate
+from tenants.usage.reports.experiments import (
     MIN_SHOWN,
     Experiments,
     ExperimentView,
@@ -27,8 +28,7 @@ from tenants.metrics.experiments import (
     VariantView,
     read_experiments,
 )
-from tenants.metrics.intervals import Estimate
-from tenants.metrics.reports import PERMISSIONS, Kind
+from tenants.usage.reports.queries import PERMISSIONS, Kind
 
 _PAGE: Final = "console/experiments/experiments.html"
 _PART: Final = "console/experiments/_experiments.html"

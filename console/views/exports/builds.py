@@ -12,9 +12,9 @@ from console.shell.allowed import allowed
 from console.shell.lists import turning
 from console.shell.parts import show
 from console.views.exports.shown import row_of
-from tenants.errors import Invalid
-from tenants.exports.builds.queries import list_builds, list_definitions
-from tenants.members.permissions import Permission
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.jobs.queries import list_builds, list_definitions
 
 _PAGE: Final = "console/exports/builds.html"
 _PART: Final = "console/exports/_builds.html"

@@ -18,10 +18,10 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.exports.shown import row_of
-from tenants.errors import Conflict
-from tenants.exports.builds.operations import cancel_export, give_link
-from tenants.exports.builds.queries import find_build, list_definitions
-from tenants.members.permissions import Permission
+from tenants.base.errors import Conflict
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.jobs.operations import cancel_export, give_link
+from tenants.compliance.exports.jobs.queries import find_build, list_definitions
 
 P = ParamSpec("P")
 _View = Callable[Concatenate[HttpRequest, Member, UUID, P], HttpResponse]

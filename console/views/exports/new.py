@@ -19,12 +19,12 @@ from console.shell.days import DayField, DaysForm
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.exports.shown import MEDIA
-from tenants.errors import Conflict, Invalid
-from tenants.exports.builds.operations import Wish, request_export
-from tenants.exports.builds.queries import DefinitionView, list_definitions
-from tenants.exports.definitions import PACK, PACK_MEDIA
-from tenants.exports.rows import Period
-from tenants.members.permissions import Permission
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
+from tenants.compliance.exports.jobs.operations import Wish, request_export
+from tenants.compliance.exports.jobs.queries import DefinitionView, list_definitions
+from tenants.compliance.exports.rows import Period
 
 _PAGE: Final = "console/exports/new.html"
 

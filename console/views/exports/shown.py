@@ -7,8 +7,8 @@ from typing import Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from tenants.exports.builds.queries import BuildView
-from tenants.exports.builds.states import UNDER_WAY, State
+from tenants.compliance.exports.jobs.queries import BuildView
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, State
 
 _STATES: Final[dict[State, tuple[str, Promise]]] = {
     State.QUEUED: ("busy", _("Waiting")),

@@ -15,11 +15,11 @@ from console.member import Member, for_members
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.views.verdict import Verdict, facts_of
-from tenants.exports.definitions import PACK, PACK_MEDIA
-from tenants.exports.pack_verification import verify_pack
-from tenants.exports.verification import Broken, Document, verify_export
-from tenants.members.permissions import Permission
-from tenants.signing_keys import signing_keys
+from tenants.base.permissions import Permission
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
+from tenants.compliance.exports.evidence_pack_verification import verify_pack
+from tenants.compliance.exports.verification import Broken, Document, verify_export
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile

@@ -6,8 +6,8 @@ from console.editors import settings_with
 from console.member import Member
 from console.shell.parts import show
 from console.views.keys.lines import key_line
-from tenants.keys.operations import CreatedKey
-from tenants.keys.scopes import MODES
+from tenants.identity.api_keys.operations import CreatedKey
+from tenants.identity.api_keys.scopes import MODES
 
 
 def show_once(

@@ -10,10 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
 from console.views.keys.lines import API_NAMES, KIND_NAMES, MODE_NAMES
-from tenants.keys.operations import MAX_OVERLAP
-from tenants.keys.scopes import Scope
-from tenants.keys.wish import MAX_NAME_CHARS
-from tenants.texts import MAX_REASON_CHARS
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.identity.api_keys.operations import MAX_OVERLAP
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.validation import MAX_NAME_CHARS
 
 NEVER: Final = "never"
 ON_A_DAY: Final = "day"

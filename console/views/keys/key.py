@@ -9,10 +9,10 @@ from caret.foundation.ids import LookupId
 from console.member import Member, for_members
 from console.shell.parts import show
 from console.views.keys.lines import key_line, scope_lines
-from tenants.errors import Forbidden, NotFound
-from tenants.keys.queries import KeyView, find_key
-from tenants.keys.unattended import is_unattended
-from tenants.members.permissions import Permission
+from tenants.base.errors import Forbidden, NotFound
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.queries import KeyView, find_key
+from tenants.identity.api_keys.unowned import is_unattended
 
 
 @require_GET

@@ -8,10 +8,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
-from tenants.keys.queries import KeyState, KeyView
-from tenants.keys.scopes import MODES, Scope, stored
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.queries import KeyState, KeyView
+from tenants.identity.api_keys.scopes import MODES, Scope, stored
+from tenants.security.authorization.actor import Actor
 
 KIND_NAMES: Final[dict[KeyKind, Promise]] = {
     KeyKind.DEVELOPER: _("Developer"),

@@ -17,13 +17,20 @@ from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.views.keys.lines import KIND_NAMES, STATE_NAMES, key_line, key_lines
-from tenants.errors import Forbidden, Invalid
-from tenants.keys.finding import Concern, KeyCounts, KeyOrder, WantedKeys, count_keys, find_keys
-from tenants.keys.queries import KeyState, KeyView
-from tenants.keys.scopes import stored
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.queries import KeyState, KeyView
+from tenants.identity.api_keys.scopes import stored
+from tenants.identity.api_keys.search import (
+    Concern,
+    KeyCounts,
+    KeyOrder,
+    WantedKeys,
+    count_keys,
+    find_keys,
+)
+from tenants.security.authorization.actor import Actor
 
 _PAGE_ROWS: Final = 25
 _PLAYGROUND: Final = "playground"

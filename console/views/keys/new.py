@@ -18,13 +18,13 @@ from console.shell.one_use import new_form, take_form
 from console.shell.parts import show
 from console.views.keys.created import show_once
 from console.views.keys.forms import NewKeyForm
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.keys.operations import CreatedKey, create_key
-from tenants.keys.wish import NewKey
-from tenants.members.finding import WantedMembers, find_members, member_at
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE
-from tenants.policies.queries import get_policy
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.pagination import MAX_PAGE
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.operations import CreatedKey, create_key
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.members.search import WantedMembers, find_members, member_at
+from tenants.policy.queries import get_policy
 
 _FORM: Final = "new-key"
 _FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "modes"}

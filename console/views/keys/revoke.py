@@ -13,9 +13,9 @@ from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.keys.key import key_or_404
 from console.views.keys.lines import key_line
-from tenants.keys.operations import revoke_key
-from tenants.members.permissions import Permission
-from tenants.texts import MAX_REASON_CHARS
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.identity.api_keys.operations import revoke_key
 
 
 @require_http_methods(["GET", "POST"])

@@ -19,11 +19,11 @@ from console.views.keys.created import show_once
 from console.views.keys.forms import RotateKeyForm
 from console.views.keys.key import key_or_404
 from console.views.keys.lines import key_line
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.keys.operations import CreatedKey, Rotation, rotate_key
-from tenants.keys.queries import KeyView
-from tenants.members.permissions import Permission
-from tenants.policies.queries import get_policy
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.operations import CreatedKey, Rotation, rotate_key
+from tenants.identity.api_keys.queries import KeyView
+from tenants.policy.queries import get_policy
 
 _FORM: Final = "rotate-key"
 _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason": "reason"}

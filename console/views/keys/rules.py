@@ -16,12 +16,12 @@ from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
-from tenants.errors import Invalid, Outdated
-from tenants.members.permissions import Permission
-from tenants.policies.document import write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import PolicyInForce, get_policy
-from tenants.texts import MAX_REASON_CHARS
+from tenants.base.errors import Invalid, Outdated
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import PolicyInForce, get_policy
 
 _FIELDS: Final = ("max_key_lifetime_days", "revoke_idle_keys_after_days")
 

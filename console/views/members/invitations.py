@@ -24,18 +24,18 @@ from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
-from tenants.errors import Conflict, Invalid, LimitReached
-from tenants.invitations.allowance import get_allowance
-from tenants.invitations.mail import send_invitation
-from tenants.invitations.operations import invite, revoke_invitation
-from tenants.invitations.queries import (
+from tenants.base.errors import Conflict, Invalid, LimitReached
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission, Role
+from tenants.identity.invitations.allowance import get_allowance
+from tenants.identity.invitations.email import send_invitation
+from tenants.identity.invitations.operations import invite, revoke_invitation
+from tenants.identity.invitations.queries import (
     InvitationState,
     InvitationView,
     find_invitation,
     page_of_invitations,
 )
-from tenants.members.permissions import Permission, Role
-from tenants.paging import MAX_PAGE, Page
 
 _PAGE_ROWS: Final = 25
 _POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # whoever makes one confirms it

@@ -15,11 +15,11 @@ from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.views.members.names import ROLE_NAMES, way_names
 from console.views.members.tabs import tabs
-from tenants.errors import Invalid
-from tenants.members.directory import DirectoryRow
-from tenants.members.finding import MemberOrder, WantedMembers, find_directory
-from tenants.members.permissions import Permission, Role
-from tenants.paging import MAX_PAGE, Page
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission, Role
+from tenants.identity.members.directory import DirectoryRow
+from tenants.identity.members.search import MemberOrder, WantedMembers, find_directory
 
 _PAGE_ROWS: Final = 25
 _BY_EMAIL: Final = Sorting(MemberOrder.EMAIL, is_descending=False)

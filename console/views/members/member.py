@@ -23,16 +23,16 @@ from console.shell.step_up import way_to_confirm
 from console.shell.toast import toast
 from console.views.keys.lines import key_lines
 from console.views.members.names import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.keys.finding import WantedKeys, find_keys
-from tenants.keys.queries import FirstKeys
-from tenants.members.actor import Actor
-from tenants.members.changes import change_role, remove_member
-from tenants.members.directory import described
-from tenants.members.permissions import Permission, Role
-from tenants.members.queries import MemberRow, find_member
-from tenants.telemetry.queries import get_consent_of
-from tenants.texts import MAX_REASON_CHARS
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Permission, Role
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.identity.api_keys.queries import FirstKeys
+from tenants.identity.api_keys.search import WantedKeys, find_keys
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.members.directory import described
+from tenants.identity.members.queries import MemberRow, find_member
+from tenants.privacy.consent.queries import get_consent_of
+from tenants.security.authorization.actor import Actor
 
 _MAX_KEYS: Final = 10
 

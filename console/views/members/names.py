@@ -5,10 +5,10 @@ from typing import Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from tenants.invitations.queries import InvitationState
-from tenants.members.actor import Actor
-from tenants.members.directory import PASSWORD, PROVIDER
-from tenants.members.permissions import Permission, Role
+from tenants.base.permissions import Permission, Role
+from tenants.identity.invitations.queries import InvitationState
+from tenants.identity.members.directory import PASSWORD, PROVIDER
+from tenants.security.authorization.actor import Actor
 
 ROLE_NAMES: Final[dict[Role, Promise]] = {
     Role.OWNER: _("Owner"),

@@ -6,10 +6,10 @@ from console.charts.chart import Chart, Series, bars, lines
 from console.insight.asked import Question
 from console.insight.numbers import COUNTS, SHARES
 from console.insight.times import times, values
-from tenants.metrics.counts import Counts
-from tenants.metrics.definitions import acceptance
-from tenants.metrics.overview import Overview
-from tenants.metrics.reports import GroupBy
+from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.metric_definitions import acceptance
+from tenants.usage.reports.overview import Overview
+from tenants.usage.reports.queries import GroupBy
 
 
 def requests_chart(question: Question, found: Overview) -> Chart:

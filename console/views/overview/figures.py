@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.policy import Mode
 from console.insight.asked import Question
 from console.insight.numbers import Change, change, count, milliseconds, one_decimal, share
-from tenants.metrics.counts import Counts, Source
-from tenants.metrics.definitions import acceptance, cancellation, ratio
-from tenants.metrics.overview import Overview
-from tenants.usage.speed import Speed, Speeds
+from tenants.usage.reports.counters import Counts, Source
+from tenants.usage.reports.latency import Speed, Speeds
+from tenants.usage.reports.metric_definitions import acceptance, cancellation, ratio
+from tenants.usage.reports.overview import Overview
 
 MODES: Final[dict[Mode, str | Promise]] = {
     Mode.INLINE: _("Inline"),

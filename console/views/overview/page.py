@@ -15,9 +15,9 @@ from console.views.overview.charts import accepted_chart, requests_chart
 from console.views.overview.figures import figures, speed_lines
 from console.views.overview.spend import spend_line
 from console.views.overview.tops import tops
-from tenants.metrics.overview import Overview
-from tenants.metrics.overview import overview as read_overview
-from tenants.usage.live import last_minute
+from tenants.usage.reports.overview import Overview
+from tenants.usage.reports.overview import overview as read_overview
+from tenants.usage.requests.last_minute import last_minute
 
 _PAGE: Final = "console/overview/overview.html"
 _PART: Final = "console/overview/_overview.html"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from console.insight.numbers import share
 from console.money import amount
-from tenants.metrics.overview import Overview
+from tenants.usage.reports.overview import Overview
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from console.insight.asked import Question
 from console.insight.names import named
 from console.insight.numbers import count, share
-from tenants.metrics.definitions import acceptance
-from tenants.metrics.overview import Overview
-from tenants.metrics.reports import GroupBy, Row
+from tenants.usage.reports.metric_definitions import acceptance
+from tenants.usage.reports.overview import Overview
+from tenants.usage.reports.queries import GroupBy, Row
 
 _SHOWN: Final = 5
 _TITLES: Final[dict[GroupBy, str | Promise]] = {

@@ -22,14 +22,14 @@ from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.toast import toast
 from console.views.privacy.files import receipts_file
-from tenants.data_subjects.bundle import Asked, own_id, write_bundle
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
-from tenants.telemetry.consent import Consent
-from tenants.telemetry.operations import Choice, set_consent
-from tenants.telemetry.queries import OwnConsent, Receipt, get_own_consent, list_receipts
-from tenants.telemetry.wordings import USER_WORDINGS, Kind, Wording, wording
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.compliance.data_subjects.export_bundle import Asked, own_id, write_bundle
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind, Wording, wording
+from tenants.privacy.consent.queries import OwnConsent, Receipt, get_own_consent, list_receipts
+from tenants.privacy.consent_lifecycle import Choice, set_consent
 
 _RECEIPTS: Final = 10
 TITLES: Final[dict[Kind, Promise]] = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from caret.contracts.policy import TenantPolicy
 from console.views.policies.words import FIELDS, SECTIONS, Field
-from tenants.policies.explanation import NamedLayer
-from tenants.policies.merging import changed_fields
+from tenants.policy.access_explanation import NamedLayer
+from tenants.policy.three_way_merge import changed_fields
 
 
 @dataclass(frozen=True, slots=True)

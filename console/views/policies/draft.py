@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from caret.contracts.policy import TenantPolicy
 from console.views.policies.fields import whole_number
-from tenants.errors import Invalid, NotFound
-from tenants.members.actor import Actor
-from tenants.policies.document import read_policy, write_policy
-from tenants.policies.merging import Merged, merge
-from tenants.policies.queries import PolicyInForce, find_version
+from tenants.base.errors import Invalid, NotFound
+from tenants.policy.document import read_policy, write_policy
+from tenants.policy.queries import PolicyInForce, find_version
+from tenants.policy.three_way_merge import Merged, merge
+from tenants.security.authorization.actor import Actor
 
 # The page from which it comes, to which one goes back: URL names of pages that take a draft.
 ORIGINS: Final = {

@@ -5,7 +5,7 @@ from typing import Final
 
 from console.views.policies.changes import titles_of
 from console.views.policies.words import FEATURES
-from tenants.policies.preview import Preview
+from tenants.policy.dry_run import Preview
 
 MAX_SHOWN: Final = 50  # members, patterns
 

@@ -7,8 +7,8 @@ from django import forms
 
 from caret.contracts.policy import RateLimit
 from console.refusals import told
-from tenants.errors import Invalid
-from tenants.policies.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
+from tenants.base.errors import Invalid
+from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
 ALL: Final = "all"
 ONLY: Final = "only"

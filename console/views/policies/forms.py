@@ -26,16 +26,16 @@ from console.views.policies.fields import (
     yes_field,
 )
 from console.views.policies.words import ISOLATIONS, MODES
-from tenants.errors import Invalid
-from tenants.policies.document import (
+from tenants.base.errors import Invalid
+from tenants.policy.data_classes import TERMS
+from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
     MAX_RETENTION_DAYS,
     MAX_TOKENS_PER_DAY,
     read_policy,
     write_policy,
 )
-from tenants.retention.classes import TERMS
-from tenants.telemetry.wordings import TENANT_WORDING
+from tenants.privacy.consent.consent_texts import TENANT_WORDING
 
 _RATES: Final = ("tenant", "user", "key")
 _OWN_DAYS: Final = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}

@@ -23,8 +23,8 @@ from console.views.policies.fields import (
 )
 from console.views.policies.forms import FieldGroup
 from console.views.policies.words import FEATURES
-from tenants.policies.exclusion_text import read_exclusions, write_exclusions
-from tenants.policies.layers.document import read_layer
+from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.overrides.document import read_layer
 
 _EXCLUSION_ROWS: Final = 6
 

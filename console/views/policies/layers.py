@@ -32,13 +32,15 @@ from console.views.policies.layer_words import layer_changes, layer_lines
 from console.views.policies.pages import tabs
 from console.views.policies.reasons import reason_of_undoing
 from console.views.policies.review import ReasonForm
-from tenants.errors import Conflict, Invalid, Outdated
-from tenants.members.permissions import Permission
-from tenants.members.queries import find_member_by_email
-from tenants.paging import MAX_PAGE, Page
-from tenants.policies.layers.document import read_layer, write_layer
-from tenants.policies.layers.operations import set_layer
-from tenants.policies.layers.queries import (
+from tenants.base.errors import Conflict, Invalid, Outdated
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.identity.members.queries import find_member_by_email
+from tenants.identity.teams.queries import page_of_teams
+from tenants.policy.dry_run import preview_layer
+from tenants.policy.overrides.document import read_layer, write_layer
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import (
     LayerInForce,
     Subject,
     SubjectKind,
@@ -46,8 +48,6 @@ from tenants.policies.layers.queries import (
     find_layer_version,
     page_of_layers,
 )
-from tenants.policies.preview import preview_layer
-from tenants.teams.queries import page_of_teams
 
 _ROWS: Final = 25
 _MAX_EMAIL_CHARS: Final = 254

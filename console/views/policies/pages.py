@@ -17,11 +17,11 @@ from console.views.policies.draft import Draft, read_draft
 from console.views.policies.fields import add_refusal, whole_number
 from console.views.policies.forms import PolicyForm, groups_of, initial_of, policy_of
 from console.views.policies.review import shown as show_review
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
-from tenants.policies.queries import PolicyInForce, find_version, get_policy, page_of_versions
-from tenants.telemetry.wordings import TENANT_WORDING, wording
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.policy.queries import PolicyInForce, find_version, get_policy, page_of_versions
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, wording
 
 _VERSIONS: Final = 25
 

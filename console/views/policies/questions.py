@@ -16,12 +16,12 @@ from console.views.policies.fields import add_refusal
 from console.views.policies.pages import tabs
 from console.views.policies.place_form import AS_TYPED, PlaceForm
 from console.views.policies.words import FIELDS, MODES
-from tenants.errors import Invalid
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
-from tenants.policies.effective import Effective
-from tenants.policies.explanation import Explanation, Question
-from tenants.policies.preview import effective_for, explain_for
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.access_explanation import Explanation, Question
+from tenants.policy.dry_run import effective_for, explain_for
+from tenants.policy.effective_policy import Effective
+from tenants.security.authorization.actor import Actor
 
 _MAX_EMAIL_CHARS: Final = 254
 

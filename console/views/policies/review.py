@@ -21,14 +21,14 @@ from console.views.policies.draft import Draft, Meanwhile, find_meanwhile, on_to
 from console.views.policies.effects import effects_of
 from console.views.policies.fields import add_refusal, whole_number
 from console.views.policies.reasons import reason_of_undoing
-from tenants.errors import Invalid, Outdated
-from tenants.members.permissions import Permission
-from tenants.policies.document import write_policy
-from tenants.policies.gravity import is_grave
-from tenants.policies.operations import set_policy
-from tenants.policies.preview import preview_policy
-from tenants.policies.queries import find_version, get_policy
-from tenants.texts import MAX_REASON_CHARS
+from tenants.base.errors import Invalid, Outdated
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.policy.destructive_changes import is_grave
+from tenants.policy.document import write_policy
+from tenants.policy.dry_run import preview_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_version, get_policy
 
 _PAGE: Final = "console/policies/review.html"
 

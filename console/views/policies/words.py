@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Isolation, Limits, RateLimit, Telemetry, TenantPolicy
 from console.views.policies.numbers import shown_number
-from tenants.retention.classes import TERMS, DataClass
+from tenants.policy.data_classes import TERMS, DataClass
 
 MODES: Final[dict[str, Promise]] = {
     "inline": _("Inline suggestions"),

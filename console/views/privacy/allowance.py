@@ -15,12 +15,12 @@ from console.shell.parts import show
 from console.views.policies.draft import Draft, read_draft
 from console.views.policies.fields import add_refusal, number_field, whole_number, yes_field
 from console.views.policies.review import shown as show_review
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.policies.document import MAX_RETENTION_DAYS, read_policy, write_policy
-from tenants.policies.queries import find_version, get_policy
-from tenants.retention.classes import TERMS, DataClass
-from tenants.telemetry.wordings import TENANT_WORDING, require_current, wording
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.document import MAX_RETENTION_DAYS, read_policy, write_policy
+from tenants.policy.queries import find_version, get_policy
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, require_current, wording
 
 
 class AllowanceForm(forms.Form):

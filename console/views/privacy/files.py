@@ -3,11 +3,11 @@
 from django.http import HttpResponse
 
 from console.shell.csv_file import Gathered, csv_answer, notes_of
-from tenants.data_subjects.queries import ErasureView
-from tenants.members.actor import Actor
-from tenants.members.queries import MemberRow
-from tenants.telemetry.consent import NO_CONSENT
-from tenants.telemetry.queries import ContentErasure, Receipt, consents_of
+from tenants.compliance.data_subjects.queries import ErasureView
+from tenants.identity.members.queries import MemberRow
+from tenants.privacy.consent.consent import NO_CONSENT
+from tenants.privacy.consent.queries import ContentErasure, Receipt, consents_of
+from tenants.security.authorization.actor import Actor
 
 
 def members_file(actor: Actor, found: Gathered[MemberRow]) -> HttpResponse:

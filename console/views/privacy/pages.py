@@ -15,12 +15,13 @@ from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.shell.tabs import Tab, tabs_of
 from console.views.privacy.files import erasures_file, members_file, receipts_file, withdrawals_file
-from tenants.data_subjects.queries import ErasureView, list_erasures
-from tenants.members.permissions import Permission
-from tenants.members.queries import MemberRow, page_of_members
-from tenants.paging import MAX_PAGE, Page
-from tenants.telemetry.consent import NO_CONSENT
-from tenants.telemetry.queries import (
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
+from tenants.identity.members.queries import MemberRow, page_of_members
+from tenants.privacy.consent.consent import NO_CONSENT
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, wording
+from tenants.privacy.consent.queries import (
     ContentErasure,
     Receipt,
     consents_of,
@@ -28,7 +29,6 @@ from tenants.telemetry.queries import (
     list_content_erasures,
     list_receipts,
 )
-from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS, wording
 
 _ROWS: Final = 25
 REASONS: Final[dict[str, Promise]] = {

@@ -25,11 +25,11 @@ from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES
 from console.views.policies.review import ReasonForm
 from console.views.privacy.pages import tabs
-from tenants.data_subjects.bundle import Asked, write_bundle
-from tenants.data_subjects.operations import Demand, demand_erasure
-from tenants.data_subjects.queries import find_subject_of
-from tenants.errors import Conflict, Invalid, NotFound
-from tenants.members.permissions import Permission, Role
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.permissions import Permission, Role
+from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.queries import find_subject_of
 
 _MAX_EMAIL_CHARS: Final = 254
 

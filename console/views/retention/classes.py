@@ -22,11 +22,11 @@ from console.shell.toast import toast
 from console.views.policies.fields import add_refusal
 from console.views.policies.reasons import reason_of_undoing
 from console.views.policies.review import ReasonForm
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.retention.classes import TERMS, DataClass, Terms
-from tenants.retention.operations import set_rule, undo_rule
-from tenants.retention.queries import find_rule, list_standings, preview
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.policy.data_classes import TERMS, DataClass, Terms
+from tenants.privacy.retention.operations import set_rule, undo_rule
+from tenants.privacy.retention.queries import find_rule, list_standings, preview
 
 _PAGE: Final = "console/retention/class.html"
 

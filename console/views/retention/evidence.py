@@ -23,19 +23,19 @@ from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.retention.classes import tabs
 from console.views.verdict import Verdict, facts_of
-from tenants.data_subjects.verification import verify_bundle
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
-from tenants.retention.classes import TERMS
-from tenants.retention.queries import (
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.data_subjects.verification import verify_bundle
+from tenants.policy.data_classes import TERMS
+from tenants.privacy.retention.queries import (
     CertificateView,
     RunView,
     find_certificate,
     list_certificates,
     list_runs,
 )
-from tenants.retention.verification import verify_certificate
-from tenants.signing_keys import signing_keys
+from tenants.privacy.retention.verification import verify_certificate
 
 _ROWS: Final = 25
 # A request has so many at most; the rest is what a form puts around a file.

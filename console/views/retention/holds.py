@@ -24,13 +24,13 @@ from console.shell.toast import toast
 from console.views.policies.fields import add_refusal
 from console.views.policies.review import ReasonForm
 from console.views.retention.classes import tabs
-from tenants.data_subjects.queries import find_person
-from tenants.errors import Conflict, Invalid, NotFound
-from tenants.members.permissions import Permission
-from tenants.members.queries import emails_of
-from tenants.paging import MAX_PAGE, Page
-from tenants.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
-from tenants.retention.queries import HoldView, find_hold, list_holds
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.compliance.data_subjects.queries import find_person
+from tenants.identity.members.queries import emails_of
+from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
+from tenants.privacy.retention.queries import HoldView, find_hold, list_holds
 
 _ROWS: Final = 25
 _MAX_EMAIL_CHARS: Final = 254

@@ -13,9 +13,14 @@ from console.refusals import told
 from console.shell.allowed import allowed
 from console.shell.parts import show
 from console.views.sinks.shown import row_of
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.siem.operations import MAX_NAME_CHARS, CreatedSink, NewSink, create_sink
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.compliance.audit_sinks.operations import (
+    MAX_NAME_CHARS,
+    CreatedSink,
+    NewSink,
+    create_sink,
+)
 
 _PAGE: Final = "console/sinks/new.html"
 

@@ -6,8 +6,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.failures import said_error
-from tenants.siem.address import SinkKind
-from tenants.siem.queries import SinkView
+from tenants.compliance.audit_sinks.endpoint import SinkKind
+from tenants.compliance.audit_sinks.queries import SinkView
 
 
 @dataclass(frozen=True, slots=True)

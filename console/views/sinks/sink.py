@@ -23,10 +23,10 @@ from console.shell.parts import show
 from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.sinks.shown import row_of
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.siem.operations import delete_sink, replay_sink, try_sink
-from tenants.siem.queries import get_sink
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.compliance.audit_sinks.operations import delete_sink, replay_sink, try_sink
+from tenants.compliance.audit_sinks.queries import get_sink
 
 _PAGE: Final = "console/sinks/sink.html"
 

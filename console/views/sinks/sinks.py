@@ -12,10 +12,10 @@ from console.shell.csv_file import Gathered, csv_answer, first_rows, notes_of
 from console.shell.lists import turning, wants_file
 from console.shell.parts import show
 from console.views.sinks.shown import row_of
-from tenants.errors import Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
-from tenants.siem.queries import SinkView, list_sinks
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 
 _PAGE: Final = "console/sinks/sinks.html"
 _LIMIT: Final = 50

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext
 
-from tenants.keys.finding import key_steps
-from tenants.members.actor import Actor
-from tenants.members.finding import WantedMembers, find_members
-from tenants.members.permissions import Permission
-from tenants.policies.queries import get_policy
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.search import key_steps
+from tenants.identity.members.search import WantedMembers, find_members
+from tenants.policy.queries import get_policy
+from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)

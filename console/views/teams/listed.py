@@ -17,12 +17,12 @@ from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows
 from console.shell.parts import show
 from console.shell.sorting import Sorting, headings, read_sorting, with_query
 from console.shell.toast import toast
-from tenants.errors import Conflict, Invalid
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE, Page
-from tenants.teams.finding import TeamOrder, WantedTeams, find_teams
-from tenants.teams.operations import MAX_NAME_CHARS, create_team
-from tenants.teams.queries import TeamView
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.permissions import Permission
+from tenants.identity.teams.operations import MAX_NAME_CHARS, create_team
+from tenants.identity.teams.queries import TeamView
+from tenants.identity.teams.search import TeamOrder, WantedTeams, find_teams
 
 _PAGE_ROWS: Final = 25
 _BY_NAME: Final = Sorting(TeamOrder.NAME, is_descending=False)

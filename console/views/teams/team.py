@@ -24,13 +24,18 @@ from console.shell.step_up import confirmed
 from console.shell.toast import toast
 from console.views.members.names import ROLE_NAMES
 from console.views.teams.listed import TeamForm
-from tenants.errors import Conflict, Invalid
-from tenants.members.finding import WantedMembers, find_members, member_at
-from tenants.members.permissions import Permission
-from tenants.paging import MAX_PAGE
-from tenants.teams.finding import is_kept_by_scim
-from tenants.teams.operations import delete_team, put_into_team, rename_team, take_out_of_team
-from tenants.teams.queries import TeamView, find_team
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.pagination import MAX_PAGE
+from tenants.base.permissions import Permission
+from tenants.identity.members.search import WantedMembers, find_members, member_at
+from tenants.identity.teams.operations import (
+    delete_team,
+    put_into_team,
+    rename_team,
+    take_out_of_team,
+)
+from tenants.identity.teams.queries import TeamView, find_team
+from tenants.identity.teams.search import is_kept_by_scim
 
 _PAGE: Final = "console/teams/team.html"
 _PAGE_ROWS: Final = 50

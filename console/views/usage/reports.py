@@ -26,11 +26,11 @@ from console.shell.parts import show
 from console.views.overview.figures import SOURCES
 from console.views.usage.table import COLUMNS, Line, cells
 from console.views.usage.tabs import Tab, tabs
-from tenants.metrics.choices import read_choices
-from tenants.metrics.counts import Counts
-from tenants.metrics.definitions import acceptance, completion_acceptance, persistence
-from tenants.metrics.reports import PERMISSIONS, GroupBy, Kind, Report, Row, report
-from tenants.metrics.suppress import Suppression
+from tenants.usage.reports.counters import Counts
+from tenants.usage.reports.filter_options import read_choices
+from tenants.usage.reports.metric_definitions import acceptance, completion_acceptance, persistence
+from tenants.usage.reports.queries import PERMISSIONS, GroupBy, Kind, Report, Row, report
+from tenants.usage.reports.suppression import Suppression
 
 _PAGE: Final = "console/usage/report.html"
 _PART: Final = "console/usage/_report.html"

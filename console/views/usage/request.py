@@ -15,9 +15,9 @@ from console.member import Member, for_members
 from console.shell.parts import show
 from console.views.overview.figures import MODES
 from console.views.usage.requests import FINISHES
-from tenants.errors import NotFound
-from tenants.usage.explanation import Stage, explain
-from tenants.usage.requests import find_request
+from tenants.base.errors import NotFound
+from tenants.usage.requests.latency_explanation import Stage, explain
+from tenants.usage.requests.lookup import find_request
 
 _PAGE: Final = "console/usage/request.html"
 WIDTH: Final = 1000

@@ -24,11 +24,18 @@ from console.shell.csv_file import Gathered, csv_answer, csv_refused, first_rows
 from console.shell.parts import show
 from console.views.overview.figures import MODES
 from console.views.usage.tabs import tabs
-from tenants.errors import Invalid
-from tenants.metrics.choices import read_choices
-from tenants.metrics.reports import Kind
-from tenants.paging import MAX_PAGE, Page
-from tenants.usage.listing import Ended, Listed, Order, RequestLine, Wanted, page_of_requests
+from tenants.base.errors import Invalid
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.usage.reports.filter_options import read_choices
+from tenants.usage.reports.queries import Kind
+from tenants.usage.requests.list_queries import (
+    Ended,
+    Listed,
+    Order,
+    RequestLine,
+    Wanted,
+    page_of_requests,
+)
 
 _PAGE: Final = "console/usage/requests.html"
 _PART: Final = "console/usage/_requests.html"

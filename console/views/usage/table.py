@@ -8,8 +8,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.insight.numbers import count, share
-from tenants.metrics.counts import Counts, Source
-from tenants.metrics.definitions import (
+from tenants.usage.reports.counters import Counts, Source
+from tenants.usage.reports.metric_definitions import (
     acceptance,
     cancellation,
     completed_code,
@@ -19,7 +19,7 @@ from tenants.metrics.definitions import (
     validity,
     weighted_acceptance,
 )
-from tenants.metrics.reports import Kind, Row
+from tenants.usage.reports.queries import Kind, Row
 
 Of = Callable[[Counts], float | None]
 

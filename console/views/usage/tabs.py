@@ -6,8 +6,8 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from console.insight.asked import Question
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.base.permissions import Permission
+from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from typing import Final
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
-from tenants.billing.budgets.spent import is_used_up, read_month
+from tenants.base.permissions import Role
+from tenants.billing.budgets.month_spend import is_used_up, read_month
 from tenants.billing.plans.price_book import Price
-from tenants.members.permissions import Role
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
 THRESHOLDS: Final = (50, 80, 100)

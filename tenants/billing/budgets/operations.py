@@ -10,17 +10,17 @@ from django.db import IntegrityError, transaction
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import Facts, record_change
-from tenants.billing.budgets.bound import require_few_of_each
-from tenants.billing.budgets.floors import raise_or_leave
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.money import MAX_MICROS
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.limits import require_few_of_each
 from tenants.billing.budgets.queries import BudgetView, find_budget
+from tenants.billing.budgets.redis_sync import raise_or_leave
 from tenants.billing.budgets.webhook import check_address
-from tenants.billing.money import MAX_MICROS
-from tenants.errors import Conflict, Invalid, NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.fleet.snapshots.publisher import tenant_changed
 from tenants.models import BillingState, Budget, Membership, Team
-from tenants.snapshots.publish import tenant_changed
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
 
 CHANGED: Final = "budget.changed"  # in the audit trail
 MAX_BUDGETS: Final = 1_000  # of a tenant: gateways hold the hard ones in memory

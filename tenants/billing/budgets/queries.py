@@ -9,17 +9,17 @@ from uuid import UUID
 from caret.contracts.pricing import BudgetScope, HardBudget, Spending, write_places
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import record_read
-from tenants.billing.budgets.spent import MonthOfTenant, is_used_up, read_month, read_teams
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.errors import NotFound
+from tenants.base.money import Currency
+from tenants.base.pagination import Page, Place, first_of, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.month_spend import MonthOfTenant, is_used_up, read_month, read_teams
 from tenants.billing.budgets.webhook import secret_of
-from tenants.billing.money import Currency
-from tenants.billing.periods import month_of, utc_day
 from tenants.billing.plans.queries import find_currency, read_price_book
-from tenants.errors import NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, User
-from tenants.paging import Page, Place, first_of, page_of, read_cursor
+from tenants.security.audit.operations import record_read
+from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from datetime import datetime
 from uuid import UUID
 
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import CHANGED, Terms, change_budget, target_of
 from tenants.billing.budgets.queries import BudgetView
-from tenants.errors import NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
 from tenants.models import AuditEntry
+from tenants.security.authorization.actor import Actor
 
 
 def undo_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:

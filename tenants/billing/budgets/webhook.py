@@ -16,7 +16,7 @@ from django.conf import settings
 
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
-from tenants.errors import Invalid
+from tenants.base.errors import Invalid
 
 _BOUNDS: Final = Bounds(total_s=20.0, max_bytes=64 * 1024)  # what it says is not read
 _MAX_URL_CHARS: Final = 500

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from tenants.billing.money import MICROS_PER_CENT, divide_half_up, to_cents
-from tenants.billing.periods import month_of, next_month
+from tenants.base.billing_periods import month_of, next_month
+from tenants.base.money import MICROS_PER_CENT, divide_half_up, to_cents
 from tenants.billing.pricing import LINES, TokenKind
 
 SCHEMA: Final = 1

@@ -4,10 +4,10 @@ from datetime import datetime
 
 import structlog
 
+from tenants.base.errors import NotFound
 from tenants.billing.invoices.operations import issue_due
 from tenants.billing.rating.clock import earlier_of
-from tenants.errors import NotFound
-from tenants.members.queries import list_tenants
+from tenants.identity.members.queries import list_tenants
 
 log = structlog.get_logger(__name__)
 

@@ -10,7 +10,11 @@ from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import record_change
+from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.money import MICROS_PER_CENT, to_cents
+from tenants.base.text_validation import read_reason
+from tenants.billing.invoices.billing_profile import issuer, read_profile
 from tenants.billing.invoices.document import (
     Head,
     Kind,
@@ -21,7 +25,6 @@ from tenants.billing.invoices.document import (
     tax_on,
     tax_on_more,
 )
-from tenants.billing.invoices.profile import issuer, read_profile
 from tenants.billing.invoices.queries import (
     InvoiceView,
     find_invoice,
@@ -38,15 +41,12 @@ from tenants.billing.ledger.operations import (
     book,
     lock_billing,
 )
-from tenants.billing.money import MICROS_PER_CENT, to_cents
-from tenants.billing.periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
-from tenants.billing.rating.rate import rate
+from tenants.billing.rating.operations import rate
 from tenants.billing.rating.tokens import open_month
-from tenants.errors import Conflict, Invalid
-from tenants.members.actor import Actor, platform_actor
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
-from tenants.texts import read_reason
-from tenants.usage.feed import last_batch
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.usage.ingestion.batch_numbers import last_batch
 
 # After a month's end: what comes later than this is on the next invoice.
 GRACE: Final = timedelta(hours=6)

@@ -32,8 +32,8 @@ from reportlab.platypus import (
     TableStyle,
 )
 
+from tenants.base.money import MICROS_PER_CENT, write_amount, write_price
 from tenants.billing.invoices.document import Document, Kind, Line, Party
-from tenants.billing.money import MICROS_PER_CENT, write_amount, write_price
 
 _REGULAR, _MEDIUM = "Roboto", "Roboto-Medium"
 _MARGIN: Final = 20 * mm

@@ -11,6 +11,11 @@ from django.db.models import Sum
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, NotFound
+from tenants.base.money import MICROS_PER_CENT
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.billing.invoices.billing_profile import issuer, read_profile
 from tenants.billing.invoices.document import (
     Document,
     Head,
@@ -23,15 +28,10 @@ from tenants.billing.invoices.document import (
     build_document,
     encode_document,
 )
-from tenants.billing.invoices.profile import issuer, read_profile
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import SourceKind
-from tenants.billing.money import MICROS_PER_CENT
-from tenants.errors import Conflict, NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
 from tenants.models import Invoice, LedgerEntry, LedgerTransaction
-from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.security.authorization.actor import Actor
 
 logger = structlog.get_logger(__name__)
 

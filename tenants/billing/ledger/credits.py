@@ -7,7 +7,10 @@ from django.db.models import Sum
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import record_change
+from tenants.base.billing_periods import month_to_book, utc_day
+from tenants.base.errors import Invalid
+from tenants.base.money import MAX_MICROS, MICROS_PER_CENT
+from tenants.base.text_validation import read_reason
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import (
     Booking,
@@ -17,13 +20,10 @@ from tenants.billing.ledger.operations import (
     book,
     lock_billing,
 )
-from tenants.billing.money import MAX_MICROS, MICROS_PER_CENT
-from tenants.billing.periods import month_to_book, utc_day
 from tenants.billing.rating.tokens import open_month
-from tenants.errors import Invalid
-from tenants.members.actor import Actor
 from tenants.models import LedgerEntry, LedgerTransaction
-from tenants.texts import read_reason
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
 
 _MOVES_CREDITS: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
 

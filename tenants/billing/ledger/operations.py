@@ -7,8 +7,8 @@ from enum import StrEnum
 from uuid import UUID
 
 from caret.foundation.ids import TenantId, uuid7
+from tenants.base.errors import NotFound
 from tenants.billing.ledger.accounts import Account
-from tenants.errors import NotFound
 from tenants.models import BillingState, LedgerAccount, LedgerEntry, LedgerTransaction
 
 

@@ -9,13 +9,13 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import begins_at
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import SourceKind
-from tenants.billing.periods import begins_at
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
 from tenants.models import LedgerEntry, LedgerTransaction
-from tenants.paging import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.security.authorization.actor import Actor
 
 # What books on an account: of the others nothing is looked at where one account is asked for.
 _KINDS: Final = {

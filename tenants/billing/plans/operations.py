@@ -12,16 +12,16 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import record_change
-from tenants.billing.money import Currency
-from tenants.billing.periods import month_of, utc_day
-from tenants.errors import Conflict, Invalid, NotFound
-from tenants.members.actor import Actor
-from tenants.members.queries import list_tenants
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.money import Currency
+from tenants.base.text_validation import require_storable
+from tenants.base.time_bounds import require_day
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.members.queries import list_tenants
 from tenants.models import BillingState, Plan, PriceVersion, Subscription, Tenant
-from tenants.moments import require_day
-from tenants.snapshots.publish import tenant_changed
-from tenants.texts import require_storable
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
 
 MAX_PRICE_MICROS: Final = 10**12  # a million units: of a seat, or of a million tokens
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")

@@ -8,7 +8,7 @@ from typing import TypeVar
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices, TokenPrices
 from caret.foundation.clock import to_unix_ms
-from tenants.billing.periods import begins_at
+from tenants.base.billing_periods import begins_at
 
 _Found = TypeVar("_Found")
 

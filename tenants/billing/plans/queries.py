@@ -11,7 +11,7 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
-from tenants.billing.money import Currency
+from tenants.base.money import Currency
 from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
 from tenants.models import BillingState, Plan, PriceVersion, Subscription
 

@@ -8,6 +8,8 @@ from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, utc_day
+from tenants.base.errors import NotFound
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import (
     Booking,
@@ -17,13 +19,11 @@ from tenants.billing.ledger.operations import (
     book,
     lock_billing,
 )
-from tenants.billing.periods import ONE_DAY, begins_at, month_to_book, utc_day
 from tenants.billing.plans.price_book import Price
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import cost_of_seats
 from tenants.billing.rating.clock import earlier_of
 from tenants.billing.rating.tokens import open_month
-from tenants.errors import NotFound
 from tenants.models import BillingState, Membership, Subscription
 
 LINE: Final = "seats"

@@ -19,8 +19,9 @@ from caret.contracts.pricing import Tokens, cost_micros
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import month_of, month_to_book, next_month, utc_day
 from tenants.billing.budgets.alerts import raise_alerts
-from tenants.billing.budgets.spent import Spent, add_spent
+from tenants.billing.budgets.month_spend import Spent, add_spent
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import (
     Booking,
@@ -30,13 +31,12 @@ from tenants.billing.ledger.operations import (
     book,
     lock_billing,
 )
-from tenants.billing.periods import month_of, month_to_book, next_month, utc_day
 from tenants.billing.plans.price_book import Price
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import LINES, TokenLine, cost_of_more, quantity, unit_price
-from tenants.billing.stripe.outbox import report_booked
+from tenants.billing.stripe.meter_events import report_booked
 from tenants.models import BillingState, LedgerEntry, Subscription, UsageRecord
-from tenants.usage.feed import last_batch
+from tenants.usage.ingestion.batch_numbers import last_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; some 64 entries each
 

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.money import Currency
+from tenants.base.permissions import Permission
 from tenants.billing.ledger.credits import credit_balance
-from tenants.billing.money import Currency
-from tenants.billing.periods import month_of, utc_day
 from tenants.billing.plans.price_book import Price, PriceBook
 from tenants.billing.plans.queries import find_currency, read_price_book
-from tenants.billing.spending.days import DayLine, read_days
-from tenants.members.actor import Actor
-from tenants.members.permissions import Permission
+from tenants.billing.spending.daily_cost import DayLine, read_days
 from tenants.models import Membership
+from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)

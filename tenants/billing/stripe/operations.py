@@ -13,13 +13,13 @@ import structlog
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import utc_day
+from tenants.base.errors import NotFound
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.operations import lock_billing
-from tenants.billing.periods import utc_day
-from tenants.billing.stripe.outbox import MAX_AGE, add_events
+from tenants.billing.stripe.meter_events import MAX_AGE, add_events
 from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Stripe, StripeFailed
-from tenants.errors import NotFound
-from tenants.members.queries import list_tenants
+from tenants.identity.members.queries import list_tenants
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
 
 MAX_AT_ONCE: Final = 200  # of a tenant

@@ -14,17 +14,17 @@ from django.utils import timezone
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.management_command import UncheckedCommand
+from tenants.base.errors import Invalid, Refused
+from tenants.base.money import MICROS, MICROS_PER_CENT, Currency
+from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
-from tenants.billing.invoices.profile import set_profile
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.money import MICROS, MICROS_PER_CENT, Currency
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.billing.rating.clock import earlier_of
-from tenants.billing.rating.rate import rate
-from tenants.errors import Invalid, Refused
-from tenants.members.actor import Actor, platform_actor
-from tenants.members.queries import find_tenant
+from tenants.billing.rating.operations import rate
+from tenants.identity.members.queries import find_tenant
+from tenants.security.authorization.actor import Actor, platform_actor
 
 
 class Command(UncheckedCommand):

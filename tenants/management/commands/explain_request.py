@@ -11,11 +11,11 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.foundation.management_command import UncheckedCommand
-from tenants.errors import Invalid, NotFound
-from tenants.texts import read_reason
-from tenants.usage.explanation import explain
-from tenants.usage.requests import find_request_of_anybody
-from tenants.usage.waterfall import lines
+from tenants.base.errors import Invalid, NotFound
+from tenants.base.text_validation import read_reason
+from tenants.usage.requests.latency_explanation import explain
+from tenants.usage.requests.lookup import find_request_of_anybody
+from tenants.usage.requests.waterfall import lines
 
 
 class Command(UncheckedCommand):

@@ -15,17 +15,17 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.foundation.management_command import UncheckedCommand
-from tenants.errors import Refused
-from tenants.exports.export import Export
-from tenants.exports.formats import FORMATS
-from tenants.exports.proof import File, begin, prove
-from tenants.exports.reports.usage import EXPORTS, USAGE_RECORDS
-from tenants.exports.rows import Asked, Period
-from tenants.exports.stream import read_rows
-from tenants.exports.verification import PROOF_SUFFIX
-from tenants.exports.written import Written
-from tenants.members.actor import platform_actor
-from tenants.members.queries import find_tenant
+from tenants.base.errors import Refused
+from tenants.compliance.exports.definitions.usage import EXPORTS, USAGE_RECORDS
+from tenants.compliance.exports.digesting_writer import Written
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.formats.text import FORMATS
+from tenants.compliance.exports.proof import File, begin, prove
+from tenants.compliance.exports.row_stream import read_rows
+from tenants.compliance.exports.rows import Asked, Period
+from tenants.compliance.exports.verification import PROOF_SUFFIX
+from tenants.identity.members.queries import find_tenant
+from tenants.security.authorization.actor import platform_actor
 
 _EXPORTS = {export.name: export for export in EXPORTS}
 

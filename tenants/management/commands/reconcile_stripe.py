@@ -9,10 +9,10 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from caret.foundation.management_command import UncheckedCommand
-from tenants.billing.stripe.http import HttpStripe
+from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.port import StripeFailed
-from tenants.billing.stripe.reconcile import reconcile
-from tenants.members.queries import list_tenants
+from tenants.billing.stripe.reconciliation import reconcile
+from tenants.identity.members.queries import list_tenants
 
 _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 

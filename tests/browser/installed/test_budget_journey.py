@@ -4,7 +4,7 @@ chats is told."""
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.axe import serious
 from tests.browser.installed.gateway import (
     IN_FORCE_S,

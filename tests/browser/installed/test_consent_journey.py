@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import TelemetryObject
 from tests.browser.axe import serious
 from tests.browser.installed.gateway import complete, known_key

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.axe import serious
 from tests.browser.installed.offline import fetched, spoil, verifies
 from tests.browser.sessions import session_of

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.installed.gateway import KNOWN_S, complete, refusal
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs

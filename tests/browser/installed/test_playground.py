@@ -7,8 +7,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keys.queries import KeyState, list_keys
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.queries import KeyState, list_keys
 from tenants.models import Outcome, UsageRecord
 from tests.browser.installed.playground import BEGUN, GHOST, start, suggested
 from tests.browser.sessions import session_of

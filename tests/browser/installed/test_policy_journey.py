@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.browser.axe import serious
 from tests.browser.installed.gateway import IN_FORCE_S, complete, known_key, refusal
 from tests.browser.sessions import session_of

@@ -15,7 +15,7 @@ from console.timing import registry as console_registry
 from inference.recording.completion_metrics import Metrics
 from inference.recording.engine_metrics import EngineWatch, Reader, Values
 from inference.recording.event_loop_lag import LoopLag
-from tenants.watching import Watch
+from tenants.base.worker_metrics import Watch
 from tests.stack.watching import WATCHING, panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"

@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from caret.foundation.postgres.tenant_scope import tenant
 from caret.local.paths import REPOSITORY
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tests.browser.chromium import chromium
 from tests.browser.installed.gateway import known_key

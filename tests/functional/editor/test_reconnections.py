@@ -15,8 +15,8 @@ from caret.contracts.usage import BelatedRecord, OutcomeRecord
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import Outcome, UsageRecord
-from tenants.usage.ingest import drain
-from tenants.usage.stream import UsageStream
+from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
 from tests.cast import make_company
 from tests.functional.editor.developer import Developer

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tenants.keys.operations import CreatedKey, revoke_key
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.operations import CreatedKey, revoke_key
 from tests.cast import Company, make_company, make_key
 from tests.functional.gateway.company import in_thread
 from tests.functional.gateway.site import dial, receive, until

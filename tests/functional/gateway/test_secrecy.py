@@ -17,16 +17,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from caret.client.websocket_client import GatewayRefused, Stream, open_stream
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.encryption.queries import open_sealed
-from tenants.keys.operations import CreatedKey
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.operations import CreatedKey
 from tenants.models import TelemetryObject, UsageRecord
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
-from tenants.telemetry import store
-from tenants.telemetry.consent import Consent
-from tenants.telemetry.operations import Choice, set_consent
-from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS
+from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.content_capture import object_store
+from tenants.security.encryption.queries import open_sealed
 from tests.cast import Company, make_company, make_key
 from tests.functional.gateway.company import in_thread
 from tests.functional.gateway.planted import Haystack, Plants
@@ -236,6 +236,8 @@ def _kept_content(tenant_id: TenantId) -> bytes:
         rows = TelemetryObject.objects.filter(tenant_id=tenant_id, stored_at__isnull=False)
         ids = list(rows.values_list("id", flat=True))
     return b"".join(
-        open_sealed(tenant_id, place=store.place(id_), sealed=store.get(tenant_id, id_))
+        open_sealed(
+            tenant_id, place=object_store.place(id_), sealed=object_store.get(tenant_id, id_)
+        )
         for id_ in ids
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tenants.retrieval.embed import EmbeddingEngine
+from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import serving_embeddings
 from tests.functional.conftest import Place
 from tests.functional.gateway.site import Frame, until

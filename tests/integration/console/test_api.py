@@ -9,12 +9,12 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind, parse_key
-from tenants.keys.operations import create_key
-from tenants.keys.queries import holds
-from tenants.keys.wish import NewKey
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.operations import create_key
+from tenants.identity.api_keys.queries import holds
+from tenants.identity.api_keys.validation import NewKey
 from tenants.models import User
-from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.fakes.console_client import Client
 from tests.integration.console.conftest import SignIn

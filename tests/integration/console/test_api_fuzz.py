@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
 from console.api import rate_limit
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.cast import ACME, make_company
 from tests.fakes.console_client import Client
 from tests.stack.seed import IS_DEEP, scaled

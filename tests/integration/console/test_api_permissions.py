@@ -16,8 +16,8 @@ import pytest
 from django.test import Client
 
 from console.api.api import api
-from tenants.members.permissions import Permission, Role, allows
-from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.base.permissions import Permission, Role, allows
+from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tests.cast import Cast, Company, make_completion, make_key
 from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
 from tests.fakes.exports import make_export

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import record_change
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
 from tests.cast import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 

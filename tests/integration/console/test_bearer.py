@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keys.scopes import PERMISSIONS_OF, Scope, permissions_of
+from tenants.identity.api_keys.scopes import PERMISSIONS_OF, Scope, permissions_of
 from tenants.models import ApiKey, AuditEntry
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 from tests.integration.console.conftest import SignIn

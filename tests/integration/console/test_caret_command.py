@@ -14,7 +14,7 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
 from caret.client.api.cli import EXIT_REFUSED, run
-from tenants.keys.scopes import Scope
+from tenants.identity.api_keys.scopes import Scope
 from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
 from tests.fakes.exports import build_all
 

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
 from tests.cast import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 

@@ -14,25 +14,25 @@ from pyarrow import parquet
 from pytest_django.plugin import DjangoDbBlocker
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import Facts, record_change
-from tenants.errors import Forbidden
-from tenants.exports import pages
-from tenants.exports.cells import spell_time
-from tenants.exports.definitions import EXPORTS
-from tenants.exports.export import Export
-from tenants.exports.formats import FORMATS
-from tenants.exports.pages import spell
-from tenants.exports.rows import Asked, Kind, Period, Row
-from tenants.exports.stream import read_rows
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
+from tenants.base.errors import Forbidden
+from tenants.base.permissions import Role
+from tenants.compliance.exports import paged_source
+from tenants.compliance.exports.definitions.definitions import EXPORTS
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.formats.cells import spell_time
+from tenants.compliance.exports.formats.text import FORMATS
+from tenants.compliance.exports.paged_source import spell
+from tenants.compliance.exports.row_stream import read_rows
+from tenants.compliance.exports.rows import Asked, Kind, Period, Row
+from tenants.identity.teams.operations import put_into_team
 from tenants.models import ApiKey, ConsentReceipt
-from tenants.policies.layers.operations import set_layer
-from tenants.policies.layers.queries import Subject, SubjectKind
-from tenants.retention.classes import DataClass
-from tenants.retention.purge import purge
-from tenants.teams.operations import put_into_team
-from tenants.telemetry.wordings import Kind as Wording
+from tenants.policy.data_classes import DataClass
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import Subject, SubjectKind
+from tenants.privacy.consent.consent_texts import Kind as Wording
+from tenants.privacy.retention.purge import purge
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
 from tests.cast import ACME, Cast, Company, make_company, make_key
 from tests.fakes.billing import ensure_invoice
 from tests.fakes.retention import make_certificate, make_hold
@@ -237,8 +237,8 @@ def test_a_developer_exports_nothing_but_what_he_may_list(cast: Cast, export: Ex
 def test_pages_go_on_where_they_ended(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = asked_by(company.administrator.actor)
     at_once = exported(EXPORTS["keys"], asked)
-    monkeypatch.setattr(pages, "MAX_PAGE", 1)
-    monkeypatch.setattr(pages, "BATCH_ROWS", 1)
+    monkeypatch.setattr(paged_source, "MAX_PAGE", 1)
+    monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
 
     assert exported(EXPORTS["keys"], asked) == at_once
 

@@ -13,14 +13,14 @@ from pytest_django.plugin import DjangoDbBlocker
 from caret.foundation.postgres.tenant_scope import tenant
 from console.api import rate_limit
 from console.views.export_file import MAX_AT_ONCE, running
-from tenants.exports.builds import sealed
-from tenants.exports.verification import verify_export
-from tenants.keys.operations import revoke_key
-from tenants.keys.scopes import Scope
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.verification import verify_export
+from tenants.identity.api_keys.operations import revoke_key
+from tenants.identity.api_keys.scopes import Scope
 from tenants.models import AuditEntry
-from tenants.signing_keys import signing_keys
 from tests.cast import ACME, Cast, Company, make_company, make_service_key
 from tests.fakes.exports import build_all, end_all, file_of, make_export
 from tests.integration.console.conftest import SignIn
@@ -99,7 +99,7 @@ async def test_a_file_is_streamed_piece_by_piece(
 ) -> None:
     from asgiref.sync import sync_to_async
 
-    monkeypatch.setattr(sealed, "PIECE_BYTES", 100)
+    monkeypatch.setattr(sealed_objects, "PIECE_BYTES", 100)
     export_id = await sync_to_async(make_export)(company)
     path = await sync_to_async(link_of)(auditor, export_id)
 

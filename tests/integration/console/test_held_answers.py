@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.idempotency import operations
 from tenants.models import ApiKey, KeptAnswer
-from tenants.retention.operations import NewHold, place_hold, release_hold
+from tenants.privacy.idempotency import operations
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tests.cast import GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 

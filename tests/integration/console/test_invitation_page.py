@@ -8,9 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from console.throttle import MAX_TRIES_OF_NETWORK
-from tenants.members.changes import remove_member
-from tenants.members.queries import find_memberships, find_user
-from tenants.tokens import TokenKind, new_token
+from tenants.base.bearer_tokens import TokenKind, new_token
+from tenants.identity.member_lifecycle import remove_member
+from tenants.identity.members.queries import find_memberships, find_user
 from tests.cast import PASSWORD, Cast
 from tests.integration.console.conftest import SignIn
 from tests.people import Mailbox, make_colleague, make_stranger, send_invitation

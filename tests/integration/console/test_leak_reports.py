@@ -16,10 +16,10 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, generate_key
 from console.api import rate_limit
 from console.api.reporters import KEY_ID_HEADER, SIGNATURE_HEADER
-from tenants.keys.leaks import end_leaked_keys
-from tenants.keys.queries import KeyState, find_key
-from tenants.keys.sightings import SIGHTINGS
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.leak_reports import SIGHTINGS
+from tenants.identity.api_keys.leak_response import end_leaked_keys
+from tenants.identity.api_keys.queries import KeyState, find_key
 from tests.cast import GLOBEX, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 

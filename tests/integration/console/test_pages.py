@@ -7,10 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.members.actor import platform_actor
-from tenants.members.operations import add_member, create_tenant
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import add_member, create_tenant
 from tenants.models import User
+from tenants.security.authorization.actor import platform_actor
 from tests.cast import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 

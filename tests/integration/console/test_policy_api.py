@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import ApiKey, PolicyVersion
-from tenants.policies.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_completion, make_key
 from tests.integration.console.conftest import SignIn
 from tests.people import make_team

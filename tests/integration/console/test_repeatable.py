@@ -16,13 +16,13 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant
 from console.api import access
-from tenants.idempotency import operations
-from tenants.idempotency.operations import KEPT_FOR, Repeatable, find_answer, forget_answers
-from tenants.keys.operations import Rotation, rotate_key
-from tenants.keys.scopes import Scope
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.operations import Rotation, rotate_key
+from tenants.identity.api_keys.scopes import Scope
 from tenants.models import ApiKey, KeptAnswer, Membership
+from tenants.privacy.idempotency import operations
+from tenants.privacy.idempotency.operations import KEPT_FOR, Repeatable, find_answer, forget_answers
 from tests.cast import GLOBEX, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.people import make_colleague

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.metrics.roll_up import roll_up
+from tenants.usage.rollups.operations import roll_up
 from tests.cast import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.tenants.records import add_completion, add_outcome

@@ -7,7 +7,7 @@ from django.test import Client, override_settings
 
 from console.password_checks import MAX_CHECKS, checking_place
 from console.throttle import MAX_TRIES, Attempt, Secret, count_attempt
-from tenants import keyvalue
+from tenants.base import redis_connection
 from tests.cast import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
 
@@ -78,12 +78,12 @@ def test_right_passwords_are_not_counted_against_the_account(cast: Cast) -> None
 
 
 def test_who_cannot_count_tries_lets_nobody_in(cast: Cast) -> None:
-    keyvalue.connect.cache_clear()
+    redis_connection.connect.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         response = Client().post(
             "/sign-in", {"email": cast.acme.developer.email, "password": PASSWORD}
         )
-        keyvalue.connect.cache_clear()
+        redis_connection.connect.cache_clear()
 
     assert response.status_code == 503
     assert b"Redis does not answer" in response.content

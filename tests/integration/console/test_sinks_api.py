@@ -11,9 +11,9 @@ from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant
 from console.outward import OUTWARD
-from tenants.encryption.queries import find_evidence
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditSink
+from tenants.security.encryption.queries import find_evidence
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.sinks import Hook, make_sink, syslog_server, webhook
 from tests.integration.console.conftest import SignIn

@@ -19,8 +19,8 @@ def _database(database: None) -> None:
     from django.utils import timezone
 
     from caret.contracts.captured_content import CONTENT
-    from tenants.data_subjects.erasing import erase_demanded
-    from tenants.keyvalue import connect
+    from tenants.base.redis_connection import connect
+    from tenants.compliance.data_subjects.erasure_worker import erase_demanded
 
     # What earlier tests left.
     connect().delete(CONTENT)

@@ -6,7 +6,7 @@ from django.db import connection
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 
 
 def places_of(text: str, tenant_id: TenantId, folder: Path) -> set[str]:

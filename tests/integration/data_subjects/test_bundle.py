@@ -15,16 +15,16 @@ from django.utils import timezone
 from caret.foundation.crypto.signing import BadSignature, write_public_keys
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.queries import Asked as AskedEntries
-from tenants.audit.queries import list_entries
-from tenants.data_subjects.bundle import Asked, Bounds, write_bundle
-from tenants.data_subjects.command_line import main as verify
-from tenants.data_subjects.sources import OWN_SOURCES, SOURCES
-from tenants.data_subjects.verification import verify_bundle
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES
+from tenants.compliance.data_subjects.export_bundle import Asked, Bounds, write_bundle
+from tenants.compliance.data_subjects.verification import verify_bundle
+from tenants.compliance.data_subjects.verify_cli import main as verify
 from tenants.models import KeptAnswer, Membership, User
-from tenants.signing_keys import signing_keys
+from tenants.security.audit.queries import Asked as AskedEntries
+from tenants.security.audit.queries import list_entries
 from tests.cast import make_key
 from tests.fakes.console_client import Client
 from tests.integration.data_subjects.traces import REPOSITORY, Traced

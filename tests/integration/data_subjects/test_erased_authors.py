@@ -10,25 +10,25 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.data_subjects.erasing import erase_demanded
-from tenants.data_subjects.operations import Demand, demand_erasure
-from tenants.invitations.operations import invite
-from tenants.invitations.queries import page_of_invitations
-from tenants.keys.finding import WantedKeys, find_keys
-from tenants.keys.operations import create_key
-from tenants.keys.queries import find_key, list_keys
-from tenants.keys.wish import NewKey
-from tenants.members.operations import join
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.compliance.data_subjects.erasure_worker import erase_demanded
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.identity.api_keys.operations import create_key
+from tenants.identity.api_keys.queries import find_key, list_keys
+from tenants.identity.api_keys.search import WantedKeys, find_keys
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.invitations.operations import invite
+from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.members.operations import join
 from tenants.models import User
-from tenants.policies.document import write_policy
-from tenants.policies.layers.operations import set_layer
-from tenants.policies.layers.queries import Subject, SubjectKind, find_layer, page_of_layers
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import get_policy, page_of_versions
-from tenants.retention.classes import DataClass
-from tenants.retention.operations import set_rule
-from tenants.retention.rules import rules_of
+from tenants.policy.data_classes import DataClass
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import Subject, SubjectKind, find_layer, page_of_layers
+from tenants.policy.queries import get_policy, page_of_versions
+from tenants.privacy.retention.operations import set_rule
+from tenants.privacy.retention.rules_in_force import rules_of
 from tests.cast import ACME, Company, Person, make_company
 from tests.people import Mailbox, make_colleague, make_team
 

@@ -13,21 +13,20 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.alone import alone
-from tenants.audit.queries import Asked, list_entries
-from tenants.data_subjects import identity
-from tenants.data_subjects.erasing import erase_demanded, rename_late
-from tenants.data_subjects.operations import Demand, demand_erasure
-from tenants.data_subjects.queries import list_erasures
-from tenants.encryption.queries import find_evidence
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.exports.builds import build, sealed
-from tenants.exports.builds.claim import Lost, claim_next
-from tenants.exports.builds.states import State
-from tenants.keyvalue import connect
-from tenants.members.actor import Actor
-from tenants.members.operations import join
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.data_subjects import anonymization
+from tenants.compliance.data_subjects.erasure_worker import erase_demanded, rename_late
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure
+from tenants.compliance.data_subjects.queries import list_erasures
+from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.claim import Lost, claim_next
+from tenants.compliance.exports.jobs.state_machine import State
+from tenants.identity.members.operations import join
 from tenants.models import (
     DataKey,
     Erasure,
@@ -41,13 +40,15 @@ from tenants.models import (
     UsageRecord,
     User,
 )
-from tenants.retention.operations import NewHold, place_hold, release_hold
-from tenants.retention.queries import list_certificates
-from tenants.retention.verification import verify_certificate
-from tenants.signing_keys import signing_keys
+from tenants.privacy.consent.queries import list_receipts
+from tenants.privacy.content_capture import erasure as telemetry_erasure
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
+from tenants.privacy.retention.queries import list_certificates
+from tenants.privacy.retention.verification import verify_certificate
+from tenants.security.audit.queries import Asked, list_entries
+from tenants.security.authorization.actor import Actor
+from tenants.security.encryption.queries import find_evidence
 from tenants.tasks import erase_subjects
-from tenants.telemetry import erasure as telemetry_erasure
-from tenants.telemetry.queries import list_receipts
 from tests.cast import make_completion
 from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
 from tests.integration.data_subjects.searching import places_of
@@ -178,7 +179,7 @@ def test_one_that_is_killed_goes_on_with_the_same_id(
 ) -> None:
     demand(acme)
     with monkeypatch.context() as patched:
-        patched.setattr(identity, "forget", lambda *_: pytest.fail("killed"))
+        patched.setattr(anonymization, "forget", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             erase_demanded(now=timezone.now())
     (killed,) = ids_of(acme)["UsageRecord"]
@@ -276,12 +277,12 @@ def test_exports_that_may_name_him_expire_and_the_neighbours_stay(
 def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
     acme: Traced, globex: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     ours, theirs = ask_for(acme.company, "members"), ask_for(globex.company, "members")
     for traced in (acme, globex):  # all is read, no file is written
-        assert build.visit(traced.company.tenant_id, timezone.now)
-    parts = sealed.object_ids(acme.company.tenant_id, ours, member=0)
-    read = [sealed.get(acme.company.tenant_id, ours, each) for each in parts]
+        assert jobs_run.visit(traced.company.tenant_id, timezone.now)
+    parts = sealed_objects.object_ids(acme.company.tenant_id, ours, member=0)
+    read = [sealed_objects.get(acme.company.tenant_id, ours, each) for each in parts]
     slow = claim_next(acme.company.tenant_id, timezone.now)
     assert slow is not None
 
@@ -291,9 +292,9 @@ def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
         slow.hold()
     with tenant(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
-        scopes = DataKey.objects.filter(scope=sealed.scope_of(ours))
+        scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(ours))
         assert not scopes.filter(destroyed_at=None).exists()
-    assert len(sealed.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
+    assert len(sealed_objects.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
     assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
     build_all(acme.company)
     found = made(acme.company, ours)

@@ -12,19 +12,19 @@ from django.utils import timezone
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.data_subjects import leftovers
-from tenants.encryption.envelope import Place
-from tenants.encryption.errors import KeyDestroyed
-from tenants.encryption.operations import seal_for
-from tenants.encryption.queries import open_sealed
-from tenants.keyvalue import connect
-from tenants.members.status import set_status
+from tenants.base.redis_connection import connect
+from tenants.compliance.data_subjects import tenant_purge
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Outcome, PolicyVersion, RollupMark, Tenant, TenantKey
-from tenants.policies.document import DEFAULT_POLICY
-from tenants.retention.operations import NewHold, place_hold, release_hold
-from tenants.telemetry import store
-from tenants.usage.ingest import drain
-from tenants.usage.stream import REJECTED_STREAM, UsageStream
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.privacy.content_capture import object_store
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.queries import open_sealed
+from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
 from tests.integration.data_subjects.test_erasure import certificate, places
 from tests.integration.data_subjects.traces import Traced
 from tests.integration.telemetry.willing import files
@@ -53,7 +53,7 @@ def leave_more(traced: Traced) -> None:
     make_team(traced.company, f"team {traced.mark}")
     make_domain(traced.company, f"{traced.mark}.example", verified=True)
     traced.willing.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
-    store.put(tenant_id, uuid.uuid4(), traced.mark.encode())  # of a worker that was killed
+    object_store.put(tenant_id, uuid.uuid4(), traced.mark.encode())  # of a worker that was killed
     connect().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
     connect().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
     connect().xadd(REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"})
@@ -158,7 +158,7 @@ def test_one_that_is_killed_goes_on(
 ) -> None:
     close(acme)
     with monkeypatch.context() as patched:
-        patched.setattr(leftovers, "_purge_redis", lambda *_: pytest.fail("killed"))
+        patched.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shred(acme)
     with tenant(acme.company.tenant_id):  # keys went first
@@ -176,7 +176,7 @@ def test_what_went_before_a_kill_is_counted_and_counted_once(
         close(traced)
     for last in ("_empty_rows", "_purge_redis"):
         with monkeypatch.context() as patched:
-            patched.setattr(leftovers, last, lambda *_: pytest.fail("killed"))
+            patched.setattr(tenant_purge, last, lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):
                 shred(acme)
 

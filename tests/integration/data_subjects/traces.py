@@ -12,10 +12,7 @@ from django.utils import timezone
 
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.data_subjects.bundle import Asked, write_bundle
-from tenants.idempotency.operations import Answer, Repeatable, keep_answer
-from tenants.members.actor import Actor
-from tenants.metrics.roll_up import mark_again, roll_up
+from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
 from tenants.models import (
     AlertDelivery,
     Budget,
@@ -28,7 +25,10 @@ from tenants.models import (
     User,
 )
 from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
-from tenants.retrieval.vault import Vault
+from tenants.privacy.idempotency.operations import Answer, Repeatable, keep_answer
+from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.security.authorization.actor import Actor
+from tenants.usage.rollups.operations import mark_again, roll_up
 from tests.cast import Company, Person, make_completion, make_key
 from tests.integration.telemetry.willing import Willing, make_willing
 from tests.people import send_invitation

@@ -17,10 +17,10 @@ from caret.contracts.added_replicas import (
     decode_addition,
     encode_addition,
 )
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.operators.accounts import OperatorView
-from tenants.operators.roles import OperatorRole
-from tenants.pools.additions import (
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.operator_roles import OperatorRole
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.added_replicas import (
     Known,
     NewReplica,
     OldReplica,
@@ -28,10 +28,10 @@ from tenants.pools.additions import (
     read_additions,
     remove_replica,
 )
-from tenants.pools.drains import LastOfPool
-from tenants.pools.samples import Samples, parse
-from tenants.pools.state import members_of, places_of
-from tenants.pools.steering import Steering
+from tenants.fleet.pools.draining import LastOfPool
+from tenants.fleet.pools.fleet_state import Steering
+from tenants.fleet.pools.metric_samples import Samples, parse
+from tenants.fleet.pools.pool_status import members_of, places_of
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.site import Site, own_site, until
 from tests.integration.gateway.asking import replicas_asked

@@ -24,8 +24,8 @@ from caret.contracts.usage import CompletionRecord
 from caret.foundation.postgres.tenant_scope import tenant
 from caret.local.service import await_ready
 from tenants.models import UsageRecord
-from tenants.usage.ingest import drain
-from tenants.usage.stream import UsageStream
+from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import (
     gateway_part,
     new_tenant,

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.operators.accounts import OperatorView
-from tenants.operators.roles import OperatorRole
-from tenants.pools.drains import LastOfPool, Wish, change_drain, read_drains
-from tenants.pools.samples import parse
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.operator_roles import OperatorRole
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.draining import LastOfPool, Wish, change_drain, read_drains
+from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.site import Site, ask, own_site, until
 from tests.integration.gateway.asking import replicas_asked, small_frame

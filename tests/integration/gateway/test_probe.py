@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from caret.client.synthetic_probe import Probe, Seen, type_once
-from tenants.pools.samples import parse
+from tenants.fleet.pools.metric_samples import parse
 from tests.functional.gateway.site import Site
 from tests.stack.ports import free_port
 

@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from console.operators import session
 from console.sign_in.session_store import SessionStore
-from tenants.operators import factor
-from tenants.operators.accounts import (
+from tenants.base.operator_roles import OperatorRole
+from tenants.fleet.operators import totp
+from tenants.fleet.operators.accounts import (
     Credentials,
     OperatorView,
     create_operator,
     list_operators,
 )
-from tenants.operators.roles import OperatorRole
 from tests.cast import Company
 from tests.fakes.console_client import Client
 
@@ -35,7 +35,7 @@ class Account:
     def code(self, *, later_by: int = 0) -> str:
         query = parse_qs(urlsplit(self.credentials.factor_address).query)
         secret = base64.b32decode(query["secret"][0])
-        return factor.code_at(secret, int(time.time()) // factor.STEP_S + later_by)
+        return totp.code_at(secret, int(time.time()) // totp.STEP_S + later_by)
 
     def form(self, **other: str) -> dict[str, str]:
         password = self.credentials.password

@@ -21,7 +21,7 @@ def _database(database: None) -> None:
 @pytest.fixture(autouse=True)
 def _no_earlier_guesses(database: None) -> None:
     """Tests share one operator of each role, whose wrong codes count for 15 minutes."""
-    from tenants.keyvalue import connect
+    from tenants.base.redis_connection import connect
 
     redis = connect()
     for key in redis.scan_iter("caret:throttle:*"):

@@ -9,9 +9,9 @@ import pytest
 import structlog
 
 from caret.contracts.added_replicas import ADDITIONS, Addition, encode_addition
-from tenants.keyvalue import connect
-from tenants.operators.roles import OperatorRole
-from tenants.pools.additions import read_additions
+from tenants.base.operator_roles import OperatorRole
+from tenants.base.redis_connection import connect
+from tenants.fleet.pools.added_replicas import read_additions
 from tests.integration.operators.browsers import Browser, confirmed, signed_in
 from tests.integration.operators.gateways import Gateway, forget_additions
 

@@ -16,10 +16,8 @@ from pytest_django import Settings
 
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
-from tenants.models import Outcome, UsageRecord
-from tenants.pools.overview import read_installation
-from tenants.pools.pool_days import (
+from tenants.base.redis_connection import connect
+from tenants.fleet.pools.daily_usage import (
     ALL_COUNTED,
     DAYS,
     REPLICA_SECONDS,
@@ -30,6 +28,8 @@ from tenants.pools.pool_days import (
     read_days,
     read_replica_seconds,
 )
+from tenants.fleet.pools.installation_status import read_installation
+from tenants.models import Outcome, UsageRecord
 from tests.cast import ACME, GLOBEX, Company, completion_fields, make_company
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway

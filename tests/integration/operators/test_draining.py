@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 import structlog
 
-from tenants.keyvalue import connect
-from tenants.operators.roles import OperatorRole
-from tenants.pools.drains import read_drains
+from tenants.base.operator_roles import OperatorRole
+from tenants.base.redis_connection import connect
+from tenants.fleet.pools.draining import read_drains
 from tests.integration.operators.browsers import (
     Account,
     Browser,

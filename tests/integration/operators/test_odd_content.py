@@ -14,9 +14,9 @@ from caret.contracts.drained_replicas import (
     Drain,
     encode_drain,
 )
-from tenants.keyvalue import connect
-from tenants.pools.pool_days import DAYS, REPLICA_SECONDS, count_due
-from tenants.pools.readings import KEY as READINGS
+from tenants.base.redis_connection import connect
+from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_due
+from tenants.fleet.pools.recent_scrapes import KEY as READINGS
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from tenants.operators.roles import OperatorRole
+from tenants.base.operator_roles import OperatorRole
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 

@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from console.operators.pools_files import file_of
-from tenants.keyvalue import connect
-from tenants.pools.drains import read_drains
-from tenants.pools.overview import read_installation
-from tenants.pools.state import RefusedReplica
+from tenants.base.redis_connection import connect
+from tenants.fleet.pools.draining import read_drains
+from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.pool_status import RefusedReplica
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 import pytest
 from pytest_django import Settings
 
-from tenants.keyvalue import connect
-from tenants.pools.gateways import BOUNDS, Reading, read_gateways
-from tenants.pools.readings import KEY, WINDOW_S, keep, lately
-from tenants.pools.samples import parse
-from tenants.pools.slow import slowest
+from tenants.base.redis_connection import connect
+from tenants.fleet.pools.gateway_scraper import BOUNDS, Reading, read_gateways
+from tenants.fleet.pools.metric_samples import parse
+from tenants.fleet.pools.recent_scrapes import KEY, WINDOW_S, keep, lately
+from tenants.fleet.pools.slow_requests import slowest
 from tests.fakes.raw_server import raw_server
 
 NOW_S = 1_800_000_000.0

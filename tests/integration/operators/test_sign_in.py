@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from console.operators.door import cookie_names
 from console.throttle import MAX_ATTEMPTS, Attempt, Secret, count_attempt
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.fleet.operators.accounts import disable_operator, renew_operator
 from tenants.models import Operator, User
-from tenants.operators.accounts import disable_operator, renew_operator
 from tests.cast import PASSWORD, Cast
 from tests.fakes.console_client import Client
 from tests.integration.operators.browsers import SESSION, make_account, new_browser, signed_in

@@ -10,15 +10,15 @@ from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, de
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
 from console.operators.session import LOOK_S
-from tenants import keyvalue
-from tenants.billing.money import Currency
+from tenants.base import redis_connection
+from tenants.base.errors import Forbidden
+from tenants.base.money import Currency
+from tenants.base.operator_roles import OperatorRole
+from tenants.base.permissions import Permission, Role
 from tenants.billing.plans.operations import create_plan
-from tenants.errors import Forbidden
-from tenants.members.actor import Actor, Operator
-from tenants.members.permissions import Permission, Role
-from tenants.members.status import set_status
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Subscription, Tenant, User
-from tenants.operators.roles import OperatorRole
+from tenants.security.authorization.actor import Actor, Operator
 from tests.cast import ACME, GLOBEX, Company, make_company, make_key
 from tests.fakes.console_client import Client
 from tests.integration.operators.browsers import Browser, signed_in
@@ -42,7 +42,7 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
 
 
 def published(company: Company) -> TenantSnapshot:
-    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 

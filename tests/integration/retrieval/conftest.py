@@ -16,7 +16,7 @@ def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
     # Imported here: this file may be read before Django is set up, models after.
     from caret.contracts.retrieval import FILES, QUESTIONS
-    from tenants.keyvalue import connect
+    from tenants.base.redis_connection import connect
 
     connect().delete(FILES, QUESTIONS)  # what earlier tests left
 

@@ -23,15 +23,15 @@ from caret.contracts.retrieval import (
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
-from tenants.policies.document import write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy
-from tenants.retrieval.embed import EmbeddingEngine
-from tenants.retrieval.serve import Desk, Served, serve
-from tenants.retrieval.streams import RetrievalStreams
-from tenants.retrieval.vault import Vault
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
+from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
+from tenants.privacy.retrieval_index.worker import Desk, Served, serve
 from tests.cast import Company, make_company
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
 

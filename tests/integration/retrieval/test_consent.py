@@ -10,11 +10,11 @@ from django.utils import timezone
 from caret.contracts.retrieval import Scope
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.status import raise_cache_epoch, set_status
+from tenants.identity.members.tenant_status import raise_cache_epoch, set_status
 from tenants.models import PolicyVersion
-from tenants.policies.document import write_policy
-from tenants.policies.queries import find_policy
-from tenants.retrieval import erasure
+from tenants.policy.document import write_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.retrieval_index import erasure
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.integration.retrieval.library import Library, code
 

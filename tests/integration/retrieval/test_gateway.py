@@ -18,7 +18,7 @@ from inference.completion.request import Admitted
 from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
 from inference.retrieval.retrieval import Retrieval
 from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 from tests.fakes.clock import FakeClock
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.fakes.requests import make_admitted

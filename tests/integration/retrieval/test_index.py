@@ -9,8 +9,8 @@ from django.utils import timezone
 from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_SNIPPETS
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import RetrievalChunk
-from tenants.retrieval import erasure
-from tenants.retrieval.embed import EmbeddingEngine
+from tenants.privacy.retrieval_index import erasure
+from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
 from tests.integration.retrieval.library import Library, code
 

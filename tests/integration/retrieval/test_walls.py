@@ -21,7 +21,7 @@ from caret.contracts.retrieval import (
 )
 from caret.contracts.sealed_message import FIELD, Envelope
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of
 from tests.integration.retrieval.library import SHOP, Library, add, code

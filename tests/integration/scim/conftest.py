@@ -18,7 +18,7 @@ def _database(database: None) -> None:
 @pytest.fixture
 def company() -> Company:
     # Imported here: plugins are loaded before Django is set up, models after.
-    from tenants.members.permissions import Role
+    from tenants.base.permissions import Role
     from tests.cast import make_company
 
     return make_company("initech", {Role.OWNER: "olga"})

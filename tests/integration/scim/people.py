@@ -1,7 +1,7 @@
 """Who is a member, and who came by SCIM."""
 
-from tenants.members.permissions import Role
-from tenants.members.queries import find_user, list_members
+from tenants.base.permissions import Role
+from tenants.identity.members.queries import find_user, list_members
 from tests.cast import Company, Person
 from tests.integration.scim.provider import Provider
 

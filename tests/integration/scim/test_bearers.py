@@ -5,8 +5,8 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from tenants.members.status import set_status
-from tenants.scim.tokens import list_scim_tokens, revoke_scim_token
+from tenants.identity.members.tenant_status import set_status
+from tenants.identity.scim.tokens import list_scim_tokens, revoke_scim_token
 from tests.cast import Company
 from tests.integration.scim.provider import Provider
 from tests.people import make_scim_token

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from caret.contracts.pricing import BudgetScope
-from tenants.billing.budgets import bound
+from tenants.billing.budgets import limits
 from tenants.billing.budgets.operations import Holder
 from tests.cast import Company
 from tests.fakes.billing import make_budget, make_customer
@@ -15,7 +15,7 @@ from tests.integration.scim.provider import Provider
 def test_who_would_come_under_too_many_is_put_into_no_group(
     company: Company, provider: Provider, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bound, "MAX_OF_PERSON", 1)
+    monkeypatch.setattr(limits, "MAX_OF_PERSON", 1)
     make_customer(company)
     groups = [provider.make_group(name)["id"] for name in ("Platform", "Search")]
     for group_id in groups:

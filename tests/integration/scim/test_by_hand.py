@@ -4,9 +4,9 @@ import secrets
 
 from django.utils import timezone
 
-from tenants.invitations.operations import Guest, accept_invitation
-from tenants.members.changes import remove_member
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.invitations.operations import Guest, accept_invitation
+from tenants.identity.member_lifecycle import remove_member
 from tests.cast import Cast, Company, Person
 from tests.integration.scim.people import members, provisioned
 from tests.integration.scim.provider import USER, Provider, provider_of

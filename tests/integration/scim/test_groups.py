@@ -8,18 +8,18 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.ids import UserId
-from tenants.errors import Conflict, Forbidden, NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
-from tenants.members.queries import list_members, page_of_members
-from tenants.scim.groups import set_group_role
-from tenants.teams.operations import (
+from tenants.base.errors import Conflict, Forbidden, NotFound
+from tenants.base.permissions import Role
+from tenants.identity.members.queries import list_members, page_of_members
+from tenants.identity.scim.groups import set_group_role
+from tenants.identity.teams.operations import (
     delete_team,
     put_into_team,
     rename_team,
     take_out_of_team,
 )
-from tenants.teams.queries import page_of_teams
+from tenants.identity.teams.queries import page_of_teams
+from tenants.security.authorization.actor import Actor
 from tests.cast import Cast, Company
 from tests.integration.scim.provider import GROUP, Provider, provider_of
 from tests.people import make_colleague, make_domain, make_team

@@ -8,9 +8,9 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.scim import queries, search
 from tenants.models import ScimGroupMember
-from tenants.scim import queries, search
 from tests.cast import Cast, Company, make_company
 from tests.integration.scim.provider import Provider, provider_of
 from tests.integration.scim.test_bounds import make_many

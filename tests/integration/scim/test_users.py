@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.domains.operations import give_up_domain
-from tenants.keys.queries import KeyState, find_key
-from tenants.members.permissions import Role
-from tenants.members.queries import find_memberships, find_user
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.queries import KeyState, find_key
+from tenants.identity.domains.operations import give_up_domain
+from tenants.identity.members.queries import find_memberships, find_user
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert, Invitation, ScimUser, User
 from tests.cast import Cast, Company, make_key
 from tests.fakes.console_client import Client

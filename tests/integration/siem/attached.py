@@ -4,9 +4,9 @@ import secrets
 from datetime import UTC, datetime
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.operations import record_change
-from tenants.siem.operations import NewSink, create_sink
-from tenants.siem.queries import SinkView, list_sinks
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
+from tenants.security.audit.operations import record_change
 from tests.cast import Company
 from tests.fakes.sinks import Hook, Syslog
 

@@ -7,15 +7,22 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.alone import alone
-from tenants.audit.chain import hash_of
-from tenants.encryption.envelope import Place
-from tenants.encryption.operations import seal_for
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.compliance.audit_sinks import delivery_worker
+from tenants.compliance.audit_sinks.delivery_worker import (
+    MAX_MESSAGES,
+    Result,
+    _claim,
+    _claim_due,
+    _note,
+    push_due,
+)
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
 from tenants.models import AuditSink
-from tenants.siem import push
-from tenants.siem.operations import NewSink, create_sink, delete_sink, replay_sink
-from tenants.siem.push import MAX_MESSAGES, Result, _claim, _claim_due, _note, push_due
+from tenants.security.audit.hash_chain import hash_of
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.operations import seal_for
 from tenants.tasks import push_audit
 from tests.cast import ACME, Company, make_company
 from tests.fakes.sinks import Hook, Syslog, webhook
@@ -286,7 +293,7 @@ def test_sinks_that_fail_keep_their_siblings_from_no_turn(
 def test_nobody_is_always_the_last_of_a_run(
     company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push, "_MAX_AT_ONCE", 1)
+    monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 1)
     neighbour, first = make_company("neighbour", ACME), set()
     for each in (company, neighbour):
         attach_syslog(each, syslog)

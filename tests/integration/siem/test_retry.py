@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, NotFound
+from tenants.base.errors import Conflict, Forbidden, NotFound
+from tenants.compliance.audit_sinks.delivery_worker import push_due
+from tenants.compliance.audit_sinks.operations import retry_sink, try_sink
+from tenants.compliance.audit_sinks.queries import SinkView
 from tenants.models import AuditEntry, AuditSink
-from tenants.siem.operations import retry_sink, try_sink
-from tenants.siem.push import push_due
-from tenants.siem.queries import SinkView
 from tests.cast import Cast, Company
 from tests.fakes.sinks import Hook
 from tests.integration.siem.attached import attach, state

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tenants.siem.address import SinkKind, parse_address
-from tenants.siem.delivery import Destination
-from tenants.siem.messages import TEST, Message
-from tenants.siem.push import push_due
-from tenants.siem.syslog import send_syslog
-from tenants.siem.vault import new_secret
-from tenants.siem.webhook import webhook_sender
+from tenants.compliance.audit_sinks.delivery import Destination
+from tenants.compliance.audit_sinks.delivery_worker import push_due
+from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
+from tenants.compliance.audit_sinks.messages import TEST, Message
+from tenants.compliance.audit_sinks.secret_storage import new_secret
+from tenants.compliance.audit_sinks.syslog import send_syslog
+from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tests.cast import Company
 from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.names import silent_names

@@ -6,9 +6,9 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.compliance.audit_sinks.delivery_worker import push_due
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.models import AuditSink
-from tenants.siem.operations import NewSink, create_sink
-from tenants.siem.push import push_due
 from tests.cast import Company, make_company
 from tests.fakes.sinks import Hook, Syslog, webhook
 from tests.integration.siem.attached import add, attach, state

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.identity.operations import NewProvider, set_provider
+from tenants.identity.sso.operations import NewProvider, set_provider
 from tenants.models import AuditEntry
 from tests.cast import Company
 from tests.fakes.console_client import Client

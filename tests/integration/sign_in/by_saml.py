@@ -7,9 +7,9 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import Described, set_saml_provider
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import Described, set_saml_provider
 from tests.cast import Company, make_company
 from tests.fakes.saml_provider import Said, SamlProvider
 from tests.integration.sign_in.by_provider import fresh_client

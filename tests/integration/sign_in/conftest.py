@@ -44,7 +44,7 @@ def provider(server: OpenIdProvider) -> OpenIdProvider:
 def company(provider: OpenIdProvider) -> Company:
     """Its people's domain is verified, and its identity provider is ours."""
     # Imported here: plugins are loaded before Django is set up, models after.
-    from tenants.members.permissions import Role
+    from tenants.base.permissions import Role
     from tests.cast import make_company
     from tests.integration.sign_in.by_provider import use
     from tests.people import make_domain
@@ -57,6 +57,6 @@ def company(provider: OpenIdProvider) -> Company:
 
 @pytest.fixture
 def owner(company: Company) -> Person:
-    from tenants.members.permissions import Role
+    from tenants.base.permissions import Role
 
     return company.people[Role.OWNER]

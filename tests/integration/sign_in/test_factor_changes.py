@@ -12,9 +12,9 @@ from django.core.mail.backends.locmem import EmailBackend
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.identity import factors
-from tenants.members.operations import join
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import join
+from tenants.identity.sso import mfa_events
 from tenants.models import AuditEntry
 from tests.cast import Cast, Company, Person, make_company
 from tests.fakes.passkey import SoftPasskey
@@ -140,7 +140,7 @@ def test_a_change_that_is_not_noted_is_not_made(
         raise ZeroDivisionError("planted")
 
     with monkeypatch.context() as failing:
-        failing.setattr(factors, "record_change", broken)
+        failing.setattr(mfa_events, "record_change", broken)
         answer = browser.client.post("/account/second-factor/app/remove")
 
     assert answer.status_code == 500

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import serialization
 
 from console.outward import OUTWARD
 from console.sign_in.guarded_http import BOUNDS
-from tenants import keyvalue
-from tenants.identity.refused_sign_ins import MAX_ENTRIES
-from tenants.members.permissions import Role
+from tenants.base import redis_connection
+from tenants.base.permissions import Role
+from tenants.identity.sso.refused_sign_ins import MAX_ENTRIES
 from tests.cast import Company, Person, make_company
 from tests.integration.sign_in.by_provider import (
     come_back,
@@ -131,7 +131,7 @@ def test_a_provider_makes_no_account_of_what_is_no_address(
 
 
 def kept_in_redis() -> set[bytes]:
-    return set(keyvalue.connect().scan_iter())
+    return set(redis_connection.connect().scan_iter())
 
 
 def test_a_token_fills_nobodys_redis(owner: Person, provider: OpenIdProvider) -> None:

@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
 from console.throttle import MAX_ATTEMPTS, Secret
-from tenants.errors import Forbidden, Invalid
-from tenants.identity.operations import NewProvider, remove_provider, set_provider
-from tenants.identity.queries import get_rules
-from tenants.members.permissions import Role
-from tenants.members.queries import find_user
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.identity.members.queries import find_user
+from tenants.identity.sso.operations import NewProvider, remove_provider, set_provider
+from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry, IdentityProvider
 from tests.cast import PASSWORD, Cast, Company, Person, make_company
 from tests.integration.sign_in.by_provider import (

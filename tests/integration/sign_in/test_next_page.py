@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import Described, set_saml_provider
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import Described, set_saml_provider
 from tests.cast import PASSWORD, Company, Person, make_company
 from tests.fakes.saml_provider import SamlProvider
 from tests.integration.sign_in.browser import Browser, code_of, new_browser

@@ -8,8 +8,8 @@ from allauth.mfa.models import Authenticator
 from django.utils import timezone
 
 from console.throttle import MAX_TRIES_OF_NETWORK
-from tenants.identity.operations import NewProvider, require_second_factor, set_provider
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.sso.operations import NewProvider, require_second_factor, set_provider
 from tests.cast import Company, Person, make_company
 from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
-from tenants import keyvalue
-from tenants.errors import Invalid
-from tenants.members.permissions import Role
+from tenants.base import redis_connection
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Role
 from tests.cast import PASSWORD, Cast, Company, Person
 from tests.fakes.saml_provider import SamlProvider, encoded
 from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
@@ -83,7 +83,7 @@ def test_somebody_new_gets_an_account_and_no_membership(
 
 
 def tickets_of(company: Company) -> list[bytes]:
-    return list(keyvalue.connect().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*"))
+    return list(redis_connection.connect().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*"))
 
 
 def test_an_answer_fills_nobodys_redis(company: Company, owner: Person, idp: SamlProvider) -> None:

@@ -4,11 +4,11 @@ import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from tenants.errors import Forbidden, Invalid
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import Described, set_saml_provider
-from tenants.identity.queries import get_rules
-from tenants.members.permissions import Role
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import Described, set_saml_provider
+from tenants.identity.sso.queries import get_rules
 from tests.cast import Cast, Company
 from tests.fakes.saml_provider import SamlProvider
 from tests.integration.sign_in.by_saml import company_with, use

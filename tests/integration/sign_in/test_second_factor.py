@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
 from console.password_checks import MAX_CHECKS, checking_place
-from tenants.identity.operations import require_second_factor
-from tenants.members.changes import remove_member
-from tenants.members.operations import join
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.member_lifecycle import remove_member
+from tenants.identity.members.operations import join
+from tenants.identity.sso.operations import require_second_factor
 from tenants.models import User
 from tests.cast import PASSWORD, Company, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser

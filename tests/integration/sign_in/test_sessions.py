@@ -8,13 +8,13 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.domains.operations import give_up_domain
-from tenants.domains.queries import list_domains
-from tenants.identity.operations import remove_provider
-from tenants.members.operations import join
-from tenants.members.permissions import Role
-from tenants.members.queries import find_memberships
-from tenants.members.sessions import forget_expired_sessions
+from tenants.base.permissions import Role
+from tenants.identity.domains.operations import give_up_domain
+from tenants.identity.domains.queries import list_domains
+from tenants.identity.members.operations import join
+from tenants.identity.members.queries import find_memberships
+from tenants.identity.members.sessions import forget_expired_sessions
+from tenants.identity.sso.operations import remove_provider
 from tenants.models import User
 from tests.cast import Company, Person, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser

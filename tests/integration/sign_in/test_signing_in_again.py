@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.utils import timezone
 
-from tenants.identity.metadata_http import fetch_metadata
-from tenants.identity.operations import Described, remove_provider, set_saml_provider
-from tenants.identity.queries import get_rules
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.sso.metadata_fetch import fetch_metadata
+from tenants.identity.sso.operations import Described, remove_provider, set_saml_provider
+from tenants.identity.sso.queries import get_rules
 from tests.cast import Company, Person
 from tests.fakes.console_client import Client
 from tests.fakes.saml_provider import SamlProvider

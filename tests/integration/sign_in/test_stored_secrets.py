@@ -13,8 +13,8 @@ from psycopg.sql import SQL, Identifier
 
 from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from console.sign_in.session_store import SessionStore
-from tenants.members.permissions import Role
-from tenants.scim.tokens import create_scim_token
+from tenants.base.permissions import Role
+from tenants.identity.scim.tokens import create_scim_token
 from tests.cast import Company, Person, make_company, make_key
 from tests.integration.operators.browsers import SESSION
 from tests.integration.operators.browsers import new_browser as new_operators_browser

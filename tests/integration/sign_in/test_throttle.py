@@ -21,8 +21,8 @@ from console.throttle import (
     count_attempt,
     count_request_of_network,
 )
-from tenants import keyvalue
-from tenants.members.permissions import Role
+from tenants.base import redis_connection
+from tenants.base.permissions import Role
 from tests.cast import PASSWORD, Person, make_company
 from tests.fakes.passkey import SoftPasskey
 from tests.integration.sign_in import with_passkey
@@ -52,7 +52,7 @@ def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
 
 
 def counters_of_unknown_places() -> set[bytes]:
-    return set(keyvalue.connect().scan_iter(match="caret:throttle:password:*:unknown"))
+    return set(redis_connection.connect().scan_iter(match="caret:throttle:password:*:unknown"))
 
 
 def show(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
@@ -106,7 +106,7 @@ def test_further_guesses_do_not_make_the_wait_longer(owner: Person) -> None:
     before = counters_of_unknown_places()
     spend_attempts(owner.email)
     (name,) = counters_of_unknown_places() - before
-    keyvalue.connect().expire(name, 7)
+    redis_connection.connect().expire(name, 7)
 
     throttled = count_attempt(attempt_from(99, owner.email))
 

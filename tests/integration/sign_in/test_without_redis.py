@@ -9,8 +9,8 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from tenants import keyvalue
-from tenants.members.permissions import Role
+from tenants.base import redis_connection
+from tenants.base.permissions import Role
 from tests.cast import PASSWORD, Person, make_company
 from tests.fakes.passkey import SoftPasskey
 from tests.integration.sign_in import with_passkey
@@ -22,10 +22,10 @@ NOWHERE = "unix:///nonexistent/valkey.sock"
 @contextmanager
 def no_redis() -> Iterator[None]:
     caches = {"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}
-    keyvalue.connect.cache_clear()
+    redis_connection.connect.cache_clear()
     with override_settings(REDIS_URL=NOWHERE, CACHES=caches):
         yield
-    keyvalue.connect.cache_clear()
+    redis_connection.connect.cache_clear()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def _database(database: None) -> None:
     """All of these tests reach Postgres and Valkey."""
     # Imported here: this file may be read before Django is set up, models after.
     from caret.contracts.captured_content import CONTENT
-    from tenants.keyvalue import connect
+    from tenants.base.redis_connection import connect
 
     connect().delete(CONTENT)  # what earlier tests left
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 def noted(tmp_path: Path, settings: Settings) -> Path:
     """Where a test notes what is destroyed."""
     from caret.settings.object_storage import storage_from
-    from tenants.noted import mark_store
+    from tenants.base.tombstones import mark_store
 
     folder = tmp_path / "destroyed"
     stored = storage_from("CARET_DESTROYED_KEYS_STORE", str(folder))

@@ -16,12 +16,12 @@ from django.db import connections
 from caret.foundation.postgres.tenant_scope import tenant
 from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from caret.local.postgres_cluster import programs_of
-from tenants.encryption.held import held_keys
-from tenants.encryption.queries import open_sealed
 from tenants.models import (
     TelemetryObject,
 )
-from tenants.telemetry import store
+from tenants.privacy.content_capture import object_store
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.queries import open_sealed
 from tests.cast import Company
 from tests.stack.services import Services
 
@@ -77,6 +77,8 @@ def opened(company: Company) -> list[bytes]:
         ids = list(TelemetryObject.objects.order_by("id").values_list("id", flat=True))
     tenant_id = company.tenant_id
     return [
-        open_sealed(tenant_id, place=store.place(each), sealed=store.get(tenant_id, each))
+        open_sealed(
+            tenant_id, place=object_store.place(each), sealed=object_store.get(tenant_id, each)
+        )
         for each in ids
     ]

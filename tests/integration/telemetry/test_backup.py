@@ -16,19 +16,19 @@ from caret.foundation.postgres.roles import find_powers
 from caret.foundation.postgres.tenant_scope import tenant
 from caret.local.credentials import DATABASE
 from console.sign_in.session_store import SessionStore
-from tenants import noted as store_of_notes
-from tenants.encryption import destroyed
-from tenants.encryption.errors import KeyDestroyed
-from tenants.encryption.operations import shred_scope, shred_tenant
-from tenants.encryption.rotation import rotate_tenant
+from tenants.base import tombstones as store_of_notes
+from tenants.base.tombstones import mark_store
 from tenants.models import (
     AuditEntry,
     DataKey,
     Membership,
     TenantKey,
 )
-from tenants.noted import mark_store
-from tenants.telemetry.erasure import scope_of
+from tenants.privacy.content_capture.erasure import scope_of
+from tenants.security.encryption import destroyed_keys
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.operations import shred_scope, shred_tenant
+from tenants.security.encryption.rotation import rotate_tenant
 from tests.integration.telemetry.restoring import back_up, destroy_again, lost, opened, restore
 from tests.integration.telemetry.willing import Willing
 from tests.stack.services import Services
@@ -135,7 +135,7 @@ def test_a_key_that_was_replaced_is_not_shredded(
     back_up(backup)
     later = timezone.now() + timedelta(days=1)
     rotate_tenant(tenant_id=acme.company.tenant_id, now=later, older_than=later)
-    destroyed.note_missed(now=later)
+    destroyed_keys.note_missed(now=later)
 
     with lost(services, monkeypatch):
         restore(backup)
@@ -217,11 +217,11 @@ def test_what_was_not_noted_at_once_is_noted_later(
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
     before = [path.name for path in noted.rglob("*")]
 
-    num_noted = destroyed.note_missed(now=now)
+    num_noted = destroyed_keys.note_missed(now=now)
 
     assert before == ["README"]
     assert num_noted >= 1
-    assert destroyed.note_missed(now=now) == 0
+    assert destroyed_keys.note_missed(now=now) == 0
 
 
 def test_backups_are_their_owners_alone_and_replace_nothing(backup: tuple[Path, Path]) -> None:

@@ -7,16 +7,16 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.encryption.errors import KeyDestroyed
-from tenants.encryption.queries import find_evidence, open_sealed
-from tenants.members.changes import remove_member
+from tenants.base.signing_keys import signing_keys
+from tenants.identity.member_lifecycle import remove_member
 from tenants.models import Membership, Tenant
-from tenants.retention.queries import list_certificates
-from tenants.retention.verification import verify_certificate
-from tenants.signing_keys import signing_keys
-from tenants.telemetry import erasure, store
-from tenants.telemetry.consent import NO_CONSENT
-from tenants.telemetry.queries import get_own_consent
+from tenants.privacy.consent.consent import NO_CONSENT
+from tenants.privacy.consent.queries import get_own_consent
+from tenants.privacy.content_capture import erasure, object_store
+from tenants.privacy.retention.queries import list_certificates
+from tenants.privacy.retention.verification import verify_certificate
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.queries import find_evidence, open_sealed
 from tests.integration.telemetry.willing import BOTH, Willing, files, sweep
 
 
@@ -27,12 +27,12 @@ def test_withdrawal_makes_all_unreadable_at_once_and_objects_go(
     acme.agree(ada)
     acme.keep(ada, "planted")
     (row,) = acme.objects
-    sealed = store.get(acme.company.tenant_id, row.id)
+    sealed = object_store.get(acme.company.tenant_id, row.id)
 
     acme.agree(ada, NO_CONSENT)
 
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=store.place(row.id), sealed=sealed)
+        open_sealed(acme.company.tenant_id, place=object_store.place(row.id), sealed=sealed)
     sweep()
     assert (acme.objects, files(folder)) == ([], [])
 
@@ -179,7 +179,7 @@ def test_an_object_whose_worker_was_killed_goes(
 
     acme.agree(acme.company.developer)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "put", killed)
+        patch.setattr(object_store, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             acme.keep(acme.company.developer, "planted")
     left = len(acme.objects)
@@ -194,7 +194,7 @@ def test_an_object_whose_worker_was_killed_goes(
 def test_an_object_that_arrives_after_the_withdrawal_goes_at_once(
     acme: Willing, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, put = acme.company.developer, store.put
+    ada, put = acme.company.developer, object_store.put
 
     def put_late(*arguments: object) -> None:
         acme.agree(ada, NO_CONSENT)
@@ -202,7 +202,7 @@ def test_an_object_that_arrives_after_the_withdrawal_goes_at_once(
         put(*arguments)  # type: ignore[arg-type]
 
     acme.agree(ada)
-    monkeypatch.setattr(store, "put", put_late)
+    monkeypatch.setattr(object_store, "put", put_late)
 
     done = acme.keep(ada, "planted")
 
@@ -218,7 +218,7 @@ def test_erasure_that_failed_goes_on_with_the_next_run(
     for _ in range(3):
         acme.keep(ada, "planted")
     acme.agree(ada, NO_CONSENT)
-    delete, calls = store.delete, list[object]()
+    delete, calls = object_store.delete, list[object]()
 
     def failing(*arguments: object) -> None:
         calls.append(arguments)
@@ -227,7 +227,7 @@ def test_erasure_that_failed_goes_on_with_the_next_run(
         delete(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "delete", failing)
+        patch.setattr(object_store, "delete", failing)
         sweep()
     (unfinished,) = acme.erasures
 

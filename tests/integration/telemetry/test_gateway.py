@@ -17,9 +17,9 @@ from inference.completion.request_trace import Account
 from inference.completion.suggestion_edit import Edit
 from inference.content_capture.send_queue import MAX_OF_TENANT
 from inference.content_capture.telemetry import Telemetry
-from tenants.keyvalue import connect
-from tenants.snapshots.queries import read_snapshot
-from tenants.telemetry.consent import NO_CONSENT
+from tenants.base.redis_connection import connect
+from tenants.fleet.snapshots.queries import read_snapshot
+from tenants.privacy.consent.consent import NO_CONSENT
 from tests.cast import Person, make_key
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.integration.telemetry.willing import Willing, work

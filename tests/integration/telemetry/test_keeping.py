@@ -16,12 +16,12 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.postgres.tenant_scope import tenant
 from caret.settings.object_storage import storage_from
-from tenants.encryption.queries import open_sealed
-from tenants.keyvalue import connect
-from tenants.members.status import set_status
+from tenants.base.redis_connection import connect
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import TelemetryObject
-from tenants.telemetry import store
-from tenants.telemetry.consent import NO_CONSENT
+from tenants.privacy.consent.consent import NO_CONSENT
+from tenants.privacy.content_capture import object_store
+from tenants.security.encryption.queries import open_sealed
 from tests.integration.telemetry.willing import (
     BOTH,
     Willing,
@@ -47,8 +47,8 @@ def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Pat
     assert b"planted" not in file.read_bytes()
     opened = open_sealed(
         acme.company.tenant_id,
-        place=store.place(row.id),
-        sealed=store.get(acme.company.tenant_id, row.id),
+        place=object_store.place(row.id),
+        sealed=object_store.get(acme.company.tenant_id, row.id),
     )
     assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
         "planted one",
@@ -72,8 +72,8 @@ def test_what_was_captured_before_the_last_yes_is_not_kept(acme: Willing, folder
     assert (row.num_items, len(row.request_ids)) == (1, 1)
     opened = open_sealed(
         acme.company.tenant_id,
-        place=store.place(row.id),
-        sealed=store.get(acme.company.tenant_id, row.id),
+        place=object_store.place(row.id),
+        sealed=object_store.get(acme.company.tenant_id, row.id),
     )
     assert json.loads(opened)["prefix"] == "captured after"
 
@@ -177,10 +177,10 @@ def test_an_object_that_was_moved_to_the_neighbour_does_not_open(
         each.agree(each.company.developer)
         each.keep(each.company.developer, "planted")
     (row,) = acme.objects
-    sealed = store.get(acme.company.tenant_id, row.id)
+    sealed = object_store.get(acme.company.tenant_id, row.id)
 
     with pytest.raises(SealBroken):
-        open_sealed(globex.company.tenant_id, place=store.place(row.id), sealed=sealed)
+        open_sealed(globex.company.tenant_id, place=object_store.place(row.id), sealed=sealed)
 
 
 def test_content_is_kept_in_and_erased_from_a_bucket(

@@ -8,19 +8,19 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants import noted as store_of_notes
-from tenants.data_subjects import noted as erasures_noted
-from tenants.data_subjects.erasing import erase_demanded
-from tenants.data_subjects.operations import Demand, demand_erasure, demand_shredding
-from tenants.members.permissions import Role
-from tenants.members.status import set_status
+from tenants.base import tombstones as store_of_notes
+from tenants.base.permissions import Role
+from tenants.compliance.data_subjects import erasure_tombstones as erasures_noted
+from tenants.compliance.data_subjects.erasure_worker import erase_demanded
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure, demand_shredding
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import (
     Erasure,
     Membership,
     Tenant,
     User,
 )
-from tenants.retention.operations import NewHold, place_hold, release_hold
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tests.cast import Company, Person
 from tests.integration.telemetry.restoring import back_up, destroy_again, lost, restore
 from tests.integration.telemetry.willing import Willing

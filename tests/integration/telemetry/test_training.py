@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from tenants.encryption.operations import shred_tenant
+from tenants.security.encryption.operations import shred_tenant
 from tests.integration.telemetry.willing import BOTH, YES, Willing, training
 
 

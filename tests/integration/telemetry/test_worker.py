@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenants.encryption.queries import open_sealed
-from tenants.telemetry import store
+from tenants.privacy.content_capture import object_store
+from tenants.security.encryption.queries import open_sealed
 from tests.integration.telemetry.willing import Willing, completion
 from tests.stack.services import Services
 from tests.stack.worker import running_worker
@@ -28,8 +28,8 @@ def test_content_is_kept_within_seconds(acme: Willing, worker: Path) -> None:
 
     assert _is_stored(acme, seconds=60), worker.read_text()
     (row,) = acme.objects
-    sealed = store.get(acme.company.tenant_id, row.id)
-    opened = open_sealed(acme.company.tenant_id, place=store.place(row.id), sealed=sealed)
+    sealed = object_store.get(acme.company.tenant_id, row.id)
+    opened = open_sealed(acme.company.tenant_id, place=object_store.place(row.id), sealed=sealed)
     assert b"planted" in opened
     assert "planted" not in worker.read_text()
 

@@ -26,16 +26,16 @@ from caret.contracts.usage import Finish
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import new_request_id
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 from tenants.models import TelemetryErasure, TelemetryObject
-from tenants.policies.document import write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy
-from tenants.telemetry import erasure
-from tenants.telemetry.consent import Consent
-from tenants.telemetry.ingest import Ingested, ingest
-from tenants.telemetry.operations import Choice, set_consent
-from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS
+from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.content_capture import erasure
+from tenants.privacy.content_capture.ingestion import Ingested, ingest
 from tests.cast import ACME, Company, Person, make_company
 
 YES: Final = Consent(telemetry=True, training=False)

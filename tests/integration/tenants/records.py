@@ -7,8 +7,8 @@ from typing import Any, Final
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.metrics.marks import hours_of, mark
 from tenants.models import Outcome, Typed, UsageRecord
+from tenants.usage.rollups.dirty_hours import hours_of, mark
 from tests.cast import Company
 
 NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 from django.utils import timezone
 
-from tenants.encryption.envelope import Place
-from tenants.encryption.held import held_keys
-from tenants.encryption.operations import seal_for
-from tenants.encryption.queries import open_sealed
-from tenants.encryption.rotation import Rotated, rotate_tenant
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.queries import open_sealed
+from tenants.security.encryption.rotation import Rotated, rotate_tenant
 from tests.cast import Company
 
 PLACE = Place(table="telemetry", column="content", row="7")

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tenants.alone import alone
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
 
 HOLD_S = 1.0
 

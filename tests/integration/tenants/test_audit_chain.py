@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.chain import GENESIS, document_of, hash_of
-from tenants.audit.operations import record_change, record_read
-from tenants.members.actor import Actor, platform_actor
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditHead, Tenant
+from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of
+from tenants.security.audit.operations import record_change, record_read
+from tenants.security.authorization.actor import Actor, platform_actor
 from tests.cast import GLOBEX, Cast, Company, make_company
 
 

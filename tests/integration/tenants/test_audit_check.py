@@ -8,17 +8,17 @@ import pytest
 
 from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.alone import alone
-from tenants.audit import check
-from tenants.audit.check import Checked, check_trail
-from tenants.audit.heads import sign_head
-from tenants.audit.operations import record_change
-from tenants.audit.queries import find_head
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry
-from tenants.signing_keys import signing_keys
+from tenants.security.audit import chain_check
+from tenants.security.audit.chain_check import Checked, check_trail
+from tenants.security.audit.operations import record_change
+from tenants.security.audit.queries import find_head
+from tenants.security.audit.signed_heads import sign_head
 from tests.cast import ACME, Company, make_company
 from tests.stack.services import Services
 
@@ -141,7 +141,7 @@ def test_a_head_with_a_forged_signature_is_found(
 def test_a_long_chain_is_checked_from_a_signed_head_on(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     signed = add(company, 5)
     sign(company)
     add(company, 2)
@@ -154,7 +154,7 @@ def test_a_long_chain_is_checked_from_a_signed_head_on(
 def test_a_long_chain_without_signed_heads_is_checked_part_by_part(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     add(company, 6)
     auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
 
@@ -169,7 +169,7 @@ def test_a_long_chain_without_signed_heads_is_checked_part_by_part(
 def test_what_the_owner_changed_is_found_from_where_a_check_stopped(
     company: Company, tamper: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     add(company, 6)
     tamper("tenants_auditentry", "DELETE FROM tenants_auditentry WHERE sequence = 6")
     auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
@@ -184,9 +184,9 @@ def test_what_the_owner_changed_is_found_from_where_a_check_stopped(
 def test_a_check_that_takes_too_long_says_where_it_stopped(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "_STEP", 2)
+    monkeypatch.setattr(chain_check, "_STEP", 2)
     add(company, 6)
-    times = iter([0.0, check.MAX_S / 2, check.MAX_S])
+    times = iter([0.0, chain_check.MAX_S / 2, chain_check.MAX_S])
 
     found = check_trail(
         actor=company.people[Role.AUDITOR].actor,

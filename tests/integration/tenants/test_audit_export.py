@@ -16,16 +16,16 @@ from django.utils import timezone
 
 from caret.foundation.crypto.signing import write_public_keys
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.command_line import main as verify_audit
-from tenants.audit.export import Period, write_export
-from tenants.audit.heads import sign_head
-from tenants.audit.operations import record_change
-from tenants.audit.verification import Broken, verify_export
-from tenants.errors import Forbidden
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
+from tenants.base.errors import Forbidden
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry
-from tenants.signing_keys import signing_keys
+from tenants.security.audit.export import Period, write_export
+from tenants.security.audit.export_verification import Broken, verify_export
+from tenants.security.audit.operations import record_change
+from tenants.security.audit.signed_heads import sign_head
+from tenants.security.audit.verify_cli import main as verify_audit
+from tenants.security.authorization.actor import Actor
 from tests.cast import ACME, Cast, Company, make_company, make_key
 from tests.stack.services import Services
 

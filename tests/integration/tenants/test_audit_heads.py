@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 
 from caret.foundation.crypto.signing import verify_document
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.chain import HEAD_PURPOSE
-from tenants.audit.heads import ChainBroken, sign_head, sign_heads, signed_document
-from tenants.audit.operations import record_change
+from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry, SignedAuditHead
-from tenants.signing_keys import signing_keys
+from tenants.security.audit.hash_chain import HEAD_PURPOSE
+from tenants.security.audit.operations import record_change
+from tenants.security.audit.signed_heads import ChainBroken, sign_head, sign_heads, signed_document
 from tenants.tasks import sign_audit_heads
 from tests.cast import GLOBEX, Company, make_company
 from tests.stack.services import Services

@@ -21,13 +21,13 @@ from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
 from tenants.models import Outcome, RollupMark, UsageRecord
-from tenants.usage.belated import insert_belated
-from tenants.usage.ingest import drain
-from tenants.usage.rows import Belated, decode_row
-from tenants.usage.stream import UsageStream
+from tenants.usage.ingestion.late_outcomes import insert_belated
+from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.redis_stream import UsageStream
+from tenants.usage.ingestion.row_mapping import Belated, decode_row
 from tests.cast import Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 

@@ -7,15 +7,15 @@ import pytest
 from django.db import connection, connections
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.billing.invoices.document import Party, Tax
-from tenants.billing.invoices.profile import (
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.billing.invoices.billing_profile import (
     MAX_CHARS,
     change_customer,
     read_profile,
     set_profile,
 )
-from tenants.errors import Forbidden, Invalid
-from tenants.members.permissions import Role
+from tenants.billing.invoices.document import Party, Tax
 from tenants.models import AuditEntry, BillingProfile
 from tests.cast import ACME, Company, make_company
 from tests.stack.waiting import wait_until

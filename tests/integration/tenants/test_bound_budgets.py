@@ -5,10 +5,10 @@ from uuid import UUID
 import pytest
 
 from caret.contracts.pricing import BudgetScope
-from tenants.billing.budgets import bound
+from tenants.base.errors import Conflict
+from tenants.billing.budgets import limits
 from tenants.billing.budgets.operations import Holder, Terms, change_budget
-from tenants.errors import Conflict
-from tenants.teams.operations import put_into_team
+from tenants.identity.teams.operations import put_into_team
 from tests.cast import ACME, Company, make_company
 from tests.fakes.billing import NOW, hard_budgets, make_budget, make_customer
 from tests.people import make_team
@@ -24,7 +24,7 @@ def company() -> Company:
 @pytest.fixture
 def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[Holder]:
     """Two teams of ada's, and two are the most."""
-    monkeypatch.setattr(bound, "MAX_OF_PERSON", 2)
+    monkeypatch.setattr(limits, "MAX_OF_PERSON", 2)
     holders = [Holder(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
     for holder in holders[:2]:
         _join(company, holder)

@@ -9,11 +9,11 @@ from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Invalid
 from tenants.billing.plans.operations import NewPrice, add_price, subscribe
-from tenants.errors import Invalid
-from tenants.exports.builds.build import build_due
-from tenants.exports.builds.queries import find_build, list_builds
-from tenants.exports.builds.states import State
+from tenants.compliance.exports.jobs.queries import find_build, list_builds
+from tenants.compliance.exports.jobs.run import build_due
+from tenants.compliance.exports.jobs.state_machine import State
 from tenants.models import ExportBuild, RollupMark
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import OCTOBER, ask_for

@@ -19,18 +19,18 @@ from django.core import mail
 
 from caret.contracts.pricing import BudgetScope, spend_key
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.redis_connection import connect
+from tenants.billing.budgets.alert_delivery import deliver_due, wait_after
 from tenants.billing.budgets.alerts import reached
-from tenants.billing.budgets.deliver import deliver_due, wait_after
-from tenants.billing.budgets.floors import raise_floors
 from tenants.billing.budgets.operations import Holder, Terms, change_budget, delete_budget
 from tenants.billing.budgets.queries import find_budget, find_webhook_secret, page_of_budgets
-from tenants.billing.rating.rate import rate
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.keyvalue import connect
-from tenants.members.changes import remove_member
+from tenants.billing.budgets.redis_sync import raise_floors
+from tenants.billing.rating.operations import rate
+from tenants.fleet.snapshots.queries import read_snapshot
+from tenants.identity.member_lifecycle import remove_member
+from tenants.identity.teams.operations import put_into_team, take_out_of_team
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
-from tenants.snapshots.queries import read_snapshot
-from tenants.teams.operations import put_into_team, take_out_of_team
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import NOW, balances, hard_budgets, make_budget, make_customer, use
 from tests.people import make_team

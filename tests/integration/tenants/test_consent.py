@@ -9,22 +9,22 @@ from django.utils import timezone
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry, ConsentReceipt
-from tenants.policies.document import write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy
-from tenants.telemetry.consent import NO_CONSENT, Consent
-from tenants.telemetry.operations import Choice, set_consent, withdraw_consent
-from tenants.telemetry.queries import (
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.consent import NO_CONSENT, Consent
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.queries import (
     OwnConsent,
     Receipt,
     find_consents,
     get_own_consent,
     list_receipts,
 )
-from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent_lifecycle import Choice, set_consent, withdraw_consent
 from tests.cast import ACME, GLOBEX, Company, Person, make_company
 
 YES, BOTH = Consent(telemetry=True, training=False), Consent(telemetry=True, training=True)

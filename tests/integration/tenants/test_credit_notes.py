@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tenants.base.errors import Conflict, Invalid
+from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import Kind, Party, Tax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
-from tenants.billing.invoices.profile import set_profile
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
-from tenants.errors import Conflict, Invalid
 from tests.cast import Company
 from tests.fakes.billing import balances, make_old_customer, use
 

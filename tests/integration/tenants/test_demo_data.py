@@ -15,19 +15,18 @@ from pytest_django import DjangoDbBlocker
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.export import Period, write_export
-from tenants.audit.verification import verify_export
-from tenants.demonstration.marking import FILLED, SUFFIX
-from tenants.exports.builds import sealed
-from tenants.exports.builds.states import State
-from tenants.exports.definitions import PACK
-from tenants.exports.pack_verification import verify_pack
-from tenants.invitations.queries import InvitationState, page_of_invitations
-from tenants.keys.queries import KeyState, list_keys
-from tenants.members.actor import platform_actor
-from tenants.members.operations import add_member, create_user
-from tenants.members.permissions import Role
-from tenants.members.queries import find_tenant, list_members
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.audit_sinks.delivery import UNKNOWN
+from tenants.compliance.exports.definitions.definitions import PACK
+from tenants.compliance.exports.evidence_pack_verification import verify_pack
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.state_machine import State
+from tenants.demo.demo_marker import FILLED, SUFFIX
+from tenants.identity.api_keys.queries import KeyState, list_keys
+from tenants.identity.invitations.queries import InvitationState, page_of_invitations
+from tenants.identity.members.operations import add_member, create_user
+from tenants.identity.members.queries import find_tenant, list_members
 from tenants.models import (
     AlertDelivery,
     AuditEntry,
@@ -45,10 +44,11 @@ from tenants.models import (
     UsageHour,
     UsageRecord,
 )
-from tenants.retention.classes import DataClass
-from tenants.retention.verification import verify_certificate
-from tenants.siem.delivery import UNKNOWN
-from tenants.signing_keys import signing_keys
+from tenants.policy.data_classes import DataClass
+from tenants.privacy.retention.verification import verify_certificate
+from tenants.security.audit.export import Period, write_export
+from tenants.security.audit.export_verification import verify_export
+from tenants.security.authorization.actor import platform_actor
 from tests.cast import GLOBEX, PASSWORD, make_company
 from tests.stack.services import Services
 
@@ -156,8 +156,8 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
     failed = builds["usage_days", State.FAILED]
     with tenant(globex):
         pieces = [
-            sealed.get(globex, pack.id, each)
-            for each in sealed.object_ids(globex, pack.id, member=None)
+            sealed_objects.get(globex, pack.id, each)
+            for each in sealed_objects.object_ids(globex, pack.id, member=None)
         ]
     assert verify_pack(io.BytesIO(b"".join(pieces)), signing_keys().public_keys())
     assert failed.error

@@ -14,15 +14,15 @@ from caret.contracts.api_key import parse_key
 from caret.contracts.pricing import BudgetScope
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import utc_day
+from tenants.base.redis_connection import connect
 from tenants.billing.budgets.queries import page_of_budgets
-from tenants.billing.periods import utc_day
 from tenants.billing.plans.queries import read_price_book
-from tenants.demonstration.ensure import DemoTenant
-from tenants.keys.operations import revoke_key
-from tenants.keyvalue import connect
-from tenants.members.actor import platform_actor
-from tenants.members.operations import set_password
-from tenants.members.queries import find_tenant, find_user
+from tenants.demo.tenants import DemoTenant
+from tenants.identity.api_keys.operations import revoke_key
+from tenants.identity.members.operations import set_password
+from tenants.identity.members.queries import find_tenant, find_user
+from tenants.security.authorization.actor import platform_actor
 
 
 @pytest.fixture(scope="module")

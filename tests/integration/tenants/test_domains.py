@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from tenants.domains.operations import claim_domain, give_up_domain, verify_domain
-from tenants.domains.queries import find_domain, holder_of, list_domains
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.identity.domains.operations import claim_domain, give_up_domain, verify_domain
+from tenants.identity.domains.queries import find_domain, holder_of, list_domains
 from tests.cast import Cast, Company, make_company
 from tests.people import make_colleague, make_domain
 

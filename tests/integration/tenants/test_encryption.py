@@ -15,12 +15,12 @@ from django.utils import timezone
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.encryption.envelope import Place
-from tenants.encryption.errors import KeyDestroyed
-from tenants.encryption.held import held_keys
-from tenants.encryption.operations import seal_for, shred_scope, shred_tenant
-from tenants.encryption.queries import find_evidence, open_sealed
 from tenants.models import DataKey, TenantKey
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.operations import seal_for, shred_scope, shred_tenant
+from tenants.security.encryption.queries import find_evidence, open_sealed
 from tests.cast import Company, make_company
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -217,9 +217,9 @@ def test_a_key_that_came_back_from_a_backup_is_seen_to_open(acme: Company) -> No
 _OTHER_PROCESS = """
 import sys, django
 django.setup()
-from tenants.encryption.envelope import Place
-from tenants.encryption.errors import KeyDestroyed
-from tenants.encryption.queries import open_sealed
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.queries import open_sealed
 tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
 for _ in range(2):
     try:

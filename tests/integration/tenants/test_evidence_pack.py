@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
-from tenants.audit.command_line import main as verify_audit
-from tenants.errors import Forbidden, Invalid
-from tenants.exports.builds import build
-from tenants.exports.command_line import main
-from tenants.exports.definitions import EXPORTS, PACK
-from tenants.exports.pack_verification import MANIFEST, TRAIL, verify_pack
-from tenants.exports.rows import Period
-from tenants.exports.verification import PROOF_SUFFIX, Broken, verify_export
-from tenants.members.permissions import Role
-from tenants.retention.command_line import main as verify_certificate
-from tenants.signing_keys import signing_keys
-from tenants.verifying import BROKEN, OK
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
+from tenants.base.verifier_cli import BROKEN, OK
+from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
+from tenants.compliance.exports.evidence_pack_verification import MANIFEST, TRAIL, verify_pack
+from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.rows import Period
+from tenants.compliance.exports.verification import PROOF_SUFFIX, Broken, verify_export
+from tenants.compliance.exports.verify_cli import main
+from tenants.privacy.retention.verify_cli import main as verify_certificate
+from tenants.security.audit.verify_cli import main as verify_audit
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
 from tests.fakes.retention import make_certificate
@@ -188,7 +188,7 @@ def test_a_pack_that_stops_in_between_is_gone_on_with(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_all(company)
-    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
 
     build_id = ask_for(company, PACK, "zip", period=OCTOBER)
     build_all(company)

@@ -7,11 +7,12 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.exports.builds import build, sealed
-from tenants.exports.builds.build import visit
-from tenants.exports.builds.claim import CLAIM_FOR, MAX_ATTEMPTS
-from tenants.exports.builds.states import State
-from tenants.exports.builds.sweep import sweep_tenant
+from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS
+from tenants.compliance.exports.jobs.cleanup import sweep_tenant
+from tenants.compliance.exports.jobs.run import visit
+from tenants.compliance.exports.jobs.state_machine import State
 from tenants.models import ExportObject
 from tests.cast import ACME, Company, make_company
 from tests.fakes.exports import made
@@ -24,7 +25,7 @@ ROWS = 7
 @pytest.fixture
 def company(monkeypatch: pytest.MonkeyPatch) -> Company:
     """Whose files are of many pieces."""
-    monkeypatch.setattr(sealed, "PIECE_BYTES", 64)
+    monkeypatch.setattr(sealed_objects, "PIECE_BYTES", 64)
     company = make_company("initech", ACME)
     for _ in range(ROWS):
         add_completion(company, at=NOON)
@@ -33,7 +34,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
 
 def stop_once_all_is_read(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as stopped:
-        stopped.setattr(build, "_finish", lambda *_: None)
+        stopped.setattr(jobs_run, "_finish", lambda *_: None)
         visit(company.tenant_id, timezone.now)
 
 
@@ -48,11 +49,11 @@ def num_stored(company: Company, build_id: uuid.UUID) -> int:
 def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_each_attempt(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenants.exports.sql.BATCH_ROWS", 2)
+    monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     build_id = records(company)
     stop_once_all_is_read(company, monkeypatch)
-    last_part = sealed.object_ids(company.tenant_id, build_id, member=0)[-1]
-    sealed.delete(company.tenant_id, last_part)
+    last_part = sealed_objects.object_ids(company.tenant_id, build_id, member=0)[-1]
+    sealed_objects.delete(company.tenant_id, last_part)
     clock, after_attempts = [timezone.now()], []
 
     for _ in range(MAX_ATTEMPTS + 1):

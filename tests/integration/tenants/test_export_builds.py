@@ -20,24 +20,26 @@ from django.utils import timezone
 
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.encryption.errors import KeyDestroyed
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.exports import sql, xlsx
-from tenants.exports.builds import build, operations, sealed
-from tenants.exports.builds.build import build_due, visit
-from tenants.exports.builds.claim import CLAIM_FOR, MAX_ATTEMPTS, Lost, claim_next
-from tenants.exports.builds.operations import cancel_export, give_link
-from tenants.exports.builds.queries import find_build, list_builds, list_definitions
-from tenants.exports.builds.states import UNDER_WAY, State
-from tenants.exports.builds.sweep import sweep_tenant
-from tenants.exports.formats import FORMATS
-from tenants.exports.reports.usage import USAGE_RECORDS
-from tenants.exports.rows import Asked, Period
-from tenants.exports.stream import read_rows
-from tenants.exports.verification import Broken, verify_export
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports import sql_source
+from tenants.compliance.exports.definitions.usage import USAGE_RECORDS
+from tenants.compliance.exports.formats import xlsx
+from tenants.compliance.exports.formats.text import FORMATS
+from tenants.compliance.exports.jobs import operations, sealed_objects
+from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, Lost, claim_next
+from tenants.compliance.exports.jobs.cleanup import sweep_tenant
+from tenants.compliance.exports.jobs.operations import cancel_export, give_link
+from tenants.compliance.exports.jobs.queries import find_build, list_builds, list_definitions
+from tenants.compliance.exports.jobs.run import build_due, visit
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, State
+from tenants.compliance.exports.row_stream import read_rows
+from tenants.compliance.exports.rows import Asked, Period
+from tenants.compliance.exports.verification import Broken, verify_export
 from tenants.models import AuditEntry, ExportBuild, ExportObject
-from tenants.signing_keys import signing_keys
+from tenants.security.encryption.errors import KeyDestroyed
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
 from tests.integration.tenants.records import NOON, add_completion
@@ -62,7 +64,7 @@ def used(services: Services, django_db_blocker: Any) -> Company:
 def company(used: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
     """Whose batches have two rows."""
     end_all(used)
-    monkeypatch.setattr(sql, "BATCH_ROWS", 2)
+    monkeypatch.setattr(sql_source, "BATCH_ROWS", 2)
     return used
 
 
@@ -124,7 +126,7 @@ def test_a_hundred_changes_of_a_file_or_its_proof_are_found(company: Company) ->
 def test_a_worker_that_stops_between_batches_is_gone_on_with_and_no_row_comes_twice(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     build_id = records(company)
     assert visit(company.tenant_id, timezone.now)
     assert visit(company.tenant_id, timezone.now)
@@ -132,7 +134,7 @@ def test_a_worker_that_stops_between_batches_is_gone_on_with_and_no_row_comes_tw
     # As if the one before had been killed after sealing a part and before it counted.
     claim = claim_next(company.tenant_id, timezone.now)
     assert claim is not None
-    sealed.put(claim, b"left", member=0, number=2)
+    sealed_objects.put(claim, b"left", member=0, number=2)
     assert not visit(company.tenant_id, timezone.now), "it is claimed"
 
     while visit(company.tenant_id, later):
@@ -149,7 +151,7 @@ def test_a_claim_that_was_lost_changes_nothing_any_more(company: Company) -> Non
     assert quick is not None
 
     with pytest.raises(Lost):
-        sealed.put(slow, b"late", member=0, number=0)
+        sealed_objects.put(slow, b"late", member=0, number=0)
 
     with tenant(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
@@ -161,7 +163,7 @@ def test_nothing_in_the_store_can_be_read_without_the_tenants_keys(
 ) -> None:
     build_id = records(company, "ndjson")
     build_all(company)
-    (object_id,) = sealed.object_ids(company.tenant_id, build_id, member=None)
+    (object_id,) = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
 
     with storages["exports"].open(f"{company.tenant_id}/{object_id}") as file:
         stored = file.read()
@@ -171,9 +173,9 @@ def test_nothing_in_the_store_can_be_read_without_the_tenants_keys(
     other = records(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
     with pytest.raises(SealBroken):
-        sealed.get(cast.globex.tenant_id, build_id, object_id)
+        sealed_objects.get(cast.globex.tenant_id, build_id, object_id)
     with pytest.raises(SealBroken):
-        sealed.get(company.tenant_id, other, object_id)
+        sealed_objects.get(company.tenant_id, other, object_id)
 
 
 def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expires(
@@ -187,7 +189,7 @@ def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expir
     with tenant(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert [each.member for each in objects] == [None]
-    (object_id,) = sealed.object_ids(company.tenant_id, build_id, member=None)
+    (object_id,) = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
         copy = file.read()  # of somebody's backup
@@ -198,14 +200,14 @@ def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expir
     assert not storages["exports"].exists(name)
     storages["exports"].save(name, ContentFile(copy))
     with pytest.raises(KeyDestroyed):
-        sealed.get(company.tenant_id, build_id, object_id)
+        sealed_objects.get(company.tenant_id, build_id, object_id)
 
 
 def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
     build_id = records(company)
     claim = claim_next(company.tenant_id, timezone.now)
     assert claim is not None
-    sealed.put(claim, b"part", member=0, number=0)
+    sealed_objects.put(claim, b"part", member=0, number=0)
 
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
@@ -360,8 +362,8 @@ _WORKER = """
 import django, os, signal, sys
 django.setup()
 from django.utils import timezone
-from tenants.exports import sql, xlsx
-from tenants.exports.builds import build, sealed
+from tenants.compliance.exports import sql, xlsx
+from tenants.compliance.exports.jobs import build, sealed
 sql.BATCH_ROWS = 2
 kept = build._keep
 num_kept = 0

@@ -8,15 +8,16 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants import tasks
-from tenants.alone import alone
-from tenants.exports.builds import build, claim
-from tenants.exports.builds.build import build_due, visit
-from tenants.exports.builds.claim import Claim, Lane
-from tenants.exports.builds.files import Made, write_file
-from tenants.exports.builds.members import Member
-from tenants.exports.builds.queries import find_build
-from tenants.exports.builds.states import State
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.compliance.exports.jobs import claim
+from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.jobs.claim import Claim, Lane
+from tenants.compliance.exports.jobs.files import Made, write_file
+from tenants.compliance.exports.jobs.progress import Member
+from tenants.compliance.exports.jobs.queries import find_build
+from tenants.compliance.exports.jobs.run import build_due, visit
+from tenants.compliance.exports.jobs.state_machine import State
 from tenants.models import AuditEntry, ExportBuild
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.exports import ask_for, end_all, made
@@ -29,8 +30,8 @@ ROWS = 7
 @pytest.fixture
 def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
     """Whose ROWS are many, and are read in batches of two, each a turn."""
-    monkeypatch.setattr("tenants.exports.sql.BATCH_ROWS", 2)
-    monkeypatch.setattr(build, "_SLICE_S", 0.0)
+    monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
+    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)
     end_all(cast.globex)
     company = make_company("initech", ACME)
@@ -82,7 +83,7 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
             seen.append(state_of(cast.globex, small))
         return write_file(of, row, members)
 
-    monkeypatch.setattr(build, "write_file", write_slowly)
+    monkeypatch.setattr(jobs_run, "write_file", write_slowly)
     tasks.write_long_exports()
 
     assert seen == [State.FINISHED]

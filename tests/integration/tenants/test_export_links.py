@@ -6,15 +6,15 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Forbidden, NotFound
-from tenants.exports.builds.download import find_link, open_download
-from tenants.exports.builds.links import Link, read_link, write_link
-from tenants.exports.builds.operations import give_link
-from tenants.keys.operations import revoke_key
-from tenants.keys.presented import authenticate_key
-from tenants.keys.scopes import Scope
-from tenants.members.changes import remove_member
-from tenants.members.permissions import Role
+from tenants.base.errors import Forbidden, NotFound
+from tenants.base.permissions import Role
+from tenants.compliance.exports.jobs.download import find_link, open_download
+from tenants.compliance.exports.jobs.operations import give_link
+from tenants.compliance.exports.jobs.signed_urls import Link, read_link, write_link
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.identity.api_keys.operations import revoke_key
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
 from tests.cast import ACME, Cast, Company, make_company, make_service_key
 from tests.fakes.exports import ask_for, build_all, file_of

@@ -16,25 +16,26 @@ from django.utils import timezone
 from pyarrow import parquet
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Forbidden, Invalid
-from tenants.exports import sql, xlsx
-from tenants.exports.definitions import EXPORTS
-from tenants.exports.export import Export
-from tenants.exports.formats import FORMATS, write_csv, write_ndjson
-from tenants.exports.parquet import write_parquet
-from tenants.exports.proof import begin
-from tenants.exports.reports.usage import USAGE_DAYS, USAGE_RECORDS
-from tenants.exports.rows import Asked, Period, Row
-from tenants.exports.scratch import remove_abandoned, scratch_folder
-from tenants.exports.stream import read_rows
-from tenants.exports.verification import verify_export
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
-from tenants.metrics.reports import Asked as AskedReport
-from tenants.metrics.reports import Kind, report
-from tenants.metrics.roll_up import UNDER_WAY, roll_up
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports import sql_source
+from tenants.compliance.exports.definitions.definitions import EXPORTS
+from tenants.compliance.exports.definitions.usage import USAGE_DAYS, USAGE_RECORDS
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.formats import xlsx
+from tenants.compliance.exports.formats.parquet import write_parquet
+from tenants.compliance.exports.formats.temp_dir import remove_abandoned, scratch_folder
+from tenants.compliance.exports.formats.text import FORMATS, write_csv, write_ndjson
+from tenants.compliance.exports.proof import begin
+from tenants.compliance.exports.row_stream import read_rows
+from tenants.compliance.exports.rows import Asked, Period, Row
+from tenants.compliance.exports.verification import verify_export
 from tenants.models import AuditEntry
-from tenants.signing_keys import signing_keys
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.queries import Asked as AskedReport
+from tenants.usage.reports.queries import Kind, report
+from tenants.usage.rollups.operations import UNDER_WAY, roll_up
 from tests.cast import ACME, GLOBEX, Company, make_company, make_key
 from tests.fakes.workbook import read_workbook
 from tests.integration.tenants.records import NOON, add_completion
@@ -119,7 +120,7 @@ def test_parquet_without_rows_has_its_columns(company: Company, export: Export) 
 def test_rows_of_several_batches_come_in_order(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql, "BATCH_ROWS", 2)
+    monkeypatch.setattr(sql_source, "BATCH_ROWS", 2)
     for minutes in (4, 0, 3, 1, 2):
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 

@@ -8,13 +8,13 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Invalid
-from tenants.keys.finding import Concern, KeyOrder, WantedKeys, count_keys, find_keys
-from tenants.keys.playground import start_playground
-from tenants.keys.queries import KeyState
-from tenants.keys.scopes import Scope
-from tenants.members.actor import Actor
+from tenants.base.errors import Invalid
+from tenants.identity.api_keys.playground import start_playground
+from tenants.identity.api_keys.queries import KeyState
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.search import Concern, KeyOrder, WantedKeys, count_keys, find_keys
 from tenants.models import ApiKey
+from tenants.security.authorization.actor import Actor
 from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
 
 

@@ -26,11 +26,16 @@ from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 from tenants.models import ApiKey, Outcome, Typed, UsageRecord
 from tenants.tasks import ingest_usage
-from tenants.usage.ingest import drain
-from tenants.usage.stream import BATCH_ENTRIES, MAX_REJECTED, REJECTED_STREAM, UsageStream
+from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.redis_stream import (
+    BATCH_ENTRIES,
+    MAX_REJECTED,
+    REJECTED_STREAM,
+    UsageStream,
+)
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 
 

@@ -9,10 +9,10 @@ from django.db import connections
 from django.test import override_settings
 from django.utils import timezone
 
-from tenants.errors import Forbidden, LimitReached
-from tenants.invitations.allowance import get_allowance
-from tenants.invitations.operations import invite, revoke_invitation
-from tenants.members.permissions import Role
+from tenants.base.errors import Forbidden, LimitReached
+from tenants.base.permissions import Role
+from tenants.identity.invitations.allowance import get_allowance
+from tenants.identity.invitations.operations import invite, revoke_invitation
 from tests.cast import Company, make_company
 from tests.people import Mailbox, make_colleague, send_invitation
 

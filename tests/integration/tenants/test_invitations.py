@@ -10,9 +10,11 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.invitations.mail import send_invitation as send_mail
-from tenants.invitations.operations import (
+from tenants.base.bearer_tokens import TokenKind, new_token
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.identity.invitations.email import send_invitation as send_mail
+from tenants.identity.invitations.operations import (
     LIFETIME,
     Guest,
     Invited,
@@ -21,12 +23,14 @@ from tenants.invitations.operations import (
     peek,
     revoke_invitation,
 )
-from tenants.invitations.queries import InvitationState, find_invitation, page_of_invitations
-from tenants.members.permissions import Role
-from tenants.members.queries import find_memberships
-from tenants.members.status import set_status
+from tenants.identity.invitations.queries import (
+    InvitationState,
+    find_invitation,
+    page_of_invitations,
+)
+from tenants.identity.members.queries import find_memberships
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, Invitation
-from tenants.tokens import TokenKind, new_token
 from tests.cast import Cast, Company, Person, make_company
 from tests.people import Mailbox, make_colleague, make_stranger, send_invitation
 

@@ -12,12 +12,13 @@ from structlog.testing import capture_logs
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden, NotFound
 from tenants.billing.invoices import operations
+from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import Party, Tax
 from tenants.billing.invoices.issue import issue_all
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.pdf import render
-from tenants.billing.invoices.profile import set_profile
 from tenants.billing.invoices.queries import (
     InvoiceView,
     NotReproducible,
@@ -26,8 +27,7 @@ from tenants.billing.invoices.queries import (
 )
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
-from tenants.billing.rating.rate import rate
-from tenants.errors import Forbidden, NotFound
+from tenants.billing.rating.operations import rate
 from tenants.models import (
     BillingState,
     Invoice,

@@ -10,9 +10,9 @@ from django.db import OperationalError, connection
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.encryption import making, rotation, unwrap
-from tenants.encryption.envelope import new_key
 from tenants.models import DataKey, TenantKey
+from tenants.security.encryption import key_creation, key_unwrapping, rotation
+from tenants.security.encryption.envelope import new_key
 from tests.cast import Company, make_company
 from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
 
@@ -56,7 +56,7 @@ def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    make, outcome = making._make_data_key, list[str]()
+    make, outcome = key_creation._make_data_key, list[str]()
 
     def rotate_elsewhere() -> None:
         try:
@@ -76,7 +76,7 @@ def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
         return make(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, "_make_data_key", make_while_another_rotates)
+        patch.setattr(key_creation, "_make_data_key", make_while_another_rotates)
         sealed = seal(acme, "user:bob")
     rotate(acme, replacing=True)
 
@@ -102,7 +102,7 @@ def test_what_is_wrapped_anew_between_two_looks_opens(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The data key was read while the old tenant key wrapped it, that key when it was destroyed."""
-    sealed, look, rotations = seal(acme), unwrap._tenant_key, list[Thread]()
+    sealed, look, rotations = seal(acme), key_unwrapping._tenant_key, list[Thread]()
     forget_held()
 
     def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
@@ -111,7 +111,7 @@ def test_what_is_wrapped_anew_between_two_looks_opens(
             rotations[0].join()
         return look(tenant_id, key_id)
 
-    monkeypatch.setattr(unwrap, "_tenant_key", look_after_a_rotation)
+    monkeypatch.setattr(key_unwrapping, "_tenant_key", look_after_a_rotation)
 
     assert opened(acme, sealed) == b"text"
 
@@ -120,7 +120,7 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
-    make, is_locked, rotations = making.make_tenant_key, Event(), list[Thread]()
+    make, is_locked, rotations = key_creation.make_tenant_key, Event(), list[Thread]()
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_locked.set()
@@ -148,7 +148,7 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who makes it has seen none, and meets the rotation of the one that was made meanwhile."""
-    make = making.make_tenant_key
+    make = key_creation.make_tenant_key
     is_making, may_make, is_replacing = Event(), Event(), Event()
     maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
     outcomes: list[bytes] = []
@@ -170,7 +170,7 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
         time.sleep(0.3)  # until the maker waits for us
         return make(**fields)
 
-    monkeypatch.setattr(making, "new_key", new_key_later)
+    monkeypatch.setattr(key_creation, "new_key", new_key_later)
     monkeypatch.setattr(rotation, "make_tenant_key", make_slowly)
     maker.start()
     assert is_making.wait(timeout=10)

@@ -13,13 +13,13 @@ from moto import mock_aws
 from pytest_django import Settings
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.encryption import rotation
-from tenants.encryption.errors import KeyDestroyed, RootKeyMissing
-from tenants.encryption.operations import shred_scope, shred_tenant
-from tenants.encryption.root_keys import root_keys
-from tenants.encryption.rotation import Rotated, retire_root_keys
-from tenants.encryption.start import find_faults
 from tenants.models import AuditEntry, DataKey, RootKeyUse, TenantKey
+from tenants.security.encryption import rotation
+from tenants.security.encryption.errors import KeyDestroyed, RootKeyMissing
+from tenants.security.encryption.operations import shred_scope, shred_tenant
+from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.rotation import Rotated, retire_root_keys
+from tenants.security.encryption.startup_check import find_faults
 from tests.cast import Company, make_company
 from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
 

@@ -10,15 +10,15 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, parse_key
 from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.keys.digest import key_digest
-from tenants.keys.operations import create_key, revoke_key
-from tenants.keys.queries import KeyState, find_key, first_keys, holds, list_keys
-from tenants.keys.rows import MAX_KEYS
-from tenants.keys.wish import NewKey
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.fleet.snapshots.compiler import KEEP_DEAD_KEYS
+from tenants.identity.api_keys.digest import key_digest
+from tenants.identity.api_keys.operations import create_key, revoke_key
+from tenants.identity.api_keys.queries import KeyState, find_key, first_keys, holds, list_keys
+from tenants.identity.api_keys.row_writes import MAX_KEYS
+from tenants.identity.api_keys.validation import NewKey
 from tenants.models import ApiKey, AuditEntry
-from tenants.snapshots.compile import KEEP_DEAD_KEYS
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.fakes.keys import fill_with_keys
 

@@ -12,15 +12,16 @@ from caret.contracts.policy import Feature, Mode, PolicyLayer
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
-from tenants.keys.presented import authenticate_key
-from tenants.keys.scopes import Scope
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.teams.operations import delete_team, put_into_team, take_out_of_team
 from tenants.models import AuditEntry, PolicyLayerVersion
-from tenants.policies.layers import operations
-from tenants.policies.layers.operations import set_layer
-from tenants.policies.layers.queries import (
+from tenants.policy.overrides import operations
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import (
     LayerInForce,
     Subject,
     SubjectKind,
@@ -29,7 +30,6 @@ from tenants.policies.layers.queries import (
     page_of_layers,
     read_layers,
 )
-from tenants.teams.operations import delete_team, put_into_team, take_out_of_team
 from tests.cast import GLOBEX, Cast, Company, Person, make_company, make_service_key
 from tests.people import make_team
 

@@ -12,14 +12,14 @@ from django.utils import timezone
 import caret.celery  # noqa: F401  # registers the tasks
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict
-from tenants.keys import sightings
-from tenants.keys.leaks import end_leaked_keys
-from tenants.keys.operations import Rotation, rotate_key
-from tenants.keys.queries import KeyState, KeyView, find_key
-from tenants.keys.scopes import Scope
-from tenants.keys.sightings import MAX_OF_A_REPORT, SIGHTINGS, keep, sightings_in
-from tenants.keyvalue import connect
+from tenants.base.errors import Conflict
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys import leak_reports
+from tenants.identity.api_keys.leak_reports import MAX_OF_A_REPORT, SIGHTINGS, keep, sightings_in
+from tenants.identity.api_keys.leak_response import end_leaked_keys
+from tenants.identity.api_keys.operations import Rotation, rotate_key
+from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
+from tenants.identity.api_keys.scopes import Scope
 from tenants.models import ApiKey, AuditEntry
 from tenants.tasks import end_leaked_keys as end_leaked_keys_task
 from tests.cast import GLOBEX, Company, make_company, make_key, make_service_key
@@ -98,7 +98,7 @@ def test_what_waits_holds_no_text(company: Company) -> None:
 
     report(created.text)
 
-    assert created.text.encode() not in b"".join(sightings.waiting(connect(), limit=10))
+    assert created.text.encode() not in b"".join(leak_reports.waiting(connect(), limit=10))
     assert num_waiting() == 1
 
 
@@ -174,7 +174,7 @@ def test_damage_among_the_reports_stops_none_of_them(company: Company) -> None:
 def test_when_too_many_wait_the_next_ones_are_refused(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sightings, "MAX_WAITING", 0)
+    monkeypatch.setattr(leak_reports, "MAX_WAITING", 0)
     report(generate_key(KeyKind.TEST).text)
 
     with pytest.raises(Conflict):

@@ -11,6 +11,9 @@ from django.utils import timezone
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import month_of
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.money import Currency
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.credits import credit_balance, grant_credit
 from tenants.billing.ledger.operations import (
@@ -21,10 +24,7 @@ from tenants.billing.ledger.operations import (
     book,
     lock_billing,
 )
-from tenants.billing.money import Currency
-from tenants.billing.periods import month_of
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
 from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, PriceVersion
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import NOW, START, TIERS, balances, make_customer, make_plan

@@ -6,19 +6,19 @@ from django.utils import timezone
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants import keyvalue
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.invitations.operations import invite
-from tenants.invitations.queries import InvitationState, find_invitation
-from tenants.keys.operations import create_key
-from tenants.keys.queries import KeyState, find_key
-from tenants.keys.wish import NewKey
-from tenants.members.actor import Actor
-from tenants.members.changes import change_role, remove_member
-from tenants.members.operations import add_member
-from tenants.members.permissions import Role
-from tenants.members.queries import find_memberships, list_members, page_of_members
+from tenants.base import redis_connection
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.operations import create_key
+from tenants.identity.api_keys.queries import KeyState, find_key
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.invitations.operations import invite
+from tenants.identity.invitations.queries import InvitationState, find_invitation
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.members.operations import add_member
+from tenants.identity.members.queries import find_memberships, list_members, page_of_members
 from tenants.models import AuditEntry
+from tenants.security.authorization.actor import Actor
 from tests.cast import Cast, Company, Person, make_company, make_key
 from tests.people import Mailbox, make_colleague
 
@@ -42,7 +42,7 @@ def remove(actor: Actor, person: Person) -> None:
 
 
 def published(company: Company) -> TenantSnapshot:
-    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 

@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.members.actor import platform_actor
-from tenants.members.operations import add_member, create_tenant, create_user
-from tenants.members.permissions import Role
-from tenants.members.queries import find_memberships, find_tenant, find_user, list_members
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import add_member, create_tenant, create_user
+from tenants.identity.members.queries import find_memberships, find_tenant, find_user, list_members
 from tenants.models import AuditEntry, Tenant, User
+from tenants.security.authorization.actor import platform_actor
 from tests.cast import PASSWORD, Cast
 
 

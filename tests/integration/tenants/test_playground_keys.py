@@ -8,15 +8,15 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, parse_key
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden
-from tenants.keys.operations import CreatedKey, Rotation, revoke_key, rotate_key
-from tenants.keys.playground import LIFETIME, end_playground, start_playground
-from tenants.keys.queries import KeyState, find_key, holds
-from tenants.keys.rows import MAX_KEYS
-from tenants.members.changes import remove_member
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden
+from tenants.base.permissions import Role
+from tenants.fleet.snapshots.queries import read_snapshot
+from tenants.identity.api_keys.operations import CreatedKey, Rotation, revoke_key, rotate_key
+from tenants.identity.api_keys.playground import LIFETIME, end_playground, start_playground
+from tenants.identity.api_keys.queries import KeyState, find_key, holds
+from tenants.identity.api_keys.row_writes import MAX_KEYS
+from tenants.identity.member_lifecycle import remove_member
 from tenants.models import ApiKey, AuditEntry
-from tenants.snapshots.queries import read_snapshot
 from tests.cast import Cast, Company, Person, make_company, make_key
 from tests.fakes.keys import fill_with_keys
 from tests.people import make_colleague

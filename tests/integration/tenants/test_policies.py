@@ -10,13 +10,13 @@ from django.utils import timezone
 from caret.contracts.policy import Mode
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
 from tenants.models import AuditEntry, PolicyVersion
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import get_policy
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import get_policy
 from tests.cast import GLOBEX, Cast, Company, make_company
 
 

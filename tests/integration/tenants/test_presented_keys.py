@@ -11,15 +11,15 @@ from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import looking_up, tenant
-from tenants.errors import Forbidden, Unauthenticated
-from tenants.keys.operations import create_key, revoke_key
-from tenants.keys.presented import authenticate_key
-from tenants.keys.scopes import Scope
-from tenants.keys.wish import NewKey
-from tenants.members.actor import Actor, ActorKind
-from tenants.members.permissions import Permission
-from tenants.members.status import set_status
+from tenants.base.errors import Forbidden, Unauthenticated
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.identity.api_keys.operations import create_key, revoke_key
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import ApiKey, AuditEntry, Membership, PolicyVersion
+from tenants.security.authorization.actor import Actor, ActorKind
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
 OFFICE = "192.0.2.7"

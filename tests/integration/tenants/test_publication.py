@@ -23,11 +23,16 @@ from caret.contracts.snapshot import (
 )
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants import keyvalue
-from tenants.keys.operations import revoke_key
+from tenants.base import redis_connection
+from tenants.fleet.snapshots.publisher import (
+    publish,
+    republish_stale,
+    tenant_changed,
+    write_snapshot,
+)
+from tenants.fleet.snapshots.queries import read_snapshot
+from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import Tenant
-from tenants.snapshots.publish import publish, republish_stale, tenant_changed, write_snapshot
-from tenants.snapshots.queries import read_snapshot
 from tenants.tasks import republish_snapshots
 from tests.cast import GLOBEX, Company, make_company, make_key
 
@@ -43,7 +48,7 @@ def globex() -> Company:
 
 
 def published(tenant_id: TenantId) -> TenantSnapshot:
-    data = keyvalue.connect().hget(SNAPSHOTS, tenant_id)
+    data = redis_connection.connect().hget(SNAPSHOTS, tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 
@@ -51,10 +56,10 @@ def published(tenant_id: TenantId) -> TenantSnapshot:
 @contextmanager
 def unreachable_redis() -> Iterator[None]:
     """As after a crash between commit and publication: the change is there, Redis knows nothing."""
-    keyvalue.connect.cache_clear()
+    redis_connection.connect.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         yield
-        keyvalue.connect.cache_clear()
+        redis_connection.connect.cache_clear()
 
 
 def row(company: Company) -> Tenant:
@@ -94,7 +99,7 @@ def test_a_revocation_is_published_on_commit(acme: Company) -> None:
 
 
 def test_a_publication_wakes_gateways_and_raises_the_counter(acme: Company) -> None:
-    connection = keyvalue.connect()
+    connection = redis_connection.connect()
     listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
     listener.subscribe(CHANGED)
     listener.get_message(timeout=1)
@@ -124,7 +129,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
     older = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now())
     make_key(acme, acme.developer)
 
-    written = write_snapshot(keyvalue.connect(), older)
+    written = write_snapshot(redis_connection.connect(), older)
 
     assert not written
     assert len(published(acme.tenant_id).credentials) == 1
@@ -169,7 +174,7 @@ def test_a_crash_between_commit_and_publication_is_mended(
 
 
 def test_what_redis_has_forgotten_is_published_again(acme: Company) -> None:
-    connection = keyvalue.connect()
+    connection = redis_connection.connect()
     connection.hdel(SNAPSHOTS, acme.tenant_id)
     connection.hdel(VERSIONS, acme.tenant_id)
 
@@ -179,7 +184,7 @@ def test_what_redis_has_forgotten_is_published_again(acme: Company) -> None:
 
 
 def test_a_snapshot_that_is_missing_beside_its_version_is_published_again(acme: Company) -> None:
-    keyvalue.connect().hdel(SNAPSHOTS, acme.tenant_id)
+    redis_connection.connect().hdel(SNAPSHOTS, acme.tenant_id)
 
     republish_stale(now=timezone.now())
 
@@ -187,7 +192,7 @@ def test_a_snapshot_that_is_missing_beside_its_version_is_published_again(acme: 
 
 
 def test_a_database_restored_from_a_backup_outruns_redis(acme: Company) -> None:
-    keyvalue.connect().hset(VERSIONS, acme.tenant_id, "5000")
+    redis_connection.connect().hset(VERSIONS, acme.tenant_id, "5000")
 
     republish_stale(now=timezone.now())
 
@@ -228,12 +233,12 @@ def test_a_tenant_that_cannot_be_published_delays_no_other(acme: Company) -> Non
         status=TenantStatus.ACTIVE,
         created_at=timezone.now(),
     )
-    keyvalue.connect().hdel(VERSIONS, acme.tenant_id)
+    redis_connection.connect().hdel(VERSIONS, acme.tenant_id)
 
     republish_stale(now=timezone.now())
 
-    assert keyvalue.connect().hexists(VERSIONS, acme.tenant_id)
-    assert not keyvalue.connect().hexists(VERSIONS, str(broken.id))
+    assert redis_connection.connect().hexists(VERSIONS, acme.tenant_id)
+    assert not redis_connection.connect().hexists(VERSIONS, str(broken.id))
 
 
 def test_where_tenants_are_pinned_a_snapshot_names_its_region(acme: Company) -> None:

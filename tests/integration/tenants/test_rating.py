@@ -11,15 +11,15 @@ from django.utils import timezone
 import caret.celery  # noqa: F401  # registers the tasks
 from caret.contracts.pricing import Tokens, cost_micros
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
 from tenants.billing.plans.operations import NewPrice, add_price
 from tenants.billing.pricing import cost_of_tokens
 from tenants.billing.rating.clock import earlier_of
-from tenants.billing.rating.rate import rate
+from tenants.billing.rating.operations import rate
 from tenants.billing.rating.seats import book_seats
 from tenants.billing.rating.tokens import rate_tokens
-from tenants.members.changes import remove_member
-from tenants.members.operations import add_member
-from tenants.members.permissions import Role
+from tenants.identity.member_lifecycle import remove_member
+from tenants.identity.members.operations import add_member
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Membership, UsageRecord
 from tenants.tasks import rate_usage
 from tests.cast import ACME, Company, make_company

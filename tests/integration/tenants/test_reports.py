@@ -8,15 +8,15 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Forbidden, Invalid
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
-from tenants.metrics.operations import set_min_group_users
-from tenants.metrics.reports import Asked, GroupBy, Kind, Report, report
-from tenants.metrics.roll_up import roll_up
-from tenants.metrics.suppress import Suppression
-from tenants.metrics.told import NO_TEAM
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.filtered_suppression import NO_TEAM
+from tenants.usage.reports.operations import set_min_group_users
+from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, report
+from tenants.usage.reports.suppression import Suppression
+from tenants.usage.rollups.operations import roll_up
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 

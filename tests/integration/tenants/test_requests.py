@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import NotFound
+from tenants.base.errors import NotFound
 from tenants.models import AuditEntry
-from tenants.usage.requests import find_request, find_request_of_anybody
+from tenants.usage.requests.lookup import find_request, find_request_of_anybody
 from tests.cast import Cast, Company, make_completion
 
 

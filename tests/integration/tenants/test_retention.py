@@ -11,18 +11,17 @@ from django.utils import timezone
 
 from caret.foundation.crypto.signing import BadSignature
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.queries import Asked, list_entries
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
-from tenants.retention import purge as purging
-from tenants.retention.classes import TERMS, DataClass
-from tenants.retention.operations import NewHold, place_hold, release_hold, set_rule
-from tenants.retention.purge import purge, purge_due
-from tenants.retention.queries import (
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.privacy.retention import purge as purging
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
+from tenants.privacy.retention.purge import purge, purge_due
+from tenants.privacy.retention.queries import (
     ClassReport,
     find_certificate,
     list_certificates,
@@ -31,9 +30,10 @@ from tenants.retention.queries import (
     preview,
     report,
 )
-from tenants.retention.stores import delete_some
-from tenants.retention.verification import verify_certificate
-from tenants.signing_keys import signing_keys
+from tenants.privacy.retention.tables import delete_some
+from tenants.privacy.retention.verification import verify_certificate
+from tenants.security.audit.queries import Asked, list_entries
+from tenants.security.authorization.actor import Actor
 from tests.cast import ACME, Cast, Company, make_company, make_completion
 
 # The database's own clock judges what is young, so no other time will do.

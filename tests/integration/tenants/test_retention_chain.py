@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
-from tenants.retention.classes import DataClass
-from tenants.retention.operations import NewHold, place_hold, set_rule
-from tenants.retention.stores import TABLES, Hold
+from tenants.base.permissions import Role
+from tenants.policy.data_classes import DataClass
+from tenants.privacy.retention.operations import NewHold, place_hold, set_rule
+from tenants.privacy.retention.tables import TABLES, Hold
+from tenants.security.authorization.actor import Actor
 from tests.cast import ACME, Company, make_company
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

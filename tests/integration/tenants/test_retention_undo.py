@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Invalid, NotFound
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry, RetentionRule
-from tenants.retention.classes import TERMS, DataClass
-from tenants.retention.operations import set_rule, undo_rule
-from tenants.retention.queries import find_rule
-from tenants.retention.rules import Rule
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.privacy.retention.operations import set_rule, undo_rule
+from tenants.privacy.retention.queries import find_rule
+from tenants.privacy.retention.rules_in_force import Rule
+from tenants.security.authorization.actor import Actor
 from tests.cast import ACME, Company, make_company
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

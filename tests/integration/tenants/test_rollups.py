@@ -20,18 +20,18 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, OutcomeEvent
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
-from tenants.metrics import roll_up as rolling
-from tenants.metrics.counts import NAMES, Counts
-from tenants.metrics.marks import hours_of
-from tenants.metrics.roll_up import complete_until, mark_again, roll_up, roll_up_all
+from tenants.base.redis_connection import connect
 from tenants.models import Outcome, RollupMark, Typed, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
-from tenants.retention.classes import TERMS, DataClass
-from tenants.retention.purge import purge
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.privacy.retention.purge import purge
 from tenants.tasks import roll_up_usage
-from tenants.usage.ingest import drain
-from tenants.usage.stream import UsageStream
+from tenants.usage.ingestion.operations import drain
+from tenants.usage.ingestion.redis_stream import UsageStream
+from tenants.usage.reports.counters import NAMES, Counts
+from tenants.usage.rollups import operations as rolling
+from tenants.usage.rollups.dirty_hours import hours_of
+from tenants.usage.rollups.operations import complete_until, mark_again, roll_up, roll_up_all
 from tests.cast import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
 from tests.integration.tenants.test_ingest import completion, outcome, send

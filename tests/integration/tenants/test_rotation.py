@@ -10,18 +10,24 @@ from caret.contracts.api_key import KeyKind, PresentedKey, parse_key
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.keys.idle import revoke_idle_keys
-from tenants.keys.operations import MAX_OVERLAP, Rotation, create_key, revoke_key, rotate_key
-from tenants.keys.presented import authenticate_key
-from tenants.keys.queries import KeyState, find_key, holds, list_idle_keys
-from tenants.keys.scopes import Scope
-from tenants.keys.wish import NewKey
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.identity.api_keys.idle_revocation import revoke_idle_keys
+from tenants.identity.api_keys.operations import (
+    MAX_OVERLAP,
+    Rotation,
+    create_key,
+    revoke_key,
+    rotate_key,
+)
+from tenants.identity.api_keys.queries import KeyState, find_key, holds, list_idle_keys
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.validation import NewKey
 from tenants.models import ApiKey, AuditEntry
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
 DAY = timedelta(days=1)

@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Role
-from tenants.metrics.experiments import read_experiments
-from tenants.metrics.only import Only
-from tenants.metrics.overview import Overview, overview
-from tenants.metrics.reports import Asked, GroupBy, Kind, Report, report
-from tenants.metrics.roll_up import roll_up
+from tenants.base.permissions import Role
 from tenants.models import Membership, Team, TeamMembership, User
+from tenants.usage.reports.experiments import read_experiments
+from tenants.usage.reports.filters import Only
+from tenants.usage.reports.overview import Overview, overview
+from tenants.usage.reports.queries import Asked, GroupBy, Kind, Report, report
+from tenants.usage.rollups.operations import roll_up
 from tests.cast import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 

@@ -6,10 +6,10 @@ import pytest
 
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.metrics.latencies import RELATIVE_ERROR
-from tenants.metrics.roll_up import roll_up
 from tenants.models import SpeedDay, SpeedHour, UsageRecord
-from tenants.usage.speed import Speed, Speeds, add_speeds, read_speeds
+from tenants.usage.reports.latency import Speed, Speeds, add_speeds, read_speeds
+from tenants.usage.rollups.latency_histogram import RELATIVE_ERROR
+from tenants.usage.rollups.operations import roll_up
 from tests.cast import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 

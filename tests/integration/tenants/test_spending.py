@@ -8,17 +8,17 @@ from django.db.models import Sum
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden
+from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import Holder
-from tenants.billing.budgets.standing import nearest_budgets
+from tenants.billing.budgets.status_queries import nearest_budgets
 from tenants.billing.invoices.operations import issue_due
 from tenants.billing.invoices.queries import find_profile
 from tenants.billing.ledger.accounts import Account
 from tenants.billing.ledger.credits import credit_balance, grant_credit
 from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
-from tenants.billing.rating.rate import rate
+from tenants.billing.rating.operations import rate
 from tenants.billing.spending.queries import read_account
-from tenants.errors import Forbidden
-from tenants.members.permissions import Role
 from tenants.models import LedgerEntry
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import (

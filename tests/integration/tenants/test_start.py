@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from tenants.encryption.envelope import Place
-from tenants.encryption.operations import seal_for
-from tenants.encryption.start import check_root_keys, require_root_keys
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.startup_check import check_root_keys, require_root_keys
 from tests.cast import make_company
 from tests.stack.services import Services
 

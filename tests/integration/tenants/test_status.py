@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants import keyvalue
-from tenants.errors import Conflict, Forbidden, Invalid
-from tenants.identity.operations import NewProvider, set_provider
-from tenants.identity.queries import get_rules
-from tenants.members.status import raise_cache_epoch, set_status
+from tenants.base import redis_connection
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.identity.members.tenant_status import raise_cache_epoch, set_status
+from tenants.identity.sso.operations import NewProvider, set_provider
+from tenants.identity.sso.queries import get_rules
 from tenants.models import AuditEntry
 from tests.cast import GLOBEX, Company, make_company
 
@@ -23,7 +23,7 @@ def acme() -> Company:
 
 
 def published(company: Company) -> TenantSnapshot:
-    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 

@@ -14,12 +14,12 @@ from django.db import connection
 
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.billing.pricing import LINES
-from tenants.billing.rating.rate import rate
-from tenants.billing.stripe.http import HttpStripe
+from tenants.billing.rating.operations import rate
+from tenants.billing.stripe.client import HttpStripe
+from tenants.billing.stripe.meter_events import event_name, told_time
 from tenants.billing.stripe.operations import ensure_customer, report_all, send_due, wait_after
-from tenants.billing.stripe.outbox import event_name, told_time
 from tenants.billing.stripe.port import Doubtful, MeterEvent, Rejected, Unreached
-from tenants.billing.stripe.reconcile import Comparison, reconcile
+from tenants.billing.stripe.reconciliation import Comparison, reconcile
 from tenants.models import StripeCustomer, StripeEvent
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.billing import make_customer, use

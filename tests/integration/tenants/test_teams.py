@@ -5,18 +5,18 @@ import uuid
 import pytest
 from django.utils import timezone
 
-from tenants.errors import Conflict, Forbidden, Invalid, NotFound
-from tenants.members.changes import remove_member
-from tenants.members.permissions import Role
-from tenants.members.queries import page_of_members
-from tenants.teams.operations import (
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Role
+from tenants.identity.member_lifecycle import remove_member
+from tenants.identity.members.queries import page_of_members
+from tenants.identity.teams.operations import (
     create_team,
     delete_team,
     put_into_team,
     rename_team,
     take_out_of_team,
 )
-from tenants.teams.queries import TeamView, find_team, page_of_teams
+from tenants.identity.teams.queries import TeamView, find_team, page_of_teams
 from tests.cast import Cast, Company, Person, make_company
 from tests.people import make_colleague
 

@@ -7,15 +7,21 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId
-from tenants.keys.operations import CreatedKey, Rotation, create_key, revoke_key, rotate_key
-from tenants.keys.presented import authenticate_key
-from tenants.keys.queries import find_key
-from tenants.keys.scopes import Scope
-from tenants.keys.unattended import list_unattended_keys
-from tenants.keys.wish import NewKey
-from tenants.members.actor import Actor
-from tenants.members.changes import change_role, remove_member
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.identity.api_keys.operations import (
+    CreatedKey,
+    Rotation,
+    create_key,
+    revoke_key,
+    rotate_key,
+)
+from tenants.identity.api_keys.queries import find_key
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.unowned import list_unattended_keys
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.security.authorization.actor import Actor
 from tests.cast import Cast, Company, Person, make_company
 from tests.people import make_colleague
 

@@ -7,10 +7,10 @@ import pytest
 
 from caret.contracts.usage import Finish
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.actor import Actor
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
-from tenants.usage.queries import recent_usage, usage_by_day
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.queries import recent_usage, usage_by_day
 from tests.cast import GLOBEX, Company, make_company
 
 NOW = datetime.fromisoformat("2026-11-20T12:30:00+00:00")

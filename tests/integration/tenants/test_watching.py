@@ -17,7 +17,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from caret.contracts.usage import USAGE_FIELD
-from tenants.watching import BOUNDS_S, KEY, TaskCounts, Watch
+from tenants.base.worker_metrics import BOUNDS_S, KEY, TaskCounts, Watch
 from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.worker import ROOT
@@ -76,7 +76,7 @@ def test_usage_that_waits_has_the_age_of_its_oldest_entry(
     connection: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of a stream that others have written to none can be planted in the past.
-    monkeypatch.setattr("tenants.watching.USAGE_STREAM", _STREAM)
+    monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
     watch = Watch(connection, queues=[])
     before = _told(list(watch.collect()))
     seconds, _ = connection.time()

@@ -11,7 +11,7 @@ import caret.celery
 import tenants.tasks
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keyvalue import connect
+from tenants.base.redis_connection import connect
 from tenants.models import Outcome
 from tests.cast import ACME, Company, make_company
 from tests.fakes.exports import ask_for, made

@@ -4,7 +4,7 @@ import pytest
 
 from console.shell import csv_file
 from console.shell.csv_file import first_rows, notes_of
-from tenants.paging import MAX_PAGE, Page
+from tenants.base.pagination import MAX_PAGE, Page
 
 
 def numbered(num_pages: int) -> list[Page[int]]:

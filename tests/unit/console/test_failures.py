@@ -8,7 +8,7 @@ from django.utils.translation import override
 
 from caret.foundation.egress import http_client
 from console.failures import OF_EXCHANGES, said_error
-from tenants.siem.delivery import ANSWERED, SILENT
+from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from django.utils import translation
 
 from caret.foundation.crypto.signing import BadSignature
 from console.refusals import told
-from tenants.errors import Conflict, Invalid
+from tenants.base.errors import Conflict, Invalid
 
 
 def test_a_refusal_is_told_in_the_readers_language_with_its_values() -> None:

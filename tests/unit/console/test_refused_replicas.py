@@ -7,7 +7,7 @@ from django.utils import translation
 
 from console.templatetags.operators import why_refused
 from inference.pools.discovery.replica_identity import Reason
-from tenants.pools.state import RefusedReplica
+from tenants.fleet.pools.pool_status import RefusedReplica
 
 
 @pytest.fixture(autouse=True)

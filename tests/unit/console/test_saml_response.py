@@ -9,8 +9,8 @@ from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
 from caret.foundation.ids import TenantId
 from console.sign_in.saml_response import NotProven, ServiceProvider, read_response
-from tenants.identity.queries import SamlProvider as Known
-from tenants.identity.saml_metadata import read_metadata
+from tenants.identity.sso.queries import SamlProvider as Known
+from tenants.identity.sso.saml_metadata import read_metadata
 from tests.fakes.saml_provider import Said, SamlProvider, encoded
 
 ACS = "https://caret.example/acs"

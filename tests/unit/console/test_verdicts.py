@@ -7,7 +7,7 @@ import pytest
 from django.utils import translation
 
 from console.templatetags.verdicts import told
-from tenants.usage.verdict import Amount, Verdict
+from tenants.usage.requests.finding import Amount, Verdict
 
 COLD = Verdict(
     "cold: {uncached} of {tokens} prompt tokens were prefilled.",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.retrieval.chunk import (
+from tenants.privacy.retrieval_index.chunking import (
     MAX_CHUNK_CHARS,
     MAX_CHUNKS,
     MAX_LINE_CHARS,

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from tenants.audit.chain import GENESIS, Entry, document_of, hash_of
-from tenants.audit.heads import ChainBroken, require_unbroken
-from tenants.audit.queries import Head
 from tenants.models import AuditEntry
+from tenants.security.audit.hash_chain import GENESIS, Entry, document_of, hash_of
+from tenants.security.audit.queries import Head
+from tenants.security.audit.signed_heads import ChainBroken, require_unbroken
 
 FIELDS: Final[dict[str, Any]] = {
     "tenant_id": UUID(int=1),

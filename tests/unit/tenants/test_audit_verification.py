@@ -10,8 +10,8 @@ import pytest
 
 from caret.foundation.crypto.canonical_json import canonical
 from caret.foundation.crypto.signing import write_public_keys
-from tenants.audit.chain import with_hash
-from tenants.audit.verification import Broken
+from tenants.security.audit.export_verification import Broken
+from tenants.security.audit.hash_chain import with_hash
 from tests.fakes.audit_export import (
     KEYS,
     OTHER_KEYS,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import NOTHING, TierPrices, Tokens, billed_tokens, cost_micros
-from tenants.billing.money import divide_half_up, to_cents, whole_cents, write_amount, write_price
-from tenants.billing.periods import begins_at, days_in, month_to_book, next_month, utc_day
+from tenants.base.billing_periods import begins_at, days_in, month_to_book, next_month, utc_day
+from tenants.base.money import divide_half_up, to_cents, whole_cents, write_amount, write_price
 from tenants.billing.plans.price_book import PlanPrices, Price, PriceBook
 from tenants.billing.pricing import cost_of_more, cost_of_seats, cost_of_tokens
 

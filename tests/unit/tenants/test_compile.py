@@ -6,8 +6,8 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus, encode_snapshot
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.policies.document import DEFAULT_POLICY
-from tenants.snapshots.compile import KEEP_DEAD_KEYS, KeyRow, TenantRow, compile_snapshot
+from tenants.fleet.snapshots.compiler import KEEP_DEAD_KEYS, KeyRow, TenantRow, compile_snapshot
+from tenants.policy.document import DEFAULT_POLICY
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TENANT = TenantRow(

@@ -8,10 +8,17 @@ import pytest
 
 from caret.contracts.policy import Telemetry
 from caret.foundation.ids import UserId
-from tenants.telemetry import wordings
-from tenants.telemetry.consent import NO_CONSENT, Consent, Said, allowance, allowed, consent_of
-from tenants.telemetry.receipts import answers_of_choice, answers_of_policy
-from tenants.telemetry.wordings import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent import consent_texts
+from tenants.privacy.consent.consent import (
+    NO_CONSENT,
+    Consent,
+    Said,
+    allowance,
+    allowed,
+    consent_of,
+)
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.privacy.consent.receipts import answers_of_choice, answers_of_policy
 
 ADA = UserId("ada")
 YES, BOTH = Consent(telemetry=True, training=False), Consent(telemetry=True, training=True)
@@ -123,7 +130,7 @@ _PUBLISHED = {
 
 
 def test_a_published_wording_is_never_edited() -> None:
-    folder = Path(wordings.__file__).parent / "wordings"
+    folder = Path(consent_texts.__file__).parent / "wordings"
 
     assert {file.stem: wording(file.stem).sha256 for file in folder.glob("*.txt")} == _PUBLISHED
 

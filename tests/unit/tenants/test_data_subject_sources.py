@@ -2,7 +2,7 @@
 
 from django.apps import apps
 
-from tenants.data_subjects.sources import NOT_HANDED_OUT, OWN_SOURCES, SOURCES
+from tenants.compliance.data_subjects.data_inventory import NOT_HANDED_OUT, OWN_SOURCES, SOURCES
 
 # What columns are called that say whose a row is, or who did it.
 NAMING = {

@@ -9,14 +9,14 @@ import pytest
 
 from caret.contracts.usage import Finish
 from caret.foundation.ids import TenantId
-from tenants.demonstration.calendar import Calendar
-from tenants.demonstration.characters import characters
-from tenants.demonstration.coding import Coder
-from tenants.demonstration.stage import Event, Stage, play
-from tenants.demonstration.usage import calendar_of, day_of
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.demo.personas import characters
+from tenants.demo.request_generator import Coder
+from tenants.demo.timeline import Event, Stage, play
+from tenants.demo.traffic_pattern import Calendar
+from tenants.demo.usage import calendar_of, day_of
 from tenants.models import Outcome, UsageRecord
-from tenants.usage.rows import Row
+from tenants.usage.ingestion.row_mapping import Row
 
 TENANT = TenantId("0199aaaa-0000-7000-8000-000000000001")
 BEGINS_AT = datetime(2026, 6, 1, tzinfo=UTC)  # a Monday

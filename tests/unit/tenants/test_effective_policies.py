@@ -3,10 +3,10 @@
 import msgspec
 
 from caret.contracts.policy import Feature, PolicyLayer, RateLimit
-from tenants.policies.document import DEFAULT_POLICY
-from tenants.policies.effective import decide
-from tenants.policies.explanation import NamedLayer
-from tenants.policies.merging import merge
+from tenants.policy.access_explanation import NamedLayer
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.policy.effective_policy import decide
+from tenants.policy.three_way_merge import merge
 
 SLOW = PolicyLayer(user_limit=RateLimit(per_minute=60, burst=5))
 SLOWER = PolicyLayer(user_limit=RateLimit(per_minute=30, burst=3))

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from caret.foundation.crypto.aead import SealBroken
-from tenants.encryption.envelope import (
+from tenants.security.encryption.envelope import (
     Place,
     data_key_id,
     data_key_place,

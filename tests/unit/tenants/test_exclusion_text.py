@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.errors import Invalid
-from tenants.policies.exclusion_text import read_exclusions, write_exclusions
+from tenants.base.errors import Invalid
+from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
 
 # Lines end at more characters than \n; what ends a line is no part of a name.
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)

@@ -5,8 +5,8 @@ import pytest
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, Finish
-from tenants.usage.explanation import Explanation, explain
-from tenants.usage.waterfall import WIDTH, lines
+from tenants.usage.requests.latency_explanation import Explanation, explain
+from tenants.usage.requests.waterfall import WIDTH, lines
 from tests.fakes.completions import make_completion
 
 

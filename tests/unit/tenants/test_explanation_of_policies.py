@@ -6,15 +6,15 @@ import pytest
 from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import Feature, Mode, PolicyLayer, RateLimit
 from caret.contracts.policy_override import restrict
-from tenants.policies.difference import Affected, difference_for
-from tenants.policies.document import DEFAULT_POLICY
-from tenants.policies.explanation import (
+from tenants.policy.access_explanation import (
     TENANT,
     NamedLayer,
     Question,
     Rule,
     explain_question,
 )
+from tenants.policy.diff import Affected, difference_for
+from tenants.policy.document import DEFAULT_POLICY
 
 TEAM, OWN = "team:Contractors", "user:ada@acme.example"
 NO_CHAT = PolicyLayer(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})

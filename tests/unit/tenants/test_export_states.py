@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenants.exports.builds.states import Event, NotAllowed, State, advance
+from tenants.compliance.exports.jobs.state_machine import Event, NotAllowed, State, advance
 
 EXPECTED = {
     ("queued", "begin"): "building",

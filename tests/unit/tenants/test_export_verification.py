@@ -13,10 +13,10 @@ import pytest
 
 from caret.foundation.crypto.canonical_json import canonical
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
-from tenants.exports.command_line import main
-from tenants.exports.pack_verification import KEYS_FILE
-from tenants.exports.verification import FORMAT, KIND, PURPOSE, Broken, verify_export
-from tenants.verifying import BROKEN, OK, UNUSABLE
+from tenants.base.verifier_cli import BROKEN, OK, UNUSABLE
+from tenants.compliance.exports.evidence_pack_verification import KEYS_FILE
+from tenants.compliance.exports.verification import FORMAT, KIND, PURPOSE, Broken, verify_export
+from tenants.compliance.exports.verify_cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = SigningKeys(bytes(range(32)), version=1)

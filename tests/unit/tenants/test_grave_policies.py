@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from caret.contracts.policy import Telemetry
-from tenants.policies.document import DEFAULT_POLICY
-from tenants.policies.gravity import is_grave
+from tenants.policy.destructive_changes import is_grave
+from tenants.policy.document import DEFAULT_POLICY
 
 KEPT = Telemetry("tenant-1", retention_days=30, training=True)
 

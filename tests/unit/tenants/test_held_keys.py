@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from tenants.encryption.held import HOLD_S, MAX_HELD, HeldKeys
+from tenants.security.encryption.key_cache import HOLD_S, MAX_HELD, HeldKeys
 from tests.fakes.clock import FakeClock
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.metrics.intervals import difference, mean_of, share_of
+from tenants.usage.reports.confidence_intervals import difference, mean_of, share_of
 
 
 @pytest.mark.parametrize(

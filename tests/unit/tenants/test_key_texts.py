@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tenants.keys.texts import texts_of
+from tenants.identity.api_keys.key_secrets import texts_of
 from tenants.models import ApiKey
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

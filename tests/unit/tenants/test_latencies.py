@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.metrics.latencies import MIN_MS, RELATIVE_ERROR, add_up, percentile_ms, size_sql
+from tenants.usage.rollups.latency_histogram import (
+    MIN_MS,
+    RELATIVE_ERROR,
+    add_up,
+    percentile_ms,
+    size_sql,
+)
 
 TIMES = st.lists(st.floats(min_value=MIN_MS, max_value=1e7), min_size=1, max_size=200)
 

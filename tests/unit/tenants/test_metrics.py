@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.metrics.counts import NAMES, SOURCES, Counts, Source, total
-from tenants.metrics.definitions import COST, METRICS, Price, cost_metric
+from tenants.usage.reports.counters import NAMES, SOURCES, Counts, Source, total
+from tenants.usage.reports.metric_definitions import COST, METRICS, Price, cost_metric
 
 COUNTS = Counts(
     requests=200,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.errors import Invalid
-from tenants.moments import require_day, require_moment
+from tenants.base.errors import Invalid
+from tenants.base.time_bounds import require_day, require_moment
 
 _OFFSETS = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.errors import Invalid
-from tenants.paging import Place, mapped, page_of, read_cursor, write_cursor
+from tenants.base.errors import Invalid
+from tenants.base.pagination import Place, mapped, page_of, read_cursor, write_cursor
 
 AT = datetime(2026, 11, 21, 12, 30, 15, 123_456, tzinfo=UTC)
 times = st.datetimes(timezones=st.just(UTC))

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.metrics.parts import TEAM, Cell, Parts, People, Used
-from tenants.metrics.suppress import Suppression
+from tenants.usage.reports.suppression import Suppression
+from tenants.usage.reports.suppression_cells import TEAM, Cell, Parts, People, Used
 
 SMALL, COMPLEMENTARY = Suppression.SMALL, Suppression.COMPLEMENTARY
 LANGUAGE, EDITOR = "language", "editor"

@@ -3,9 +3,8 @@
 import pytest
 
 from caret.foundation.ids import TenantId, UserId
-from tenants.errors import Forbidden
-from tenants.members.actor import Actor
-from tenants.members.permissions import (
+from tenants.base.errors import Forbidden
+from tenants.base.permissions import (
     PERMISSIONS,
     READING,
     WHILE_CLOSING,
@@ -13,6 +12,7 @@ from tenants.members.permissions import (
     Role,
     allows,
 )
+from tenants.security.authorization.actor import Actor
 
 #                       owner admin bill audit dev
 EXPECTED = {

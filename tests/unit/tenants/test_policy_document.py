@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Limits, Mode, RateLimit, Tier
-from tenants.errors import Invalid
-from tenants.policies.document import (
+from tenants.base.errors import Invalid
+from tenants.policy.document import (
     DEFAULT_POLICY,
     MAX_BURST,
     MAX_CONCURRENT_COMPLETIONS,

@@ -1,6 +1,13 @@
 import pytest
 
-from tenants.pools.samples import Labels, Samples, increase, parse, quantile_s, together
+from tenants.fleet.pools.metric_samples import (
+    Labels,
+    Samples,
+    increase,
+    parse,
+    quantile_s,
+    together,
+)
 
 PAGE = """\
 # TYPE caret_completions_total counter

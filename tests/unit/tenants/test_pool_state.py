@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode
-from tenants.pools.cost import cost_of
-from tenants.pools.drains import emptied_pools
-from tenants.pools.gateways import Reading
-from tenants.pools.overview import Installation, OnCall, on_call
-from tenants.pools.planning import measured_figures
-from tenants.pools.pool_days import PoolCounts, replica_seconds_a_day
-from tenants.pools.readings import Lately
-from tenants.pools.samples import Samples, parse, together
-from tenants.pools.state import PoolState, pools_of
+from tenants.fleet.pools.capacity_inputs import measured_figures
+from tenants.fleet.pools.cost import cost_of
+from tenants.fleet.pools.daily_usage import PoolCounts, replica_seconds_a_day
+from tenants.fleet.pools.draining import emptied_pools
+from tenants.fleet.pools.gateway_scraper import Reading
+from tenants.fleet.pools.installation_status import Installation, OnCall, on_call
+from tenants.fleet.pools.metric_samples import Samples, parse, together
+from tenants.fleet.pools.pool_status import PoolState, pools_of
+from tenants.fleet.pools.recent_scrapes import Lately
 
 ONE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0

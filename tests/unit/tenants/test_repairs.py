@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.ids import TenantId
-from tenants.snapshots.publish import Held, Repair, RepairReason, plan_repairs
+from tenants.fleet.snapshots.publisher import Held, Repair, RepairReason, plan_repairs
 
 ACME, GLOBEX = TenantId("acme"), TenantId("globex")
 

@@ -11,9 +11,9 @@ from moto import mock_aws
 
 from caret.foundation.crypto.aead import SealBroken
 from caret.foundation.environment import BadSetting
-from tenants.encryption.aws_kms import KmsRootKey, open_kms_root_key
-from tenants.encryption.errors import RootKeyMissing, RootKeyUnavailable
-from tenants.encryption.root_keys import RootKey, SecretRootKey, read_root_keys
+from tenants.security.encryption.aws_kms import KmsRootKey, open_kms_root_key
+from tenants.security.encryption.errors import RootKeyMissing, RootKeyUnavailable
+from tenants.security.encryption.root_keys import RootKey, SecretRootKey, read_root_keys
 from tests.fakes.tenants import ROOT_SECRET
 
 KEY = bytes(range(32))

@@ -20,7 +20,7 @@ from caret.contracts.usage import (
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
 from tenants.models import Outcome, Typed, UsageRecord
-from tenants.usage.rows import Unfit, decode_entry, decode_row
+from tenants.usage.ingestion.row_mapping import Unfit, decode_entry, decode_row
 
 SECRET = "def secret_of_the_customer"
 

@@ -3,7 +3,8 @@
 import pytest
 
 from caret.contracts.policy import Mode
-from tenants.keys.scopes import (
+from tenants.base.permissions import Permission, Role, allows
+from tenants.identity.api_keys.scopes import (
     MODES,
     PERMISSIONS_OF,
     Scope,
@@ -12,7 +13,6 @@ from tenants.keys.scopes import (
     read_scopes,
     stored,
 )
-from tenants.members.permissions import Permission, Role, allows
 
 EXPECTED = {
     "inference": "inline fim block docstring chat",

@@ -8,12 +8,18 @@ from ipaddress import ip_network
 
 import pytest
 
-from tenants.audit.chain import GENESIS, hash_of
-from tenants.errors import Invalid
+from tenants.base.errors import Invalid
+from tenants.compliance.audit_sinks.backoff import rest_after, wait_after
+from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
+from tenants.compliance.audit_sinks.messages import (
+    TEST,
+    Message,
+    message_of,
+    syslog_frame,
+    webhook_body,
+)
 from tenants.models import AuditEntry
-from tenants.siem.address import SinkKind, parse_address
-from tenants.siem.messages import TEST, Message, message_of, syslog_frame, webhook_body
-from tenants.siem.retry import rest_after, wait_after
+from tenants.security.audit.hash_chain import GENESIS, hash_of
 
 OURS = [ip_network("10.20.0.0/16")]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.metrics.suppress import Suppression, suppressed
+from tenants.usage.reports.suppression import Suppression, suppressed
 
 SMALL, COMPLEMENTARY = Suppression.SMALL, Suppression.COMPLEMENTARY
 

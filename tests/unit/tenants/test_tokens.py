@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from caret.foundation.ids import TenantId
-from tenants.tokens import TokenKind, new_token, parse_token, token_digest
+from tenants.base.bearer_tokens import TokenKind, new_token, parse_token, token_digest
 
 TENANT = TenantId(str(uuid.uuid4()))
 OTHER = TenantId(str(uuid.uuid4()))

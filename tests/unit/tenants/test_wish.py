@@ -7,9 +7,10 @@ import pytest
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, TenantId, UserId
-from tenants.errors import Forbidden, Invalid
-from tenants.keys.scopes import Scope, modes_of, permissions_of
-from tenants.keys.wish import (
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.scopes import Scope, modes_of, permissions_of
+from tenants.identity.api_keys.validation import (
     MAX_NETWORKS,
     NewKey,
     check_lifetime,
@@ -17,8 +18,7 @@ from tenants.keys.wish import (
     require_no_longer,
     require_within,
 )
-from tenants.members.actor import Actor, Grant
-from tenants.members.permissions import Role
+from tenants.security.authorization.actor import Actor, Grant
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WISH = NewKey(kind=KeyKind.SERVICE, owner_id=None, name="CI", expires_at=None)

@@ -13,7 +13,7 @@ from caret.foundation.metrics_server import serve_metrics
 from caret.foundation.postgres.roles import RoleTooStrong, require_bound_role
 from caret.foundation.web.server import run_server
 from console.timing import registry
-from tenants.encryption.start import RootKeysUnfit, require_root_keys
+from tenants.security.encryption.startup_check import RootKeysUnfit, require_root_keys
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from caret.foundation.management_command import UncheckedCommand
-from tenants.data_subjects.again import demand_again
-from tenants.encryption.destroyed import destroy_again
-from tenants.noted import NotTheStore
+from tenants.base.tombstones import NotTheStore
+from tenants.compliance.data_subjects.replay_after_restore import demand_again
+from tenants.security.encryption.destroyed_keys import destroy_again
 
 
 class Command(UncheckedCommand):

@@ -21,7 +21,7 @@ from caret.foundation.postgres.backup import (
     which_database,
 )
 from caret.local.backup_target import backup_server
-from tenants.noted import NotTheStore, require_store
+from tenants.base.tombstones import NotTheStore, require_store
 
 _NOT_DESTROYED: Final = (
     "It was restored, and keys and people that are gone since may be there again ({error}). Before"

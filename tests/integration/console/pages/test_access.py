@@ -7,12 +7,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.domains.operations import claim_domain
-from tenants.domains.queries import list_domains
-from tenants.identity.operations import NewProvider, set_provider
-from tenants.identity.queries import SignInRules, get_rules
-from tenants.members.permissions import Role
-from tenants.scim.tokens import create_scim_token, list_scim_tokens
+from tenants.base.permissions import Role
+from tenants.identity.domains.operations import claim_domain
+from tenants.identity.domains.queries import list_domains
+from tenants.identity.scim.tokens import create_scim_token, list_scim_tokens
+from tenants.identity.sso.operations import NewProvider, set_provider
+from tenants.identity.sso.queries import SignInRules, get_rules
 from tests.cast import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

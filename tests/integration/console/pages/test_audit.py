@@ -7,12 +7,12 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.alone import alone
-from tenants.audit import check
-from tenants.audit.operations import record_change
-from tenants.audit.queries import find_head
-from tenants.keyvalue import connect
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.security.audit import chain_check
+from tenants.security.audit.operations import record_change
+from tenants.security.audit.queries import find_head
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -166,7 +166,7 @@ def test_the_neighbour_sees_none_of_it(company: Company, sign_in: SignIn) -> Non
 def test_a_check_that_stopped_goes_on_when_asked(
     company: Company, audrey: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     change(company, 3)
 
     first = audrey.post("/audit/check").content.decode()

@@ -9,11 +9,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from tenants.base.money import MICROS
+from tenants.base.permissions import Role
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.money import MICROS
-from tenants.billing.rating.rate import rate
-from tenants.members.permissions import Role
+from tenants.billing.rating.operations import rate
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.fakes.billing import make_budget, make_invoice, make_old_customer, use
 from tests.integration.console.conftest import SignIn

@@ -4,11 +4,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.audit.queries import Asked, list_entries
+from tenants.base.permissions import Role
+from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import Party, Tax
-from tenants.billing.invoices.profile import set_profile
 from tenants.billing.invoices.queries import find_profile
-from tenants.members.permissions import Role
+from tenants.security.audit.queries import Asked, list_entries
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.confirming import confirmed

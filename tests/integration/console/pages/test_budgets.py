@@ -11,11 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.pricing import BudgetScope
-from tenants.audit.queries import Asked, list_entries
+from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import Holder, Terms, change_budget
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
-from tenants.billing.rating.rate import rate
-from tenants.members.permissions import Role
+from tenants.billing.rating.operations import rate
+from tenants.security.audit.queries import Asked, list_entries
 from tests.cast import GLOBEX, Company, make_company
 from tests.fakes.billing import make_budget, make_old_customer, use
 from tests.integration.console.conftest import SignIn

@@ -8,8 +8,8 @@ from django.test import Client
 
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants import keyvalue
-from tenants.members.permissions import Role
+from tenants.base import redis_connection
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -25,7 +25,7 @@ def company() -> Company:
 
 
 def epoch(company: Company) -> int:
-    data = keyvalue.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data).cache_epoch
 

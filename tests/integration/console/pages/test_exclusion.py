@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from console.templatetags.addresses import breakable
-from tenants.members.permissions import Permission, Role, allows
-from tenants.policies.queries import find_policy
+from tenants.base.permissions import Permission, Role, allows
+from tenants.policy.queries import find_policy
 from tests.cast import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of

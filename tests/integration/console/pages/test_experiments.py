@@ -6,7 +6,7 @@ import io
 import pytest
 from django.test import Client
 
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

@@ -9,10 +9,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from tenants.exports.builds.queries import BuildView, list_builds
-from tenants.exports.verification import verify_export
-from tenants.members.permissions import Role
-from tenants.signing_keys import signing_keys
+from tenants.base.permissions import Role
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports.jobs.queries import BuildView, list_builds
+from tenants.compliance.exports.verification import verify_export
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
 from tests.integration.console.conftest import SignIn

@@ -7,11 +7,11 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keys.playground import start_playground
-from tenants.keys.queries import KeyState, find_key
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.playground import start_playground
+from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.models import ApiKey, AuditEntry
-from tenants.policies.queries import find_policy
+from tenants.policy.queries import find_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

@@ -13,21 +13,21 @@ from pytest_django.plugin import DjangoDbBlocker
 from caret.contracts.policy import PolicyLayer
 from caret.foundation.postgres.tenant_scope import tenant
 from console.shell import csv_file
-from tenants.data_subjects.operations import Demand, demand_erasure
-from tenants.members.permissions import Role
+from tenants.base.pagination import MAX_PAGE
+from tenants.base.permissions import Role
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.compliance.data_subjects.operations import Demand, demand_erasure
 from tenants.models import TelemetryErasure
-from tenants.paging import MAX_PAGE
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.layers.document import write_layer
-from tenants.policies.layers.operations import set_layer
-from tenants.policies.layers.queries import Subject, SubjectKind
-from tenants.policies.operations import set_policy
-from tenants.retention.classes import DataClass
-from tenants.retention.purge import purge
-from tenants.siem.operations import NewSink, create_sink
-from tenants.telemetry.consent import Consent
-from tenants.telemetry.operations import Choice, set_consent
-from tenants.telemetry.wordings import USER_WORDINGS, Kind
+from tenants.policy.data_classes import DataClass
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import Subject, SubjectKind
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent.consent_texts import USER_WORDINGS, Kind
+from tenants.privacy.consent_lifecycle import Choice, set_consent
+from tenants.privacy.retention.purge import purge
 from tests.cast import ACME, Company, make_company, make_completion
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold

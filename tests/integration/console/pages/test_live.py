@@ -13,8 +13,8 @@ from django.db import DatabaseError
 
 from console.live import consumer as live
 from console.live.board import MAX_OF_PERSON, MAX_OF_TENANT, Board, Full
-from tenants.members.actor import Actor
-from tenants.usage.live import last_minute
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.last_minute import last_minute
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.live_socket import OWN, Socket, first, session_of, socket

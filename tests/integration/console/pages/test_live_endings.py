@@ -13,11 +13,11 @@ from django.utils import timezone
 from caret.contracts.snapshot import TenantStatus
 from console.live import consumer as live
 from console.sign_in.session_store import SessionStore
-from tenants.members.changes import change_role, remove_member
-from tenants.members.operations import set_password
-from tenants.members.permissions import Role
-from tenants.members.sessions import end_sessions_at
-from tenants.members.status import set_status
+from tenants.base.permissions import Role
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.members.operations import set_password
+from tenants.identity.members.sessions import end_sessions_at
+from tenants.identity.members.tenant_status import set_status
 from tenants.models import User
 from tests.cast import ACME, Company, Person, make_company
 from tests.integration.console.conftest import SignIn

@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KEY_PATTERN, KeyKind, PresentedKey, parse_key
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.keys.queries import find_key, holds
-from tenants.keys.scopes import Scope
+from tenants.identity.api_keys.queries import find_key, holds
+from tenants.identity.api_keys.scopes import Scope
 from tenants.models import ApiKey
-from tenants.policies.document import write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
 from tests.cast import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 

@@ -8,11 +8,11 @@ from django.core import mail
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from tenants.errors import NotFound
-from tenants.invitations.queries import InvitationState, page_of_invitations
-from tenants.keys.queries import KeyState, find_key
-from tenants.members.permissions import Role
-from tenants.members.queries import find_member
+from tenants.base.errors import NotFound
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.queries import KeyState, find_key
+from tenants.identity.invitations.queries import InvitationState, page_of_invitations
+from tenants.identity.members.queries import find_member
 from tests.cast import ACME, GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.members.permissions import Role
-from tenants.teams.operations import put_into_team
+from tenants.base.permissions import Role
+from tenants.identity.teams.operations import put_into_team
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

@@ -8,12 +8,12 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Permission, Role, allows
+from tenants.base.permissions import Permission, Role, allows
 from tenants.models import AuditEntry, ConsentReceipt
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
-from tenants.telemetry.consent import NO_CONSENT, Consent
-from tenants.telemetry.queries import get_own_consent
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.privacy.consent.consent import NO_CONSENT, Consent
+from tenants.privacy.consent.queries import get_own_consent
 from tests.cast import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

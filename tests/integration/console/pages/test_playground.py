@@ -13,9 +13,9 @@ from pytest_django import Settings
 
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from console.throttle import MAX_STARTS
-from tenants.keys.queries import holds, list_keys
-from tenants.keys.rows import MAX_KEYS
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.queries import holds, list_keys
+from tenants.identity.api_keys.row_writes import MAX_KEYS
 from tests.cast import Cast, Company, make_company
 from tests.fakes.keys import fill_with_keys
 from tests.integration.console.conftest import SignIn

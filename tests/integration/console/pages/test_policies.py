@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from caret.contracts.policy import Mode, TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.members.permissions import Permission, Role, allows
+from tenants.base.permissions import Permission, Role, allows
 from tenants.models import AuditEntry
-from tenants.policies.document import DEFAULT_POLICY, read_policy, write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy, get_policy
+from tenants.policy.document import DEFAULT_POLICY, read_policy, write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy, get_policy
 from tests.cast import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted

@@ -6,8 +6,8 @@ from django.test import Client
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant
 from tenants.models import PolicyLayerVersion
-from tenants.policies.document import DEFAULT_POLICY
-from tenants.policies.layers.queries import effective_policy
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.policy.overrides.queries import effective_policy
 from tests.cast import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted

@@ -10,13 +10,13 @@ from django.test import Client
 from django.utils import timezone
 
 from console.templatetags.addresses import breakable
-from tenants.data_subjects.queries import list_erasures
-from tenants.members.permissions import Permission, Role, allows
-from tenants.policies.document import DEFAULT_POLICY, write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import find_policy
-from tenants.telemetry.consent import Consent
-from tenants.telemetry.operations import Choice, set_consent
+from tenants.base.permissions import Permission, Role, allows
+from tenants.compliance.data_subjects.queries import list_erasures
+from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.consent import Consent
+from tenants.privacy.consent_lifecycle import Choice, set_consent
 from tests.cast import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.confirming import confirmed

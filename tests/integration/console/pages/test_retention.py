@@ -14,22 +14,22 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant
 from console.templatetags.addresses import breakable
 from console.views.retention import evidence
-from tenants.members.permissions import Permission, Role, allows
+from tenants.base.permissions import Permission, Role, allows
 from tenants.models import AuditEntry
-from tenants.policies.document import write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import get_policy
-from tenants.retention.certificates import issue_certificate
-from tenants.retention.classes import DataClass
-from tenants.retention.operations import NewHold, place_hold
-from tenants.retention.queries import (
+from tenants.policy.data_classes import DataClass
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import get_policy
+from tenants.privacy.consent.consent_texts import TENANT_WORDING
+from tenants.privacy.retention.certificates import issue_certificate
+from tenants.privacy.retention.operations import NewHold, place_hold
+from tenants.privacy.retention.queries import (
     CertificateView,
     list_certificates,
     list_holds,
     list_standings,
     report,
 )
-from tenants.telemetry.wordings import TENANT_WORDING
 from tests.cast import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.confirming import confirmed

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from console.shell.navigation import OWN, SECTIONS
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tests.cast import Cast
 from tests.integration.console.conftest import SignIn
 

@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant
-from tenants.audit.queries import find_head
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 from tenants.models import AuditSink
-from tenants.siem.queries import SinkView, list_sinks
+from tenants.security.audit.queries import find_head
 from tests.cast import ACME, GLOBEX, Company, make_company
 from tests.fakes.sinks import Hook, webhook
 from tests.integration.console.conftest import SignIn

@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant
 from console.editors import EDITORS, settings_with
-from tenants.keys.playground import start_playground
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.playground import start_playground
+from tenants.identity.teams.operations import create_team
 from tenants.models import ApiKey
-from tenants.teams.operations import create_team
 from tests.cast import ACME, GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

@@ -10,14 +10,14 @@ from django.utils import timezone
 
 from console.shell.kept_form import KeptForm, find_kept_form, keep_form
 from console.views.policies.draft import Draft
-from tenants.identity.queries import get_rules
-from tenants.invitations.queries import page_of_invitations
-from tenants.members.permissions import Role
-from tenants.members.queries import find_member
-from tenants.policies.document import read_policy, write_policy
-from tenants.policies.operations import set_policy
-from tenants.policies.queries import get_policy
-from tenants.scim.tokens import list_scim_tokens
+from tenants.base.permissions import Role
+from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.members.queries import find_member
+from tenants.identity.scim.tokens import list_scim_tokens
+from tenants.identity.sso.queries import get_rules
+from tenants.policy.document import read_policy, write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import get_policy
 from tests.cast import ACME, Cast, Company, make_company
 from tests.fakes.console_client import Client
 from tests.integration.console.conftest import SignIn

@@ -8,11 +8,11 @@ from django.test import Client
 from django.utils import timezone
 
 from console.templatetags.addresses import breakable
-from tenants.members.finding import WantedMembers, find_members
-from tenants.members.permissions import Role
-from tenants.teams.finding import WantedTeams, find_teams
-from tenants.teams.operations import create_team, put_into_team
-from tenants.teams.queries import TeamView
+from tenants.base.permissions import Role
+from tenants.identity.members.search import WantedMembers, find_members
+from tenants.identity.teams.operations import create_team, put_into_team
+from tenants.identity.teams.queries import TeamView
+from tenants.identity.teams.search import WantedTeams, find_teams
 from tests.cast import GLOBEX, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries

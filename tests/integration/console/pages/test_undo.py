@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
 from tenants.billing.budgets.queries import page_of_budgets
-from tenants.members.permissions import Role
+from tenants.identity.teams.queries import find_team
 from tenants.models import AuditEntry
-from tenants.policies.layers.queries import effective_policy
-from tenants.policies.queries import find_policy
-from tenants.retention.classes import DataClass
-from tenants.retention.queries import find_rule
-from tenants.teams.queries import find_team
+from tenants.policy.data_classes import DataClass
+from tenants.policy.overrides.queries import effective_policy
+from tenants.policy.queries import find_policy
+from tenants.privacy.retention.queries import find_rule
 from tests.cast import Cast, Company
 from tests.fakes.billing import make_budget, make_old_customer
 from tests.integration.console.conftest import SignIn

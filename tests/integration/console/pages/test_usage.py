@@ -13,7 +13,7 @@ from django.test import Client
 from caret.foundation.postgres.tenant_scope import tenant
 from console.shell import csv_file
 from console.views.usage import requests
-from tenants.members.permissions import Role
+from tenants.base.permissions import Role
 from tenants.models import AuditEntry
 from tests.cast import ACME, GLOBEX, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
-from tenants.members.permissions import Role
-from tenants.metrics.roll_up import roll_up
+from tenants.base.permissions import Role
+from tenants.usage.rollups.operations import roll_up
 from tests.cast import Company, Person
 from tests.integration.tenants.records import add_completion, add_outcome
 from tests.people import make_colleague

@@ -1,0 +1,54 @@
+"""Names of domains as people write them, and what the DNS must say of one."""
+
+import re
+from typing import Final
+
+from tenants.base.errors import Invalid
+
+TXT_PREFIX: Final = "caret-domain-verification="
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_MAX_CHARS: Final = 253
+# Anybody gets an address there.
+_PUBLIC: Final = frozenset(
+    {
+        "aol.com",
+        "fastmail.com",
+        "gmail.com",
+        "gmx.com",
+        "gmx.de",
+        "googlemail.com",
+        "hotmail.com",
+        "icloud.com",
+        "live.com",
+        "mail.com",
+        "mail.ru",
+        "me.com",
+        "msn.com",
+        "outlook.com",
+        "proton.me",
+        "protonmail.com",
+        "qq.com",
+        "web.de",
+        "yahoo.com",
+        "yandex.ru",
+    }
+)
+
+
+def read_domain(text: str) -> str:
+    """Lower case, IDNA. Raises Invalid."""
+    try:
+        name = text.strip().strip(".").encode("idna").decode("ascii").lower()
+    except UnicodeError as error:
+        raise Invalid("name", "This is no domain's name.") from error
+    labels = name.split(".")
+    if len(labels) < 2 or len(name) > _MAX_CHARS or not all(map(_LABEL.fullmatch, labels)):
+        raise Invalid("name", "Write a domain's name, such as example.com.")
+    if name in _PUBLIC:
+        raise Invalid("name", "Everybody can have an address at this domain.")
+    return name
+
+
+def domain_of(email: str) -> str:
+    """Of an address in lower case; "" when it has none."""
+    return email.rpartition("@")[2] if "@" in email else ""

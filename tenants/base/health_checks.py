@@ -1,0 +1,28 @@
+"""Whether what the control plane stands on answers: Postgres and Redis."""
+
+import redis
+import structlog
+from asgiref.sync import sync_to_async
+from django.db import Error, connections
+
+from tenants.base.redis_connection import connect
+
+logger = structlog.get_logger(__name__)
+
+
+async def is_ready() -> bool:
+    """On a thread of its own, whose connection is closed: requests have theirs."""
+    return await sync_to_async(_ask, thread_sensitive=False)()
+
+
+def _ask() -> bool:
+    try:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT 1")
+        connect().ping()
+    except (Error, redis.RedisError) as error:
+        logger.warning("console.not_ready", reason=type(error).__name__)
+        return False
+    finally:
+        connections["default"].close()
+    return True

@@ -1,0 +1,82 @@
+"""Pages of long lists, newest first: each ends with a cursor, by which the next one begins where
+it ended, whatever was added meanwhile. A cursor says a place and nothing else; row security decides
+what its bearer sees there.
+
+    rows = first_of(Invoice.objects.filter(...), limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+"""
+
+import binascii
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, TypeVar
+from uuid import UUID
+
+from django.db.models import Model, Q, QuerySet
+
+from tenants.base.errors import Invalid
+
+MAX_PAGE: Final = 200
+_ID_BYTES: Final = 16
+_TIME_BYTES: Final = 8  # microseconds since 1970
+_Row = TypeVar("_Row")
+_ModelRow = TypeVar("_ModelRow", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    at: datetime
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_Row]):
+    rows: list[_Row]
+    next_cursor: str | None  # None: this is the last page
+
+
+def write_cursor(place: Place) -> str:
+    since = place.at - datetime.fromtimestamp(0, UTC)
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    data = micros.to_bytes(_TIME_BYTES, signed=True) + place.id.bytes
+    return urlsafe_b64encode(data).decode()
+
+
+def read_cursor(text: str | None) -> Place | None:
+    """None, the first page, for None. Raises Invalid for what is no cursor of ours."""
+    if text is None:
+        return None
+    try:
+        data = b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+        if len(data) != _TIME_BYTES + _ID_BYTES:
+            raise ValueError
+        micros = int.from_bytes(data[:_TIME_BYTES], signed=True)
+        seconds, rest = divmod(micros, 1_000_000)
+        at = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+    except (ValueError, OverflowError, OSError, binascii.Error) as error:
+        raise Invalid("cursor", "Give the cursor as a page has given it.") from error
+    return Place(at, UUID(bytes=data[_TIME_BYTES:]))
+
+
+def first_of(
+    found: QuerySet[_ModelRow], *, limit: int, after: Place | None, time_field: str = "created_at"
+) -> list[_ModelRow]:
+    """One row more than `limit`, by which page_of knows that there are more. One query."""
+    assert 1 <= limit <= MAX_PAGE
+    if after is not None:
+        earlier = Q(**{f"{time_field}__lt": after.at})
+        found = found.filter(earlier | Q(**{time_field: after.at, "id__lt": after.id}))
+    return list(found.order_by(f"-{time_field}", "-id")[: limit + 1])
+
+
+def page_of(rows: Sequence[_Row], *, limit: int, place: Callable[[_Row], Place]) -> Page[_Row]:
+    shown = list(rows[:limit])
+    has_more = len(rows) > limit
+    return Page(shown, write_cursor(place(shown[-1])) if has_more else None)
+
+
+def mapped(page: Page[Any], view: Callable[[Any], _Row]) -> Page[_Row]:
+    """The same page of other things."""
+    return Page([view(row) for row in page.rows], page.next_cursor)

@@ -1,0 +1,178 @@
+"""Brings alerts to their addresses: at least once, again after a failure, for three days.
+
+A delivery is claimed, with the time of its next try, before it is made, so that two workers do not
+make the same and a slow address holds no lock. Who is killed in between makes it again, under the
+same id, by which a receiver knows it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from smtplib import SMTPException
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from caret.contracts.pricing import BudgetScope
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.money import write_amount
+from tenants.billing.budgets import webhook
+from tenants.billing.budgets.alerts import WEBHOOK
+from tenants.billing.plans.queries import find_currency
+from tenants.identity.members.queries import list_tenants
+from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, Tenant, User
+
+MAX_AT_ONCE: Final = 50  # of a tenant
+# After each failure: 1, 2, 4 ... minutes, six hours at most.
+_FIRST_WAIT: Final = timedelta(minutes=1)
+_MAX_WAIT: Final = timedelta(hours=6)
+_MAX_ATTEMPTS: Final = 20  # about three days
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """An alert, as it is told."""
+
+    delivery_id: str
+    tenant_id: TenantId
+    budget_id: str
+    whose: str  # "the tenant", a team's name, a user's address
+    tenant_name: str
+    percent: int
+    spent: str  # with the currency
+    limit: str
+    month: str  # 2026-11
+    is_hard: bool
+
+
+def deliver_all(*, now: datetime) -> None:
+    for tenant_id in list_tenants().values():
+        try:
+            deliver_due(tenant_id, now=now)
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)
+
+
+def deliver_due(tenant_id: TenantId, *, now: datetime) -> int:
+    """The number of those that arrived."""
+    return sum(_try(tenant_id, delivery, now) for delivery in _claim(tenant_id, now))
+
+
+def wait_after(attempts: int) -> timedelta | None:
+    """Until the next try; None: there is none. Pure."""
+    if attempts >= _MAX_ATTEMPTS:
+        return None
+    doublings = min(attempts - 1, 12)
+    return min(_FIRST_WAIT * (1 << doublings), _MAX_WAIT)
+
+
+def _claim(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
+    with tenant(tenant_id):
+        due = list(
+            AlertDelivery.objects.select_for_update(skip_locked=True)
+            .filter(tenant_id=tenant_id, next_at__lte=now)
+            .order_by("next_at")[:MAX_AT_ONCE]
+        )
+        for delivery in due:
+            delivery.attempts += 1
+            wait = wait_after(delivery.attempts)
+            delivery.next_at = None if wait is None else now + wait
+            delivery.save(update_fields=["attempts", "next_at"])
+    return due
+
+
+def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
+    try:
+        message = _message(tenant_id, delivery)
+        if delivery.channel == WEBHOOK:
+            webhook.send(delivery.address, _webhook_body(message), now=now)
+        else:
+            _mail(delivery.address, message)
+    except (OSError, SMTPException, webhook.NotDelivered) as error:
+        # Anticipated: it is tried again, and shown with the budget.
+        log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
+        _settle(delivery, last_error=_reason(error))
+        return False
+    _settle(delivery, delivered_at=now, next_at=None, last_error="")
+    return True
+
+
+def _reason(error: OSError | SMTPException | webhook.NotDelivered) -> str:
+    """Our own words: what a mail server says may name more than an address."""
+    if isinstance(error, webhook.NotDelivered):
+        return str(error)
+    return f"The mail server did not take it ({type(error).__name__})."
+
+
+def _settle(delivery: AlertDelivery, **fields: object) -> None:
+    with tenant(TenantId(str(delivery.tenant_id))):
+        AlertDelivery.objects.filter(tenant_id=delivery.tenant_id, id=delivery.id).update(**fields)
+
+
+def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _Message:
+    with tenant(tenant_id):
+        alert = BudgetAlert.objects.get(tenant_id=tenant_id, id=delivery.alert_id)
+        budget = Budget.objects.filter(tenant_id=tenant_id, id=alert.budget_id).first()
+        currency = find_currency(tenant_id)
+        return _Message(
+            delivery_id=str(delivery.id),
+            tenant_id=tenant_id,
+            budget_id=str(alert.budget_id),
+            whose="a budget that is no more" if budget is None else _whose(budget),
+            tenant_name=Tenant.objects.get(id=tenant_id).name,
+            percent=alert.percent,
+            spent=f"{currency} {write_amount(alert.spent_micros)}",
+            limit=f"{currency} {write_amount(alert.limit_micros)}",
+            month=f"{alert.month:%Y-%m}",
+            is_hard=budget is not None and budget.is_hard,
+        )
+
+
+def _whose(budget: Budget) -> str:
+    if budget.holder_id is None:
+        return "all of you"
+    if budget.scope == BudgetScope.USER:
+        return str(User.objects.values_list("email", flat=True).get(id=budget.holder_id))
+    found = Team.objects.filter(tenant_id=budget.tenant_id, id=budget.holder_id)
+    return f"the team {found.values_list('name', flat=True).first() or 'that is no more'}"
+
+
+def _mail(address: str, message: _Message) -> None:
+    """Raises OSError, SMTPException."""
+    consequence = (
+        "At 100% completions stop until the month ends (UTC), or the budget is raised."
+        if message.is_hard
+        else "Completions go on: this budget does not stop them."
+    )
+    EmailMessage(
+        subject=f"{message.percent}% of a budget of {message.tenant_name} is spent",
+        body=(
+            f"In {message.month} the budget of {message.whose} has come to {message.percent}%:\n"
+            f"{message.spent} of {message.limit}.\n\n{consequence}\n\n"
+            f"{settings.CONSOLE_URL}\n"
+        ),
+        to=[address],
+        headers={"Message-ID": f"<{message.delivery_id}@caret>"},
+    ).send()
+
+
+def _webhook_body(message: _Message) -> webhook.Webhook:
+    return webhook.Webhook(
+        id=message.delivery_id,
+        key=(message.tenant_id, message.budget_id),
+        payload={
+            "type": "budget.alert",
+            "data": {
+                "budget_id": message.budget_id,
+                "month": message.month,
+                "percent": message.percent,
+                "spent": message.spent,
+                "limit": message.limit,
+                "is_hard": message.is_hard,
+            },
+        },
+    )

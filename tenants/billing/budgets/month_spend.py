@@ -1,0 +1,99 @@
+"""What has been spent of budgets: added up with the rating, read for alerts, pages and gateways."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from uuid import UUID
+
+from caret.contracts.policy import Tier
+from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, most_micros
+from caret.foundation.ids import TenantId, UserId
+from tenants.base.billing_periods import month_of
+from tenants.billing.plans.price_book import Price
+from tenants.models import Budget, MonthSpend, TeamMembership
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What somebody used on a day."""
+
+    day: date
+    user_id: UserId | None  # None: service keys
+    micros: int
+
+
+def add_spent(tenant_id: TenantId, spent: Iterable[Spent]) -> None:
+    """Inside the tenant's scope, by who holds its billing lock. Two queries a month."""
+    months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for each in spent:
+        months[month_of(each.day)][each.user_id or ""] += each.micros
+    for month, holders in months.items():
+        _add_to_month(tenant_id, month, holders)
+
+
+def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> None:
+    found = MonthSpend.objects.filter(tenant_id=tenant_id, month=month, holder__in=list(more))
+    held = dict(found.values_list("holder", "micros"))
+    MonthSpend.objects.bulk_create(
+        [
+            MonthSpend(
+                tenant_id=tenant_id,
+                month=month,
+                holder=holder,
+                micros=held.get(holder, 0) + micros,
+            )
+            for holder, micros in more.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["tenant_id", "month", "holder"],
+        update_fields=["micros"],
+    )
+
+
+def is_used_up(budget: Budget, spent_micros: int, price: Price | None) -> bool:
+    """A hard budget is before its last micro is spent: as soon as less is left than a completion
+    may cost, gateways let none through. `price`: of the day; None: nothing is priced."""
+    left = budget.limit_micros - spent_micros
+    if left <= 0 or price is None or not budget.is_hard:
+        return left <= 0
+    return left < most_micros(price.tiers[Tier.FAST], Tier.FAST, max_tokens=MAX_GENERATED_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthOfTenant:
+    """All that has been spent in a month, and who is in which team."""
+
+    by_holder: Mapping[str, int]
+    teams: Mapping[UUID, frozenset[str]]  # of users
+
+    def of(self, budget: Budget) -> int:
+        """Micros."""
+        if budget.scope == BudgetScope.TENANT:
+            return sum(self.by_holder.values())
+        if budget.scope == BudgetScope.USER:
+            return self.by_holder.get(str(budget.holder_id), 0)
+        return sum(self.by_holder.get(user, 0) for user in self.users_of(budget))
+
+    def users_of(self, budget: Budget) -> frozenset[str]:
+        """Whose spending counts, of a team's or a user's budget."""
+        if budget.holder_id is None:
+            return frozenset()
+        if budget.scope == BudgetScope.USER:
+            return frozenset({str(budget.holder_id)})
+        return self.teams.get(budget.holder_id, frozenset())
+
+
+def read_month(tenant_id: TenantId, month: date) -> MonthOfTenant:
+    """Inside the tenant's scope. Two queries."""
+    rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
+    return MonthOfTenant(dict(rows.values_list("holder", "micros")), read_teams(tenant_id))
+
+
+def read_teams(tenant_id: TenantId) -> dict[UUID, frozenset[str]]:
+    """Inside the tenant's scope: the users of each team."""
+    teams: defaultdict[UUID, set[str]] = defaultdict(set)
+    rows = TeamMembership.objects.filter(tenant_id=tenant_id).values_list("team_id", "user_id")
+    for team_id, user_id in rows:
+        teams[team_id].add(str(user_id))
+    return {team_id: frozenset(users) for team_id, users in teams.items()}

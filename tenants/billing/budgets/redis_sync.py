@@ -1,0 +1,53 @@
+"""What gateways count in Redis is never less than what the ledger has: a Redis that has lost its
+memory, and a budget that is made in mid-month, learn what was spent before."""
+
+from datetime import datetime
+from typing import Final
+
+import redis
+import structlog
+
+from caret.contracts.pricing import KEEP_SPEND_S, spend_key
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.redis_connection import connect
+from tenants.billing.budgets.month_spend import read_month
+from tenants.models import Budget
+
+log = structlog.get_logger(__name__)
+
+# KEYS: a budget's month. ARGV: micros of the ledger, seconds to keep them. What is added is
+# remembered: gateways may tell of it later (see caret.contracts.pricing).
+_RAISE_SCRIPT: Final = """
+local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
+if missing > 0 then
+  redis.call('HINCRBY', KEYS[1], 'used', string.format('%.0f', missing))
+  redis.call('HINCRBY', KEYS[1], 'raised', string.format('%.0f', missing))
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+end
+"""
+
+
+def raise_or_leave(tenant_id: TenantId, *, now: datetime) -> None:
+    """Where Redis does not answer, gateways go on with what they know; the next rating tries it
+    again."""
+    try:
+        raise_floors(tenant_id, now=now)
+    except redis.RedisError as error:
+        log.warning("billing.floors_not_raised", tenant_id=tenant_id, reason=type(error).__name__)
+
+
+def raise_floors(tenant_id: TenantId, *, now: datetime) -> None:
+    """Raises redis.RedisError."""
+    month = month_of(utc_day(now))
+    with tenant(tenant_id):
+        hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
+        if not hard:
+            return
+        spent = read_month(tenant_id, month)
+    pipeline = connect().pipeline(transaction=False)
+    for budget in hard:
+        key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
+        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.of(budget), KEEP_SPEND_S)
+    pipeline.execute()

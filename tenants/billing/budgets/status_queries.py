@@ -1,0 +1,64 @@
+"""Which budgets are nearest to their limits."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import CharField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from caret.contracts.pricing import BudgetScope
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.month_spend import MonthOfTenant, is_used_up, read_month
+from tenants.billing.plans.price_book import Price
+from tenants.models import Budget, Team, User
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A budget in the present month."""
+
+    budget_id: UUID
+    scope: BudgetScope
+    holder_name: str | None  # None: of a tenant's budget, or it is no more
+    limit_micros: int
+    spent_micros: int
+    is_hard: bool
+    is_used_up: bool  # a hard one lets nothing through any more
+
+
+def nearest_budgets(
+    *, actor: Actor, limit: int, price: Price | None, now: datetime
+) -> list[Standing]:
+    """By the share that is spent, the highest first. All of the tenant's are looked at, MAX_BUDGETS
+    at most. `price`: of today, None: nothing is priced. Raises Forbidden. Three queries."""
+    actor.require(Permission.READ_BILLING)
+    with tenant(actor.tenant_id):
+        month = read_month(actor.tenant_id, month_of(utc_day(now)))
+        found = [_standing(row, month, price) for row in _named(actor)]
+    found.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
+    return found[:limit]
+
+
+def _named(actor: Actor) -> QuerySet[Budget]:
+    teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
+    users = User.objects.filter(id=OuterRef("holder_id"))
+    name = Coalesce(
+        Subquery(teams.values("name")), Subquery(users.values("email")), output_field=CharField()
+    )
+    return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
+
+
+def _standing(row: Budget, month: MonthOfTenant, price: Price | None) -> Standing:
+    return Standing(
+        budget_id=row.id,
+        scope=BudgetScope(row.scope),
+        holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _named
+        limit_micros=row.limit_micros,
+        spent_micros=month.of(row),
+        is_hard=row.is_hard,
+        is_used_up=is_used_up(row, month.of(row), price),
+    )

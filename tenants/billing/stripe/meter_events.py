@@ -1,0 +1,51 @@
+"""Which meter events the ledger's entries are: written with them, or not at all."""
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from caret.foundation.ids import TenantId
+from tenants.base.billing_periods import begins_at
+from tenants.billing.ledger.accounts import Account
+from tenants.models import LedgerEntry, StripeCustomer, StripeEvent
+
+_NOON: Final = timedelta(hours=12)
+# Stripe takes what is up to 35 days old; some of them are left for retries.
+MAX_AGE: Final = timedelta(days=30)
+
+
+def event_name(line: str) -> str:
+    """Of the meter that counts a line: fast.cached_prompt is caret_fast_cached_prompt_tokens."""
+    return f"caret_{line.replace('.', '_')}_tokens"
+
+
+def told_time(day: date, now: datetime) -> datetime:
+    """As Stripe takes it: the day's noon, or as near to it as it is neither too old nor to come."""
+    return min(max(begins_at(day) + _NOON, now - MAX_AGE), now)
+
+
+def report_booked(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:
+    """Inside the tenant's scope, in the transaction of the booking. One query for a tenant that is
+    no customer there."""
+    if StripeCustomer.objects.filter(tenant_id=tenant_id).exists():
+        booked = LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id=transaction_id)
+        add_events(tenant_id, booked.filter(account=Account.TOKENS), now=now)
+
+
+def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: datetime) -> None:
+    StripeEvent.objects.bulk_create(
+        (
+            StripeEvent(
+                tenant_id=tenant_id,
+                identifier=f"{entry.transaction_id}:{entry.line}",
+                event_name=event_name(entry.line),
+                quantity=entry.quantity,
+                occurred_at=told_time(entry.day, now),
+                next_at=now,
+            )
+            for entry in entries
+        ),
+        ignore_conflicts=True,
+        batch_size=1_000,
+    )

@@ -1,0 +1,67 @@
+"""Compares what the ledger has of a month with what Stripe has, meter by meter."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import begins_at, next_month
+from tenants.billing.pricing import LINES
+from tenants.billing.stripe.meter_events import event_name
+from tenants.billing.stripe.port import Stripe
+from tenants.models import StripeCustomer, StripeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    event_name: str
+    booked: int  # tokens of the ledger that are to be reported
+    sent: int  # of these, what is known to have arrived
+    waiting: int  # events that are still tried
+    stuck: int  # events that are not: rejected, or nobody knows
+    at_stripe: int
+
+    @property
+    def is_even(self) -> bool:
+        return self.booked == self.at_stripe and not self.stuck and not self.waiting
+
+
+def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Comparison]:
+    """By the times that Stripe was told, half-open UTC. Empty for a tenant that is no customer
+    there. Raises StripeFailed."""
+    since, until = begins_at(month), begins_at(next_month(month))
+    with tenant(tenant_id):
+        customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
+        if customer is None:
+            return []
+        rows = (
+            StripeEvent.objects.filter(
+                tenant_id=tenant_id, occurred_at__gte=since, occurred_at__lt=until
+            )
+            .values("event_name")
+            .annotate(
+                booked=Sum("quantity"),
+                sent=Sum("quantity", filter=Q(sent_at__isnull=False), default=0),
+                waiting=Count("identifier", filter=Q(next_at__isnull=False)),
+                stuck=Count("identifier", filter=Q(next_at__isnull=True, sent_at__isnull=True)),
+            )
+        )
+        ours = {row["event_name"]: row for row in rows}
+    theirs = stripe.totals(customer_id=customer.customer_id, since=since, until=until)
+    names = sorted(event_name(line) for line in LINES)
+    return [_compare(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
+
+
+def _compare(name: str, ours: Mapping[str, Any], at_stripe: int) -> Comparison:
+    return Comparison(
+        event_name=name,
+        booked=int(ours.get("booked", 0)),
+        sent=int(ours.get("sent", 0)),
+        waiting=ours.get("waiting", 0),
+        stuck=ours.get("stuck", 0),
+        at_stripe=at_stripe,
+    )

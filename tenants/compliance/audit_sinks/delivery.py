@@ -1,0 +1,34 @@
+"""What both ways of delivering have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.utils.translation import gettext_noop
+
+from caret.foundation.egress.egress_policy import Egress
+from caret.foundation.special_addresses import Network
+from tenants.compliance.audit_sinks.endpoint import SinkAddress
+
+TIMEOUT_S: Final = 5.0  # of one message's answer, and of a connection
+REFUSED: Final = gettext_noop("Its address is neither public nor one of the operator's networks.")
+BROKEN: Final = gettext_noop("It could not be delivered to, for a reason on our side.")
+UNREACHABLE: Final = gettext_noop("It cannot be reached.")
+UNKNOWN: Final = gettext_noop("Its name is not known.")
+UNTRUSTED: Final = gettext_noop("Its certificate does not hold.")
+SILENT: Final = gettext_noop("It did not answer in time.")
+ANSWERED: Final = gettext_noop("It answered with the status %(status)s.")
+
+
+class NotDelivered(Exception):
+    """The text is for the tenant's people: our own words, nothing that the sink has said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    address: SinkAddress
+    secret: str | None = field(repr=False)  # None: syslog has none
+    networks: Sequence[Network]
+
+    def egress(self) -> Egress:
+        return Egress(self.networks, is_encrypted=self.address.is_encrypted)

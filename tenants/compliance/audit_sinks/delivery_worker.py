@@ -1,0 +1,274 @@
+"""Delivers to each sink what it has not got yet, in the order of the chain, at least once.
+
+A worker claims a sink, delivers from its cursor on, and moves the cursor behind what was delivered:
+all by conditional updates, so that two workers never deliver to one sink, and one that was killed
+lets go by itself. What was delivered and not noted is delivered again, under the same id.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from django.db.models import F, Value
+from django.db.models.functions import Coalesce
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Invalid
+from tenants.compliance.audit_sinks.backoff import is_due, rest_after, wait_after
+from tenants.compliance.audit_sinks.delivery import BROKEN, Destination, NotDelivered
+from tenants.compliance.audit_sinks.messages import Message, message_of
+from tenants.compliance.audit_sinks.operations import NOT_OPENED
+from tenants.compliance.audit_sinks.secret_storage import NotOpened, open_sink
+from tenants.compliance.audit_sinks.syslog import send_syslog
+from tenants.compliance.audit_sinks.webhook import webhook_sender
+from tenants.identity.members.queries import list_tenants
+from tenants.models import AuditEntry, AuditSink
+from tenants.security.audit.queries import find_head
+
+MAX_MESSAGES: Final = 500  # of one visit: held in memory
+_MAX_AT_ONCE: Final = 32  # sinks that are delivered to at the same time
+_MAX_OF_TENANT: Final = 8  # of those, until all others have had their turn
+_VISIT_S: Final = 2.0  # a webhook gets no further message after that: others have their turn
+_RUN_S: Final = 20.0  # no further batch after that: the next run finds who was not reached
+# Longer than a visit with its last message takes; a worker that was killed lets go after it.
+_CLAIM: Final = timedelta(seconds=60)
+
+Clock = Callable[[], datetime]
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A sink that is ours for a moment, and what it is to get."""
+
+    tenant_id: TenantId
+    sink: AuditSink
+    claimed_until: datetime
+    messages: list[Message]
+    destination: Destination | None  # None: its address cannot be opened
+    error: str  # why; "": it can
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    delivered: int | None  # the sequence of the last; None: nothing was
+    error: str  # "": it went well
+    took: timedelta
+
+
+def push_due(*, clock: Clock) -> int:
+    """How many entries were delivered, all sinks together. Who is far behind is visited again, once
+    all others have had their turn. Nobody is always the last, whom a run that ends may not reach.
+    """
+    num_delivered = 0
+    over_at_s = monotonic() + _RUN_S
+    behind = list(list_tenants().values())
+    random.shuffle(behind)
+    while behind and monotonic() < over_at_s:
+        done = list(_visit_all(behind, clock, over_at_s))
+        num_delivered += sum(_count(visit, result) for visit, result in done)
+        behind = _tenants_behind(done)
+    return num_delivered
+
+
+def _visit_all(
+    tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
+) -> Iterator[tuple[Visit, Result]]:
+    visits = (visit for each in tenant_ids for visit in _claim_or_say(each, clock()))
+    for batch in _batches(visits):
+        results = asyncio.run(_deliver_all(batch, clock))
+        for visit, result in zip(batch, results, strict=True):
+            if _note_or_say(visit, result, clock()):
+                yield visit, result
+        if monotonic() >= over_at_s:
+            return
+
+
+def _tenants_behind(done: Sequence[tuple[Visit, Result]]) -> list[TenantId]:
+    num_visits = Counter(visit.tenant_id for visit, _ in done)
+    more = (
+        visit.tenant_id
+        for visit, result in done
+        if _has_more(visit, result) or num_visits[visit.tenant_id] == _MAX_OF_TENANT
+    )
+    return list(dict.fromkeys(more))
+
+
+def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[Visit]:
+    """What goes wrong with one tenant's sinks stops no other's; here, in a visit, and after it."""
+    try:
+        return list(_claim_due(tenant_id, now))
+    except Exception as error:  # noqa: BLE001  # the edge of a tenant's, whatever it is
+        logger.error("audit.push_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
+        return []
+
+
+def _note_or_say(visit: Visit, result: Result, now: datetime) -> bool:
+    try:
+        _note(visit, result, now)
+    except Exception as error:  # noqa: BLE001  # it is delivered again, under the same id
+        logger.error("audit.push_not_noted", tenant_id=visit.tenant_id, error=type(error).__name__)
+        return False
+    return True
+
+
+def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[Visit]:
+    with tenant(tenant_id):
+        rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id)
+        # Each has its turn: first who was delivered to the longest time ago, or never.
+        due = list(rows.order_by(F("delivered_at").asc(nulls_first=True), "id"))
+        # Asked for only then: most tenants have no sink, and all are looked at every few seconds.
+        last = find_head(tenant_id=tenant_id).sequence if due else 0
+        behind = [sink for sink in due if sink.delivered_sequence < last]
+        visits = [_claim(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
+    yield from (visit for visit in visits if visit is not None)
+
+
+def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Visit | None:
+    """None: another worker was faster, or has delivered all of it meanwhile."""
+    until = now + _CLAIM
+    rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
+    if not rows.update(claimed_until=until):
+        return None
+    sink.refresh_from_db()
+    entries = AuditEntry.objects.filter(
+        tenant_id=tenant_id, sequence__gt=sink.delivered_sequence
+    ).order_by("sequence")[:MAX_MESSAGES]
+    try:
+        destination, error = open_sink(tenant_id, sink), ""
+    except NotOpened:
+        destination, error = None, NOT_OPENED
+    except Invalid as refusal:
+        destination, error = None, refusal.message
+    messages = [message_of(entry) for entry in entries]
+    if not messages:
+        AuditSink.objects.filter(tenant_id=tenant_id, id=sink.id, claimed_until=until).update(
+            claimed_until=None
+        )
+        return None
+    return Visit(tenant_id, sink, until, messages, destination, error)
+
+
+def _batches(visits: Iterator[Visit]) -> Iterator[list[Visit]]:
+    batch: list[Visit] = []
+    for visit in visits:
+        batch.append(visit)
+        if len(batch) == _MAX_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _deliver_all(visits: Sequence[Visit], clock: Clock) -> list[Result]:
+    return await asyncio.gather(*(_deliver(visit, clock) for visit in visits))
+
+
+async def _deliver(visit: Visit, clock: Clock) -> Result:
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    try:
+        delivered, error = await _hand_over(visit, clock)
+    except Exception as failure:  # noqa: BLE001  # the edge of a visit, whatever it is
+        logger.error(
+            "audit.push_broken",
+            tenant_id=visit.tenant_id,
+            sink_id=str(visit.sink.id),
+            error=type(failure).__name__,
+        )
+        delivered, error = None, BROKEN
+    return Result(delivered, error, timedelta(seconds=loop.time() - began_s))
+
+
+async def _hand_over(visit: Visit, clock: Clock) -> tuple[int | None, str]:
+    """The last sequence that was delivered, and what went wrong then."""
+    if visit.destination is None:
+        return None, visit.error
+    if visit.destination.secret is not None:
+        return await _hand_over_one_by_one(visit, visit.destination, clock)
+    try:
+        await send_syslog(visit.destination, visit.messages)
+    except NotDelivered as error:
+        return None, str(error)
+    return visit.messages[-1].sequence, ""
+
+
+async def _hand_over_one_by_one(
+    visit: Visit, destination: Destination, clock: Clock
+) -> tuple[int | None, str]:
+    loop = asyncio.get_running_loop()
+    over_at_s = loop.time() + _VISIT_S
+    delivered: int | None = None
+    async with webhook_sender(destination, clock) as sender:
+        for message in visit.messages:
+            try:
+                await sender.send(message)
+            except NotDelivered as error:
+                return delivered, str(error)
+            delivered = message.sequence
+            if loop.time() >= over_at_s:
+                break
+    return delivered, ""
+
+
+def _note(visit: Visit, result: Result, now: datetime) -> None:
+    """The cursor only as long as the sink is ours: it may have been replayed meanwhile. How it went
+    in any case: no replay saves a sink that fails or is slow its wait."""
+    cursor: dict[str, Any] = {"claimed_until": None}
+    if result.delivered is not None:
+        cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
+    health = (
+        _failure(visit, result, now)
+        if result.error
+        else _success(result, _count(visit, result), now)
+    )
+    with tenant(visit.tenant_id):
+        rows = AuditSink.objects.filter(tenant_id=visit.tenant_id, id=visit.sink.id)
+        if not rows.filter(claimed_until=visit.claimed_until).update(**cursor, **health):
+            rows.update(**health)
+
+
+def _success(result: Result, num_delivered: int, now: datetime) -> dict[str, Any]:
+    rest = rest_after(result.took, num_delivered)
+    return {
+        "failed_since": None,
+        "last_error": "",
+        "num_failures": 0,
+        "next_attempt_at": None if rest is None else now + rest,
+    }
+
+
+def _failure(visit: Visit, result: Result, now: datetime) -> dict[str, Any]:
+    num_failures = 1 if result.delivered is not None else visit.sink.num_failures + 1
+    logger.warning(
+        "audit.push_failed",
+        tenant_id=visit.tenant_id,
+        sink_id=str(visit.sink.id),
+        num_failures=num_failures,
+        reason=result.error,
+    )
+    return {
+        "failed_since": Coalesce(F("failed_since"), Value(now)),
+        "last_error": result.error,
+        "num_failures": num_failures,
+        "next_attempt_at": now + wait_after(num_failures),
+    }
+
+
+def _has_more(visit: Visit, result: Result) -> bool:
+    """What was read is delivered only in part, or there was more than is read at once."""
+    if result.delivered is None or result.error:
+        return False
+    is_full = len(visit.messages) == MAX_MESSAGES
+    return is_full or result.delivered != visit.messages[-1].sequence
+
+
+def _count(visit: Visit, result: Result) -> int:
+    return 0 if result.delivered is None else result.delivered - visit.sink.delivered_sequence

@@ -1,0 +1,112 @@
+"""What addresses a sink may have. Whether they may be connected to is decided when they are: see
+caret.foundation.egress.egress_policy."""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from caret.foundation.egress.egress_policy import may_connect
+from caret.foundation.special_addresses import Network
+from tenants.base.errors import Invalid
+
+MAX_CHARS: Final = 1_000
+_MAX_HOST_CHARS: Final = 253
+_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")  # nothing else can be looked up
+_FIELD: Final = "address"
+
+
+class SinkKind(StrEnum):
+    WEBHOOK = "webhook"
+    SYSLOG = "syslog"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheme:
+    kind: SinkKind
+    is_encrypted: bool
+    port: int  # when the address names none
+
+
+_SCHEMES: Final = MappingProxyType(
+    {
+        "https": _Scheme(SinkKind.WEBHOOK, True, 443),
+        "http": _Scheme(SinkKind.WEBHOOK, False, 80),
+        "syslog+tls": _Scheme(SinkKind.SYSLOG, True, 6514),  # RFC 5425
+        "syslog+tcp": _Scheme(SinkKind.SYSLOG, False, 601),  # RFC 3195's, which is used for it
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkAddress:
+    text: str = field(repr=False)  # a webhook's path may be a secret
+    kind: SinkKind
+    host: str
+    port: int
+    is_encrypted: bool
+
+    @property
+    def origin(self) -> str:
+        return f"{self.text.partition(':')[0]}://{_bracketed(self.host)}:{self.port}"
+
+
+def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
+    """Raises Invalid. An address in digits is refused here already when it would never be connected
+    to; a name's is known only then."""
+    address = _parse(text)
+    if not address.is_encrypted and not networks:
+        raise Invalid(_FIELD, "Write https:// or syslog+tls://.")
+    try:
+        may = may_connect(address.host, networks, is_encrypted=address.is_encrypted)
+    except ValueError:
+        return address  # a name
+    if not may:
+        raise Invalid(_FIELD, "This address is not public, nor one of the operator's networks.")
+    return address
+
+
+def _parse(text: str) -> SinkAddress:
+    if len(text) > MAX_CHARS or not text.isascii() or not text.isprintable() or " " in text:
+        raise Invalid(
+            _FIELD, "An address has at most {most} characters, and no blanks.", most=MAX_CHARS
+        )
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise Invalid(_FIELD, "This is no address.") from error
+    scheme = _SCHEMES.get(parts.scheme)
+    if scheme is None or not text.startswith(f"{parts.scheme}://"):
+        raise Invalid(
+            _FIELD, "Write one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
+        )
+    host = _host(parts)
+    if scheme.kind is SinkKind.SYSLOG and (parts.path or parts.query):
+        raise Invalid(_FIELD, "A syslog address has a host and a port only.")
+    return SinkAddress(text, scheme.kind, host, port or scheme.port, scheme.is_encrypted)
+
+
+def _host(parts: SplitResult) -> str:
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise Invalid(_FIELD, "An address has no user, no password and no fragment.")
+    host = parts.hostname or ""
+    if not 1 <= len(host) <= _MAX_HOST_CHARS or not _is_host(host):
+        raise Invalid(_FIELD, "This address has no host.")
+    return host
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return all(map(_LABEL.fullmatch, text.removesuffix(".").split(".")))
+    return "%" not in text
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

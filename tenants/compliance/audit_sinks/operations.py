@@ -1,0 +1,251 @@
+"""Creates, tests, replays, retries and deletes sinks. A webhook's secret is shown once, to its
+creator."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from caret.foundation.concurrency.thread_timeout import within
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import require_storable
+from tenants.compliance.audit_sinks.backoff import wait_after
+from tenants.compliance.audit_sinks.delivery import SILENT, TIMEOUT_S, Destination, NotDelivered
+from tenants.compliance.audit_sinks.endpoint import SinkAddress, parse_address
+from tenants.compliance.audit_sinks.messages import TEST, Message
+from tenants.compliance.audit_sinks.queries import SinkView, find_sink, view_of
+from tenants.compliance.audit_sinks.secret_storage import (
+    NotOpened,
+    new_secret,
+    open_sink,
+    seal_sink,
+    shred_sink,
+)
+from tenants.compliance.audit_sinks.syslog import send_syslog
+from tenants.compliance.audit_sinks.webhook import webhook_sender
+from tenants.models import AuditSink
+from tenants.security.audit.hash_chain import timestamp
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.audit.queries import find_head
+from tenants.security.authorization.actor import Actor
+
+MAX_SINKS: Final = 100  # of a tenant: each is a connection every few seconds
+MAX_NAME_CHARS: Final = 120
+RETRY_AFTER: Final = timedelta(minutes=1)  # the last attempt: workers have others, too
+NOT_OPENED: Final = "Its address and secret cannot be opened: the tenant's keys are missing."
+
+
+@dataclass(frozen=True, slots=True)
+class NewSink:
+    """What its maker asks for."""
+
+    name: str
+    address: str  # its scheme says the kind
+    from_sequence: int | None  # the first entry that it gets; None: what comes from now on
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedSink:
+    sink: SinkView
+    secret: str | None = field(repr=False)  # shown once; None: syslog has none
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    delivered: bool
+    error: str  # "": it went well
+
+
+def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
+    """Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.PUSH_AUDIT)
+    address = parse_address(new.address, settings.PRIVATE_TARGETS)
+    name = _read_name(new.name)
+    secret = new_secret(address.kind)
+    with tenant(actor.tenant_id):
+        if AuditSink.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_SINKS:
+            raise Conflict("There are {most} sinks already.", most=MAX_SINKS)
+        last = find_head(tenant_id=actor.tenant_id).sequence
+        cursor = last if new.from_sequence is None else _cursor(new.from_sequence, last)
+        row = _insert(actor, name, address, secret, cursor, now)
+        _record(actor, row, "created", (None, _facts(row)), now)
+        last = find_head(tenant_id=actor.tenant_id).sequence
+    return CreatedSink(view_of(row, last), secret)
+
+
+def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetime) -> SinkView:
+    """It gets everything from that entry on, once more or for the first time; not before its next
+    attempt, when it waits for that: workers have others, too. Raises Forbidden, Invalid, NotFound.
+    """
+    actor.require(Permission.PUSH_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+        cursor = _cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
+        # Whoever is delivering to it now finds its claim gone, and leaves our cursor alone.
+        AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).update(
+            delivered_sequence=cursor, claimed_until=None
+        )
+        before: Facts = {"delivered_sequence": row.delivered_sequence}
+        _record(actor, row, "replayed", (before, {"delivered_sequence": cursor}), now)
+        last = find_head(tenant_id=actor.tenant_id).sequence
+        return view_of(find_sink(actor=actor, sink_id=sink_id), last)
+
+
+def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
+    """It waits no longer after its failures: its turn is the next. What it goes on failing at
+    counts on. Raises Forbidden, NotFound, Conflict: it was tried less than RETRY_AFTER ago."""
+    actor.require(Permission.PUSH_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+        if row.num_failures and row.next_attempt_at is not None:
+            # Written together, by each attempt that failed.
+            tried_at = row.next_attempt_at - wait_after(row.num_failures)
+            if tried_at <= now < tried_at + RETRY_AFTER:
+                raise Conflict("It was tried a moment ago. Wait a minute.")
+            _end_wait(actor, row)
+            before: Facts = {"next_attempt_at": timestamp(row.next_attempt_at)}
+            _record(actor, row, "retried", (before, {"next_attempt_at": None}), now)
+        last = find_head(tenant_id=actor.tenant_id).sequence
+        return view_of(find_sink(actor=actor, sink_id=sink_id), last)
+
+
+def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.PUSH_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+        AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).delete()
+        shred_sink(actor.tenant_id, sink_id, now=now)
+        _record(actor, row, "deleted", (_facts(row), None), now)
+
+
+def try_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> Tried:
+    """Sends a message that is no entry, and waits for what comes of it: a few seconds at most. A
+    sink that takes it waits no longer after its failures.
+
+    Raises Forbidden, NotFound.
+    """
+    actor.require(Permission.PUSH_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+    # No transaction of ours waits for the sink.
+    tried = _try(actor, row, clock)
+    with tenant(actor.tenant_id):
+        result: Facts = {
+            "delivered": tried.delivered,
+            "error": tried.error,
+        }
+        if tried.delivered and row.num_failures:
+            _end_wait(actor, row)
+        _record(actor, row, "tested", (None, result), clock())
+    return tried
+
+
+def _end_wait(actor: Actor, row: AuditSink) -> None:
+    """Unless it was tried meanwhile. Inside the tenant's scope."""
+    AuditSink.objects.filter(
+        tenant_id=actor.tenant_id, id=row.id, next_attempt_at=row.next_attempt_at
+    ).update(next_attempt_at=None)
+
+
+def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> Tried:
+    moment = timestamp(clock())
+    data = {"kind": "test", "tenant_id": actor.tenant_id, "sink": row.name, "at": moment}
+    message = Message(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
+    try:
+        destination = open_sink(actor.tenant_id, row)
+        # asyncio waits at its end for look-ups of names, which take no deadline.
+        within(2 * TIMEOUT_S, lambda: asyncio.run(_send(destination, message, clock)))
+    except TimeoutError:
+        return Tried(False, SILENT)
+    except NotDelivered as error:
+        return Tried(False, str(error))
+    except Invalid as error:
+        return Tried(False, error.message)
+    except NotOpened:
+        return Tried(False, NOT_OPENED)
+    return Tried(True, "")
+
+
+async def _send(destination: Destination, message: Message, clock: Callable[[], datetime]) -> None:
+    """Raises NotDelivered."""
+    if destination.secret is None:
+        await send_syslog(destination, [message])
+        return
+    async with webhook_sender(destination, clock) as sender:
+        await sender.send(message)
+
+
+def _insert(
+    actor: Actor,
+    name: str,
+    address: SinkAddress,
+    secret: str | None,
+    cursor: int,
+    now: datetime,
+) -> AuditSink:
+    sink_id = uuid4()
+    row = AuditSink(
+        tenant_id=actor.tenant_id,
+        id=sink_id,
+        kind=address.kind,
+        name=name,
+        origin=address.origin,
+        sealed=seal_sink(actor.tenant_id, sink_id, address, secret, now=now),
+        created_at=now,
+        delivered_sequence=cursor,
+        last_error="",
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict("There is a sink of this name already.") from error
+    return row
+
+
+def _read_name(text: str) -> str:
+    require_storable("name", text)
+    if not 1 <= len(text.strip()) <= MAX_NAME_CHARS or not text.isprintable():
+        raise Invalid(
+            "name", "Give the sink a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
+    return text.strip()
+
+
+def _cursor(from_sequence: int, last: int) -> int:
+    if not 1 <= from_sequence <= last + 1:
+        raise Invalid("from_sequence", "Entries have the numbers 1 to {last}.", last=last)
+    return from_sequence - 1
+
+
+def _record(
+    actor: Actor,
+    row: AuditSink,
+    what: str,
+    change: tuple[Facts | None, Facts | None],
+    now: datetime,
+) -> None:
+    record_change(
+        actor=actor,
+        action=f"audit_sink.{what}",
+        target=f"audit_sink:{row.id}",
+        change=change,
+        now=now,
+    )
+
+
+def _facts(row: AuditSink) -> Facts:
+    return {
+        "kind": row.kind,
+        "name": row.name,
+        "origin": row.origin,
+        "delivered_sequence": row.delivered_sequence,
+    }

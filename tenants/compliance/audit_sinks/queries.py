@@ -1,0 +1,75 @@
+"""Lists sinks, and says how they are."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.compliance.audit_sinks.endpoint import SinkKind
+from tenants.models import AuditSink
+from tenants.security.audit.queries import find_head
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class SinkView:
+    id: UUID
+    kind: SinkKind
+    name: str
+    origin: str  # scheme, host and port of its address
+    created_at: datetime
+    delivered_sequence: int  # of the last entry that it has
+    num_waiting: int  # entries that it has not got yet
+    delivered_at: datetime | None  # None: nothing was delivered yet
+    failed_since: datetime | None  # None: the last attempt went well
+    last_error: str  # "": the last attempt went well
+    num_failures: int  # since it last went well
+    next_attempt_at: datetime | None  # None: at once
+
+
+def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_AUDIT)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = AuditSink.objects.filter(tenant_id=actor.tenant_id)
+        rows = first_of(found, limit=limit, after=after)
+        last = find_head(tenant_id=actor.tenant_id).sequence
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: view_of(row, last))
+
+
+def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_AUDIT)
+    with tenant(actor.tenant_id):
+        row = find_sink(actor=actor, sink_id=sink_id)
+        return view_of(row, find_head(tenant_id=actor.tenant_id).sequence)
+
+
+def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
+    """Must run inside the tenant's scope. Raises NotFound."""
+    try:
+        return AuditSink.objects.get(tenant_id=actor.tenant_id, id=sink_id)
+    except AuditSink.DoesNotExist as error:
+        raise NotFound("There is no such sink.") from error
+
+
+def view_of(row: AuditSink, last_sequence: int) -> SinkView:
+    return SinkView(
+        id=row.id,
+        kind=SinkKind(row.kind),
+        name=row.name,
+        origin=row.origin,
+        created_at=row.created_at,
+        delivered_sequence=row.delivered_sequence,
+        num_waiting=max(0, last_sequence - row.delivered_sequence),
+        delivered_at=row.delivered_at,
+        failed_since=row.failed_since,
+        last_error=row.last_error,
+        num_failures=row.num_failures,
+        next_attempt_at=row.next_attempt_at,
+    )

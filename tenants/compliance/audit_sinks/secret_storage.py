@@ -1,0 +1,67 @@
+"""What a sink's row holds sealed: its address, whose path may be secret, and its secret."""
+
+import secrets
+from base64 import b64encode
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from django.conf import settings
+
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.ids import TenantId
+from tenants.compliance.audit_sinks.delivery import Destination
+from tenants.compliance.audit_sinks.endpoint import SinkAddress, SinkKind, parse_address
+from tenants.models import AuditSink
+from tenants.security.encryption.envelope import Place
+from tenants.security.encryption.errors import EncryptionFailed
+from tenants.security.encryption.operations import seal_for, shred_scope
+from tenants.security.encryption.queries import open_sealed
+
+_SECRET_BYTES: Final = 32  # Standard Webhooks: 24 to 64
+
+
+class NotOpened(Exception):
+    """Its keys were shredded, or are not to be had, or it holds what another release wrote."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    address: str
+    secret: str | None
+
+
+def new_secret(kind: SinkKind) -> str | None:
+    if kind is not SinkKind.WEBHOOK:
+        return None
+    return f"whsec_{b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()}"
+
+
+def seal_sink(
+    tenant_id: TenantId, sink_id: UUID, address: SinkAddress, secret: str | None, *, now: datetime
+) -> bytes:
+    data = msgspec.json.encode(_Kept(address.text, secret))
+    return seal_for(tenant_id, _scope(sink_id), place=_place(sink_id), data=data, now=now)
+
+
+def open_sink(tenant_id: TenantId, sink: AuditSink) -> Destination:
+    """Raises NotOpened; Invalid when the operator's networks no longer have the address."""
+    try:
+        data = open_sealed(tenant_id, place=_place(sink.id), sealed=bytes(sink.sealed))
+        kept = msgspec.json.decode(data, type=_Kept)
+    except (EncryptionFailed, SealBroken, msgspec.MsgspecError) as error:
+        raise NotOpened from error
+    networks = settings.PRIVATE_TARGETS
+    return Destination(parse_address(kept.address, networks), kept.secret, networks)
+
+
+def shred_sink(tenant_id: TenantId, sink_id: UUID, *, now: datetime) -> None:
+    shred_scope(tenant_id=tenant_id, scope=_scope(sink_id), now=now)
+
+
+def _scope(sink_id: UUID) -> str:
+    return f"audit-sink:{sink_id}"
+
+
+def _place(sink_id: UUID) -> Place:
+    return Place("tenants_auditsink", "sealed", str(sink_id))

@@ -1,0 +1,107 @@
+"""Delivers by syslog: RFC 5424 messages over TCP (RFC 6587) or TLS (RFC 5425).
+
+Syslog acknowledges nothing. What comes closest: after the last message the connection is half
+closed, and a receiver that has read all closes its side in turn. One that breaks off has not.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from caret.foundation.egress.dns_lookup import look_up
+from tenants.compliance.audit_sinks.delivery import (
+    REFUSED,
+    SILENT,
+    TIMEOUT_S,
+    UNKNOWN,
+    UNREACHABLE,
+    UNTRUSTED,
+    Destination,
+    NotDelivered,
+)
+from tenants.compliance.audit_sinks.messages import Message, syslog_frame
+
+# Receivers that keep their side open have read what they were sent, as far as anybody can tell.
+_FAREWELL_S: Final = 2.0
+_CHUNK_BYTES: Final = 4096
+
+
+async def send_syslog(destination: Destination, messages: Sequence[Message]) -> None:
+    """All of them, over one connection. Raises NotDelivered."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            reader, writer = await _open(destination)
+            try:
+                writer.writelines(syslog_frame(message) for message in messages)
+                await writer.drain()
+                await _take_leave(reader, writer)
+            finally:
+                writer.transport.abort()
+    except TimeoutError as error:
+        raise NotDelivered(SILENT) from error
+    except socket.gaierror as error:
+        raise NotDelivered(UNKNOWN) from error
+    except ssl.SSLError as error:
+        raise NotDelivered(UNTRUSTED) from error
+    except OSError as error:
+        raise NotDelivered(UNREACHABLE) from error
+
+
+async def _open(
+    destination: Destination,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Raises NotDelivered, OSError."""
+    address = destination.address
+    connected = await _connect(destination)
+    try:
+        return await asyncio.open_connection(
+            sock=connected,
+            ssl=ssl.create_default_context() if address.is_encrypted else None,
+            server_hostname=address.host if address.is_encrypted else None,
+            ssl_shutdown_timeout=_FAREWELL_S if address.is_encrypted else None,
+        )
+    except BaseException:
+        connected.close()
+        raise
+
+
+async def _connect(destination: Destination) -> socket.socket:
+    """Raises NotDelivered, OSError."""
+    loop, egress = asyncio.get_running_loop(), destination.egress()
+    host, port = destination.address.host, destination.address.port
+    failure: OSError | None = None
+    for info in await look_up(host, port):
+        try:
+            opened = egress.open_socket(info)
+        except OSError as error:
+            failure = error
+            continue
+        try:
+            await loop.sock_connect(opened, info[4])
+        except OSError as error:
+            opened.close()
+            failure = error
+        except BaseException:
+            opened.close()  # cancelled, as when the time is up
+            raise
+        else:
+            return opened
+    if egress.has_refused:
+        raise NotDelivered(REFUSED) from failure
+    raise failure or OSError("the name has no addresses")
+
+
+async def _take_leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Raises OSError when the receiver broke off."""
+    if not writer.can_write_eof():
+        writer.close()  # TLS: says goodbye, and waits for the other's
+        await writer.wait_closed()
+        return
+    writer.write_eof()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_FAREWELL_S):
+            while await reader.read(_CHUNK_BYTES):
+                pass

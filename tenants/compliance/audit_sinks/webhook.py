@@ -1,0 +1,125 @@
+"""Delivers by HTTP, signed as Standard Webhooks has it. Only an answer of 2xx counts; redirects are
+not followed, and what the receiver answers besides its status is not read."""
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from standardwebhooks.webhooks import Webhook
+
+from caret.foundation.egress.dns_lookup import look_up
+from caret.foundation.egress.egress_policy import Egress
+from tenants.compliance.audit_sinks.delivery import (
+    ANSWERED,
+    REFUSED,
+    SILENT,
+    TIMEOUT_S,
+    UNKNOWN,
+    UNREACHABLE,
+    UNTRUSTED,
+    Destination,
+    NotDelivered,
+)
+from tenants.compliance.audit_sinks.messages import Message, webhook_body
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
+
+
+class _Resolver(AbstractResolver):
+    """aiohttp's own asks in the threads that all sinks share."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=info[4][0],
+                port=info[4][1],
+                family=info[0],
+                proto=info[2],
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for info in await look_up(host, port, family)
+        ]
+
+    async def close(self) -> None:
+        """It holds nothing."""
+
+
+class WebhookSender:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        destination: Destination,
+        egress: Egress,
+        clock: Callable[[], datetime],
+    ) -> None:
+        assert destination.secret is not None
+        self._session = session
+        self._text = destination.address.text
+        self._signer = Webhook(destination.secret)
+        self._egress = egress
+        self._clock = clock
+
+    async def send(self, message: Message) -> None:
+        """Raises NotDelivered."""
+        body = webhook_body(message)
+        try:
+            async with self._session.post(
+                self._text,
+                data=body.encode(),
+                headers=self._headers(message, body),
+                allow_redirects=False,
+            ) as answer:
+                status = answer.status
+        except TimeoutError as error:
+            raise NotDelivered(SILENT) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise NotDelivered(REFUSED if self._egress.has_refused else _why(error)) from error
+        if not 200 <= status < 300:
+            raise NotDelivered(ANSWERED % {"status": status})
+
+    def _headers(self, message: Message, body: str) -> dict[str, str]:
+        now = self._clock()
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": "Caret",
+            "webhook-id": message.id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": self._signer.sign(message.id, now, body),
+        }
+
+
+@asynccontextmanager
+async def webhook_sender(
+    destination: Destination, clock: Callable[[], datetime]
+) -> AsyncIterator[WebhookSender]:
+    egress = destination.egress()
+    connector = aiohttp.TCPConnector(
+        socket_factory=egress.open_socket,
+        ssl=ssl.create_default_context(),
+        resolver=_Resolver(),
+        limit=1,
+    )
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=_TIMEOUT,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,  # no proxy of ours stands between
+    ) as session:
+        yield WebhookSender(session, destination, egress, clock)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return UNKNOWN
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return UNTRUSTED
+    return UNREACHABLE

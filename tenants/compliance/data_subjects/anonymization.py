@@ -1,0 +1,108 @@
+"""Empties what says who somebody is. Rows that others point at stay, with nothing of him in them.
+
+Inside the tenant's scope, with its row locked.
+"""
+
+import os
+import uuid
+from datetime import datetime
+from typing import Final
+
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.auth.hashers import make_password
+from django.db.models import QuerySet
+
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import acting_user
+from tenants.compliance.data_subjects.data_inventory import Subject
+from tenants.identity.members.access_changes import announce
+from tenants.models import (
+    AlertDelivery,
+    ApiKey,
+    Budget,
+    Invitation,
+    KeptAnswer,
+    Membership,
+    RetrievalChunk,
+    ScimUser,
+    TeamMembership,
+    User,
+)
+
+_DIGEST_BYTES: Final = 32
+NOBODYS_DOMAIN: Final = "@erased.invalid"
+
+
+def forget(subject: Subject, now: datetime) -> dict[str, int]:
+    """Rows by table."""
+    tenant_id, user_id = subject.tenant_id, subject.user_id
+    # A second time it finds none: each is counted once.
+    keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=user_id).exclude(name="")
+    invitations = Invitation.objects.filter(tenant_id=tenant_id, email=subject.email)
+    mails = AlertDelivery.objects.filter(tenant_id=tenant_id, address=subject.email)
+    gone = (
+        ScimUser.objects.filter(tenant_id=tenant_id, user_id=user_id),
+        ScimUser.objects.filter(tenant_id=tenant_id, email=subject.email),
+        TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id),
+        Budget.objects.filter(tenant_id=tenant_id, holder_id=user_id),
+        KeptAnswer.objects.filter(tenant_id=tenant_id, caller=f"user:{user_id}"),
+        RetrievalChunk.objects.filter(tenant_id=tenant_id, holder=str(user_id)),
+    )
+    counts = {ApiKey._meta.db_table: empty_keys(keys, now)}
+    counts[Invitation._meta.db_table] = empty_invitations(invitations, now)
+    counts[AlertDelivery._meta.db_table] = empty_mails(mails)
+    for rows in gone:
+        table = rows.model._meta.db_table
+        counts[table] = counts.get(table, 0) + rows.delete()[0]
+    _forget_account(tenant_id, user_id, now)
+    return counts
+
+
+def empty_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
+    """Revoked, and known by nothing: neither a name that somebody chose nor a digest is left."""
+    keys.filter(revoked_at=None).update(revoked_at=now)
+    return keys.update(
+        name="",
+        networks=[],
+        digest=os.urandom(_DIGEST_BYTES),
+        previous_digest=None,
+        previous_pepper_version=None,
+        previous_ends_at=None,
+    )
+
+
+def empty_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
+    invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
+    return invitations.update(email=_nobody())
+
+
+def empty_mails(mails: QuerySet[AlertDelivery]) -> int:
+    """One by one: an alert goes to an address once."""
+    ids = list(mails.values_list("id", flat=True))
+    for row_id in ids:
+        mails.model._default_manager.filter(id=row_id).update(address=_nobody(), next_at=None)
+    return len(ids)
+
+
+def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
+    """The account is the person's in all tenants: it is emptied with the last that knows him.
+    Which those are is no tenant's business, so no certificate says whether it was."""
+    with acting_user(UserId(str(user_id))):
+        # Two tenants at once: the second waits, and finds that the first has erased him.
+        row = User.objects.select_for_update().get(id=user_id)
+        Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
+        known = Membership.objects.filter(user_id=user_id, erased_at=None)
+        if known.exclude(tenant_id=tenant_id).exists():
+            return
+    User.objects.filter(id=row.id).update(
+        email=_nobody(), name="", password=make_password(None), is_active=False, last_login=None
+    )
+    UserSession.objects.filter(user_id=user_id).delete()
+    announce(str(user_id))
+    Authenticator.objects.filter(user_id=user_id).delete()
+
+
+def _nobody() -> str:
+    """An address of its own that nobody can have (RFC 2606)."""
+    return f"{uuid.uuid4()}{NOBODYS_DOMAIN}"

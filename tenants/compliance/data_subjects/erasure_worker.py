@@ -1,0 +1,204 @@
+"""Does what was demanded, in transactions that survive being killed: each can be done again, and
+changes nothing then.
+
+    counts renamed, month by month > who he is > telemetry's objects > looked at again > certified
+"""
+
+import uuid
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import structlog
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.compliance.data_subjects import anonymization, pseudonymization, tenant_purge
+from tenants.compliance.data_subjects.data_inventory import Subject
+from tenants.compliance.data_subjects.erasure_certificate import facts_of
+from tenants.compliance.data_subjects.operations import holds_on
+from tenants.compliance.exports.jobs.cleanup import expire_finished
+from tenants.identity.members.queries import list_tenants
+from tenants.models import Erasure, Membership, TelemetryObject, Tenant
+from tenants.privacy.content_capture import erasure as telemetry
+from tenants.privacy.retention.certificates import issue_certificate
+from tenants.privacy.retention.tables import Hold
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import platform_actor
+
+_ATTEMPTS: Final = 5
+# A gateway that was cut off delivers its journal when it is back.
+_LATE: Final = timedelta(days=7)
+logger = structlog.get_logger(__name__)
+
+
+def erase_demanded(*, now: datetime) -> int:
+    """Of all tenants; how many erasures were finished. What goes wrong with one stops no other."""
+    return sum(_erase_or_say(tenant_id, now) for tenant_id in list_tenants().values())
+
+
+def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
+    """Whether it is finished. What came in meanwhile is left to the next time. Raises what the
+    telemetry's storage raises; what was erased by then stays erased."""
+    row = _find(tenant_id, erasure_id)
+    if row.finished_at is not None:
+        return True
+    for user_id in _users_of(row):
+        _erase_person(row, user_id, now)
+    if row.user_id is None:
+        _purge(row, now)
+    telemetry.erase_demanded(tenant_id=tenant_id, now=now)
+    # Files that were made before may name him, and what was read for those that are being made.
+    expire_finished(tenant_id=tenant_id, now=now)
+    return _finish(row, now)
+
+
+def erase_to_the_end(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
+    """For who waits; False: records came in each time. Raises as erase."""
+    return any(erase(tenant_id=tenant_id, erasure_id=erasure_id, now=now) for _ in range(_ATTEMPTS))
+
+
+def rename_late(*, now: datetime) -> None:
+    """Of all tenants: what gateways delivered of somebody after he had been erased. What goes wrong
+    with one stops no other."""
+    for tenant_id in list_tenants().values():
+        try:
+            _rename_late_of(tenant_id, now)
+        except Exception as error:  # noqa: BLE001  # the edge of a tenant's
+            logger.error("subject.not_renamed", tenant_id=tenant_id, error=type(error).__name__)
+
+
+def _rename_late_of(tenant_id: TenantId, now: datetime) -> None:
+    with tenant(tenant_id):
+        recent = Erasure.objects.filter(
+            tenant_id=tenant_id, finished_at__gt=now - _LATE, user_id__isnull=False
+        )
+        rows = list(recent.order_by("id"))
+    for row in rows:
+        _rename_late(row, now)
+
+
+def _rename_late(row: Erasure, now: datetime) -> None:
+    tenant_id = TenantId(str(row.tenant_id))
+    assert row.user_id is not None, "it is a person's"
+    with tenant(tenant_id):
+        _lock(tenant_id)
+        # Who came back since is a member like any other.
+        erased = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
+        if not erased.filter(ended_at__isnull=False).exists():
+            return
+        pseudonymization.rename(
+            tenant_id,
+            (row.requested_at - _LATE, now + timedelta(days=1)),
+            user_id=row.user_id,
+            to=uuid.uuid4(),  # nothing is left that would lead to the one before
+            holds=_holds(tenant_id, row.user_id),
+        )
+
+
+def _purge(row: Erasure, now: datetime) -> None:
+    tenant_purge.purge(row, now=now, count=partial(_add, row))
+
+
+def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
+    with tenant(tenant_id):
+        waiting = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
+        ids = list(waiting.order_by("id").values_list("id", flat=True))
+    try:
+        return sum(erase(tenant_id=tenant_id, erasure_id=each, now=now) for each in ids)
+    except Exception as error:  # noqa: BLE001  # the edge of a tenant's: a storage raises its own
+        logger.error("subject.not_erased", tenant_id=tenant_id, error=type(error).__name__)
+        return 0
+
+
+def _find(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:
+    with tenant(tenant_id):
+        return Erasure.objects.get(tenant_id=tenant_id, id=erasure_id)
+
+
+def _users_of(row: Erasure) -> list[uuid.UUID]:
+    if row.user_id is not None:
+        return [row.user_id]
+    with tenant(TenantId(str(row.tenant_id))):
+        members = Membership.objects.filter(tenant_id=row.tenant_id).order_by("user_id")
+        return list(members.values_list("user_id", flat=True))
+
+
+def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
+    tenant_id = TenantId(str(row.tenant_id))
+    assert row.secret is not None, "it is under way"
+    pseudonym = pseudonymization.pseudonym(bytes(row.secret), user_id)
+    with tenant(tenant_id):
+        months = pseudonymization.months_of(tenant_id, now=now)
+    for month in months:
+        with tenant(tenant_id):
+            _lock(tenant_id)
+            holds = _holds(tenant_id, user_id)
+            renamed = pseudonymization.rename(
+                tenant_id, month, user_id=user_id, to=pseudonym, holds=holds
+            )
+            _add(row, renamed)
+    with tenant(tenant_id):
+        _lock(tenant_id)
+        if not holds_on(tenant_id, user_id):
+            _forget(row, user_id, now)
+
+
+def _forget(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
+    tenant_id = TenantId(str(row.tenant_id))
+    member = Membership.objects.select_related("user").get(tenant_id=tenant_id, user_id=user_id)
+    spent = pseudonymization.rename_spender(tenant_id, user_id)
+    counts = anonymization.forget(Subject(tenant_id, user_id, member.user.email), now)
+    _add(row, {**counts, "tenants_month_spend": spent})
+
+
+def _finish(row: Erasure, now: datetime) -> bool:
+    """Looks once more: what came in by a gateway meanwhile waits for the next time."""
+    tenant_id = TenantId(str(row.tenant_id))
+    with tenant(tenant_id):
+        _lock(tenant_id)
+        if any(_is_left(tenant_id, user_id) for user_id in _users_of(row)):
+            return False
+        held = [] if row.user_id is None else holds_on(tenant_id, row.user_id)
+        ended = Erasure.objects.filter(tenant_id=tenant_id, id=row.id, finished_at=None).update(
+            finished_at=now, secret=None, held_by=[str(hold.id) for hold in held]
+        )
+        row.refresh_from_db()
+        if ended:
+            _certify(row, now)
+    return True
+
+
+def _certify(row: Erasure, now: datetime) -> None:
+    tenant_id = TenantId(str(row.tenant_id))
+    number = issue_certificate(tenant_id=tenant_id, facts=facts_of(row), now=now)
+    slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
+    record_change(
+        actor=platform_actor(tenant_id),
+        action="tenant.shredded" if row.user_id is None else "subject.erased",
+        target=f"tenant:{slug}" if row.user_id is None else f"user:{row.user_id}",
+        change=(None, {"certificate": number}),
+        now=now,
+    )
+
+
+def _is_left(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
+    holds = _holds(tenant_id, user_id)
+    objects = TelemetryObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
+    return pseudonymization.count_left(tenant_id, user_id, holds) > 0 or objects.exists()
+
+
+def _holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[Hold, ...]:
+    return tuple(Hold(row.user_id, row.since, row.until) for row in holds_on(tenant_id, user_id))
+
+
+def _lock(tenant_id: TenantId) -> None:
+    """So that an erasure sees a hold, or has done its part before it."""
+    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+
+
+def _add(row: Erasure, counts: dict[str, int]) -> None:
+    """In the transaction that they are of."""
+    held = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
+    summed = {name: held.get(name, 0) + num for name, num in counts.items() if num}
+    Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(counts={**held, **summed})

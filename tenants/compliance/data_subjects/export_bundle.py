@@ -1,0 +1,234 @@
+"""All that is held about a person in a tenant, as a ZIP of NDJSON with a signed manifest.
+
+    account.ndjson usage_records.ndjson ...   one object a line, empty files included
+    telemetry_content.ndjson                  what was kept by his consent, opened
+    README.txt manifest.json                  what it is; how much, and the SHA-256 of each file
+
+It is in the tenant's audit trail before anything is read. A tenant has one made at a time, opened
+content included: that is the costly part.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, Any, Final
+from uuid import UUID
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import msgspec
+from django.conf import settings
+
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Permission
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import alone
+from tenants.base.signing_keys import signing_keys
+from tenants.base.text_validation import MAX_REASON_CHARS, read_reason
+from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES, Source, Subject
+from tenants.compliance.data_subjects.verification import KIND, MANIFEST, PURPOSE
+from tenants.compliance.exports.digesting_writer import Written
+from tenants.models import Membership, RetrievalChunk, TelemetryObject, Tenant
+from tenants.privacy.content_capture import object_store
+from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.security.audit.operations import record_read
+from tenants.security.audit.queries import Head, find_head
+from tenants.security.authorization.actor import Actor, ActorKind
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.queries import open_sealed
+
+_BATCH_ROWS: Final = 2_000
+_README: Final = """\
+What Caret holds about one person in the tenant {tenant}.
+
+Each .ndjson file is one table, one JSON object a line; an empty file says that nothing is held.
+Times are UTC. Keys of the API and passwords are kept as digests only, and are not in here.
+telemetry_content.ndjson holds prompts and completions that were kept by the person's own consent,
+retrieval_content.ndjson the parts of files that are indexed for him alone.
+manifest.json is signed: `manage.py verify_bundle FILE --public-key KEYS` says whether all of it is
+as it was made, wherever the public keys of the installation are known.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    max_rows: int
+    max_bytes: int  # of lines, before they are packed
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    user_id: UserId
+    reason: str  # "" is enough for who asks for his own
+    bounds: Bounds | None = None  # None: all there is
+
+
+def write_bundle(*, actor: Actor, asked: Asked, out: IO[bytes], now: datetime) -> dict[str, Any]:
+    """The manifest. Memory does not grow with it.
+
+    Raises Forbidden, Invalid, NotFound, OSError, redis.RedisError, what the telemetry's storage
+    raises, and Conflict for more than was asked for, or while another of the tenant's is made.
+    """
+    is_own = asked.user_id == actor.user_id and actor.kind is ActorKind.USER
+    actor.require(Permission.OWN_SUBJECT if is_own else Permission.EXPORT_SUBJECTS)
+    reason = read_reason(asked.reason)
+    if not reason and not is_own:
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+    with alone(connect(), f"bundle:{actor.tenant_id}") as is_alone:
+        if not is_alone:
+            raise Conflict("Another bundle of this tenant is being made. Ask again in a minute.")
+        subject, head = _record(actor, asked.user_id, reason, now)
+        with ZipFile(out, "w", ZIP_DEFLATED) as archive:
+            files = _Files(archive, asked.bounds)
+            _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
+            files.write("telemetry_content", _kept_content(subject))
+            return _seal(files, subject, head, now)
+
+
+def own_id(actor: Actor) -> UserId:
+    """Raises Forbidden for who is no person."""
+    actor.require(Permission.OWN_SUBJECT)
+    if actor.kind is not ActorKind.USER or actor.user_id is None:
+        raise Forbidden("People ask for themselves, signed in; no key does it for them.")
+    return actor.user_id
+
+
+class _Files:
+    """Writes one file after the other, and keeps what the manifest says of each."""
+
+    def __init__(self, archive: ZipFile, bounds: Bounds | None) -> None:
+        self._archive = archive
+        self._bounds = bounds
+        self._num_rows = 0
+        self._num_bytes = 0
+        self.written: dict[str, Written] = {}
+
+    def write(self, name: str, lines: Iterable[bytes]) -> None:
+        """Raises Conflict."""
+        written = self.written[f"{name}.ndjson"] = Written()
+        with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
+            for line in lines:
+                self._require_fit(len(line))
+                file.write(written.note(line + b"\n"))
+                written.rows += 1
+
+    def write_text(self, name: str, text: str) -> None:
+        written = self.written[name] = Written()
+        self._archive.writestr(name, written.note(text.encode()))
+
+    def _require_fit(self, num_bytes: int) -> None:
+        """One more line."""
+        self._num_rows += 1
+        self._num_bytes += num_bytes
+        bounds = self._bounds
+        if bounds is None:
+            return
+        if self._num_rows > bounds.max_rows or self._num_bytes > bounds.max_bytes:
+            raise Conflict(
+                "There is more of this person than can be sent at once: have the platform's"
+                " operator write it, by `manage.py data_subject_bundle`."
+            )
+
+
+def find_subject(*, tenant_id: TenantId, user_id: UserId) -> Subject:
+    """Who is or was a member. Inside the tenant's scope. Raises NotFound."""
+    try:
+        row = Membership.objects.select_related("user").get(
+            tenant_id=tenant_id, user_id=UUID(user_id)
+        )
+    except (Membership.DoesNotExist, ValueError) as error:
+        raise NotFound("There is no such member, and there was none.") from error
+    return Subject(tenant_id, row.user_id, row.user.email)
+
+
+def _record(actor: Actor, user_id: UserId, reason: str, now: datetime) -> tuple[Subject, Head]:
+    """In a transaction of its own: the entry holds the tenant's trail until its commit."""
+    with tenant(actor.tenant_id):
+        subject = find_subject(tenant_id=actor.tenant_id, user_id=user_id)
+        record_read(
+            actor=actor,
+            action="subject.exported",
+            target=f"user:{subject.user_id}",
+            now=now,
+            reason=reason,
+        )
+        return subject, find_head(tenant_id=actor.tenant_id)
+
+
+def _write_tables(files: _Files, subject: Subject, sources: Iterable[Source]) -> None:
+    """In one transaction."""
+    with tenant(subject.tenant_id):
+        for source in sources:
+            rows = source.rows(subject).iterator(chunk_size=_BATCH_ROWS)
+            files.write(source.name, (msgspec.json.encode(row) for row in rows))
+        files.write("retrieval_content", _indexed_content(subject))
+
+
+def _indexed_content(subject: Subject) -> Iterator[bytes]:
+    """Of what is indexed for him alone; what a whole tenant shares is nobody's in particular."""
+    holder = str(subject.user_id)
+    vault = Vault(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
+    rows = RetrievalChunk.objects.filter(tenant_id=subject.tenant_id, holder=holder)
+    for row in rows.order_by("id").iterator(chunk_size=_BATCH_ROWS):
+        try:
+            repository, path = vault.open_name(row.id, bytes(row.sealed_name))
+            text = vault.open_text(row.id, bytes(row.sealed_text))
+        except SealBroken:
+            continue  # not what was stored
+        yield msgspec.json.encode(
+            {"id": row.id, "repository": repository, "path": path, "text": text}
+        )
+
+
+def _kept_content(subject: Subject) -> Iterator[bytes]:
+    """Outside any transaction, which does not wait for a storage."""
+    with tenant(subject.tenant_id):
+        kept = TelemetryObject.objects.filter(
+            tenant_id=subject.tenant_id,
+            user_id=subject.user_id,
+            stored_at__isnull=False,
+            erasure_id=None,
+        )
+        ids = list(kept.order_by("id").values_list("id", flat=True))
+    for object_id in ids:
+        try:
+            sealed = object_store.get(subject.tenant_id, object_id)
+            data = open_sealed(
+                subject.tenant_id, place=object_store.place(object_id), sealed=sealed
+            )
+        except (FileNotFoundError, KeyDestroyed, SealBroken):
+            continue  # erased since the ids were read, or not what was stored
+        yield from data.splitlines()
+
+
+def _seal(files: _Files, subject: Subject, head: Head, now: datetime) -> dict[str, Any]:
+    slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
+    files.write_text("README.txt", _README.format(tenant=slug))
+    manifest = signing_keys().sign_document(
+        {
+            "kind": KIND,
+            "format": 1,
+            "tenant": slug,
+            "tenant_id": subject.tenant_id,
+            "user_id": str(subject.user_id),
+            "generated_at": now.isoformat(),
+            # The trail's end as of the entry that says who asked for this.
+            "chain_head": {"sequence": head.sequence, "hash": head.hash.hex()},
+            "files": [_said(name, written) for name, written in files.written.items()],
+        },
+        purpose=PURPOSE,
+    )
+    files.write_text(MANIFEST, canonical(manifest).decode())
+    return manifest
+
+
+def _said(name: str, written: Written) -> dict[str, Any]:
+    return {
+        "name": name,
+        "rows": written.rows,
+        "bytes": written.num_bytes,
+        "sha256": written.sha256,
+    }

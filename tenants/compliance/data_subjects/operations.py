@@ -1,0 +1,166 @@
+"""Demands that a person, or all of a tenant, is erased: keys go at once, rows soon after.
+
+demanded (keys destroyed, nobody let in) -> erased in batches
+(tenants.compliance.data_subjects.erasure_worker)
+"""
+
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId, uuid7
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission, Role
+from tenants.base.text_validation import MAX_REASON_CHARS, read_reason
+from tenants.compliance.data_subjects.erasure_tombstones import Noted, note_once_committed
+from tenants.compliance.data_subjects.export_bundle import find_subject
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.member_lifecycle import end_membership, require_another_owner
+from tenants.models import Erasure, LegalHold, Membership, Tenant
+from tenants.privacy.content_capture.erasure import Reason
+from tenants.privacy.content_capture.erasure import demand_erasure as demand_content_erasure
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+from tenants.security.encryption.operations import ShreddedKey, shred_scope
+from tenants.security.encryption.operations import shred_tenant as shred_keys
+
+_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    user_id: UserId
+    reason: str
+    # True: not at all while a legal hold lies on it. False: what is not held goes.
+    refuses_held: bool = False
+    # Of one that was demanded before a backup took its place: it has its id again, and ends the
+    # last owner, too. None: it is a new one.
+    again: uuid.UUID | None = None
+
+
+def demand_erasure(*, actor: Actor, demand: Demand, now: datetime) -> uuid.UUID:
+    """Ends the membership of who is a member. From now on none of his content can be read.
+
+    Raises Forbidden, Invalid, NotFound, and Conflict for the last owner, who is being erased or has
+    been, and as the demand says.
+    """
+    actor.require(Permission.ERASE_SUBJECTS)
+    reason = _reason(demand.reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
+        if demand.refuses_held and holds_on(actor.tenant_id, subject.user_id):
+            raise Conflict("A legal hold lies on this person. Release it first.")
+        _end(actor, demand, now)
+        demand_content_erasure(actor=actor, user_id=demand.user_id, reason=Reason.ERASED, now=now)
+        keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
+        noted = Noted(subject.user_id, demand.again or uuid7())
+        _create(actor, noted, reason, keys, now)
+        _record(actor, "subject.erasure_demanded", f"user:{subject.user_id}", reason, now)
+        return noted.erasure_id
+
+
+def demand_shredding(
+    *, actor: Actor, reason: str, now: datetime, again: uuid.UUID | None = None
+) -> uuid.UUID:
+    """Of all of a closed tenant. From now on nothing that was sealed for it opens again. `again` is
+    as a demand's.
+
+    Raises Forbidden, Invalid, and Conflict for a tenant that is not closed, is held, or is being
+    shredded or has been.
+    """
+    actor.require_platform()
+    reason = _reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        if row.status != TenantStatus.CLOSED:
+            raise Conflict(
+                "{slug} is {status}: only a closed tenant is shredded.",
+                slug=row.slug,
+                status=row.status,
+            )
+        if holds_on(actor.tenant_id, None):
+            raise Conflict("A legal hold lies on this tenant. Release it first.")
+        if Erasure.objects.filter(tenant_id=actor.tenant_id, user_id=None).exists():
+            raise Conflict("{slug} is being shredded, or has been.", slug=row.slug)
+        keys = shred_keys(tenant_id=actor.tenant_id, now=now)
+        Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
+        noted = Noted(None, again or uuid7())
+        _create(actor, noted, reason, keys, now)
+        _record(actor, "tenant.shredding_demanded", f"tenant:{row.slug}", reason, now)
+        return noted.erasure_id
+
+
+def holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
+    """Those in force that hold something of the person's, or for None anything of the tenant's.
+    Inside the tenant's scope."""
+    found = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None)
+    if user_id is not None:
+        found = found.filter(Q(user_id=user_id) | Q(user_id=None))
+    return list(found.order_by("id"))
+
+
+def _end(actor: Actor, demand: Demand, now: datetime) -> None:
+    """Raises Forbidden, Conflict."""
+    user_id = demand.user_id
+    found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
+    if found.erased_at is not None and found.ended_at is not None:
+        raise Conflict("This person has been erased.")
+    if found.ended_at is not None:
+        return
+    if found.role == Role.OWNER:
+        actor.require(Permission.WRITE_OWNERS)
+        if demand.again is None:
+            require_another_owner(actor, user_id)
+    end_membership(actor=actor, user_id=user_id, now=now)
+
+
+def _create(
+    actor: Actor,
+    noted: Noted,
+    reason: str,
+    keys: list[ShreddedKey],
+    now: datetime,
+) -> None:
+    try:
+        with transaction.atomic():
+            Erasure.objects.create(
+                tenant_id=actor.tenant_id,
+                id=noted.erasure_id,
+                user_id=noted.user_id,
+                reason=reason,
+                requested_by_id=actor.user_id,
+                secret=secrets.token_bytes(_SECRET_BYTES),
+                keys=[_told(key) for key in keys],
+                counts={},
+                held_by=[],
+                requested_at=now,
+            )
+    except IntegrityError as error:
+        raise Conflict("This person is being erased.") from error
+    note_once_committed(actor.tenant_id, noted)
+
+
+def _told(key: ShreddedKey) -> dict[str, Any]:
+    return {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope}
+
+
+def _record(actor: Actor, action: str, target: str, reason: str, now: datetime) -> None:
+    record_change(
+        actor=actor, action=action, target=target, change=(None, None), reason=reason, now=now
+    )
+
+
+def _reason(text: str) -> str:
+    reason = read_reason(text)
+    if not reason:
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+    return reason

@@ -1,0 +1,92 @@
+"""Puts another id in a person's place where counts are kept: bills and reports stay right, and
+nothing leads back from them.
+
+The id is made from the person's by a secret of the erasure, so that a killed one goes on with the
+same; the secret goes with the erasure's end, and is nowhere else. Months are transactions.
+"""
+
+import hashlib
+import hmac
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from caret.foundation.ids import TenantId
+from tenants.models import MonthSpend, Outcome, Typed, UsageDay, UsageHour, UsageRecord
+from tenants.privacy.retention.tables import Hold, Table
+from tenants.usage.rollups.dirty_hours import lock_counting
+
+TABLES: Final = (
+    Table(UsageRecord, "occurred_at", "user_id"),
+    Table(Outcome, "occurred_at", "user_id"),
+    Table(Typed, "occurred_at", "user_id"),
+    Table(UsageHour, "starts_at", "user_id"),
+    Table(UsageDay, "starts_at", "user_id"),
+)
+_ID_BYTES: Final = 16
+Month = tuple[datetime, datetime]  # half-open
+
+
+def pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
+    digest = hmac.digest(secret, user_id.bytes, hashlib.sha256)
+    return uuid.UUID(bytes=digest[:_ID_BYTES], version=4)
+
+
+def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
+    """Those in which the tenant has anything at all, oldest first. Inside its scope; a query of an
+    index for each table."""
+    firsts = []
+    for table in TABLES:
+        found = table.rows(tenant_id).order_by(table.time_field)
+        first = found.values_list(table.time_field, flat=True).first()
+        firsts += [] if first is None else [first]
+    # Gateways' clocks may be ahead of ours.
+    return list(_months(min(firsts), now + timedelta(days=1))) if firsts else []
+
+
+def rename(
+    tenant_id: TenantId,
+    month: Month,
+    *,
+    user_id: uuid.UUID,
+    to: uuid.UUID,
+    holds: tuple[Hold, ...],
+) -> dict[str, int]:
+    """Rows by table. Inside the tenant's scope: with its row locked, so that no hold is placed
+    meanwhile."""
+    # Else a roll-up that has read the old id could write it after we have looked for it.
+    lock_counting(tenant_id)
+    counts = {}
+    for table in TABLES:
+        since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))
+        rows = table.rows(tenant_id).filter(**{since: month[0], until: month[1]}, user_id=user_id)
+        counts[table.model._meta.db_table] = table.unheld(rows, holds).update(user_id=to)
+    return counts
+
+
+def rename_spender(tenant_id: TenantId, user_id: uuid.UUID) -> int:
+    """Another id for each month: of what was spent only sums are asked. Inside the tenant's
+    scope."""
+    rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
+    months = list(rows.values_list("month", flat=True))
+    for month in months:
+        rows.filter(month=month).update(holder=str(uuid.uuid4()))
+    return len(months)
+
+
+def count_left(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[Hold, ...]) -> int:
+    """Rows that still name the person, and are not held. Inside the tenant's scope."""
+    spent = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
+    left = 0 if holds else spent.count()
+    for table in TABLES:
+        left += table.unheld(table.rows(tenant_id).filter(user_id=user_id), holds).count()
+    return left
+
+
+def _months(first: datetime, last: datetime) -> Iterator[Month]:
+    start = first.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    while start <= last:
+        end = (start + timedelta(days=32)).replace(day=1)
+        yield start, end
+        start = end

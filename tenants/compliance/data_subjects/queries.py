@@ -1,0 +1,107 @@
+"""Finds people as operators name them, and what became of erasures."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.identity.members.queries import find_user
+from tenants.models import Erasure, Membership
+from tenants.security.authorization.actor import Actor
+
+
+def find_person(text: str) -> UserId:
+    """By an e-mail address, or a user's id. Raises NotFound."""
+    try:
+        return UserId(str(uuid.UUID(text)))
+    except ValueError:
+        found = find_user(email=text)
+    if found is None:
+        raise NotFound("There is nobody with this address.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureView:
+    id: uuid.UUID
+    user_id: uuid.UUID | None  # None: all of the tenant
+    reason: str
+    rows: dict[str, int]  # that went so far, by table
+    held_by: list[uuid.UUID]  # legal holds that kept something, as of its end
+    requested_at: datetime
+    finished_at: datetime | None  # None: under way
+
+
+@dataclass(frozen=True, slots=True)
+class PersonView:
+    """Who is or was a member."""
+
+    user_id: UserId
+    email: str
+    name: str
+    role: str
+    since: datetime
+    ended_at: datetime | None  # None: a member
+    erased_at: datetime | None  # None: not erased
+    erasure_id: uuid.UUID | None  # under way; None: none is
+
+
+def find_subject_of(*, actor: Actor, text: str) -> PersonView:
+    """By an e-mail address or an id. Raises Forbidden, and NotFound for who never was a member."""
+    if not actor.may(Permission.EXPORT_SUBJECTS):
+        actor.require(Permission.ERASE_SUBJECTS)
+    with tenant(actor.tenant_id):
+        rows = Membership.objects.filter(tenant_id=actor.tenant_id).select_related("user")
+        try:
+            row = rows.filter(user_id=uuid.UUID(text)).order_by("user_id").first()
+        except ValueError:
+            address = text.strip().lower()
+            row = rows.filter(user__email=address).order_by("user_id").first()
+        if row is None:
+            raise NotFound("There is no such member, and there was none.")
+        user_id = UserId(str(row.user_id))
+        erasure_id = under_way(tenant_id=actor.tenant_id, user_id=user_id)
+    return PersonView(
+        user_id=user_id,
+        email=row.user.email,
+        name=row.user.name,
+        role=row.role,
+        since=row.created_at,
+        ended_at=row.ended_at,
+        erased_at=row.erased_at,
+        erasure_id=erasure_id,
+    )
+
+
+def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
+    """Of a person, or for None of all of the tenant."""
+    with tenant(tenant_id):
+        rows = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
+        return rows.order_by("id").values_list("id", flat=True).first()
+
+
+def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ErasureView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = Erasure.objects.filter(tenant_id=actor.tenant_id)
+        rows = first_of(found, limit=limit, after=after, time_field="requested_at")
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.requested_at, row.id))
+    return mapped(page, _view)
+
+
+def _view(row: Erasure) -> ErasureView:
+    return ErasureView(
+        id=row.id,
+        user_id=row.user_id,
+        reason=row.reason,
+        rows=row.counts,
+        held_by=[uuid.UUID(hold) for hold in row.held_by],
+        requested_at=row.requested_at,
+        finished_at=row.finished_at,
+    )

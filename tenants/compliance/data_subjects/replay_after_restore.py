@@ -1,0 +1,77 @@
+"""Demands after a restore, before anything is started, what was demanded since the backup: a backup
+knows who was erased since.
+
+Of a tenant that was shredded since, the holds that a backup brings back had been released: it would
+not have been shredded else. Of a person that is not known, so that what is held of him stays.
+"""
+
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base import tombstones as store
+from tenants.base.errors import Conflict, NotFound
+from tenants.compliance.data_subjects.erasure_tombstones import Noted, newest_noted
+from tenants.compliance.data_subjects.operations import (
+    Demand,
+    demand_erasure,
+    demand_shredding,
+    holds_on,
+)
+from tenants.identity.members.queries import list_tenants
+from tenants.identity.members.tenant_status import set_status
+from tenants.models import Erasure, Tenant
+from tenants.privacy.retention.operations import release_hold
+from tenants.security.authorization.actor import platform_actor
+
+_REASON: Final = "It was demanded after the backup that was restored."
+_TO_CLOSED: Final = (
+    TenantStatus.ACTIVE,
+    TenantStatus.SUSPENDED,
+    TenantStatus.CLOSING,
+    TenantStatus.CLOSED,
+)
+logger = structlog.get_logger(__name__)
+
+
+def demand_again(*, now: datetime) -> int:
+    """How many were; the worker erases, as ever. A second time there are none. Raises NotTheStore,
+    and what the storage raises."""
+    store.require_store()
+    return sum(
+        _demand(tenant_id, noted, now)
+        for tenant_id in list_tenants().values()
+        for noted in newest_noted(tenant_id)
+    )
+
+
+def _demand(tenant_id: TenantId, noted: Noted, now: datetime) -> bool:
+    """False: the backup knows of it, or nothing of him."""
+    try:
+        with tenant(tenant_id):
+            if Erasure.objects.filter(tenant_id=tenant_id, id=noted.erasure_id).exists():
+                return False
+            if noted.user_id is None:
+                _demand_shredding(tenant_id, noted, now)
+            else:
+                whom = UserId(str(noted.user_id))
+                demand = Demand(whom, _REASON, again=noted.erasure_id)
+                demand_erasure(actor=platform_actor(tenant_id), demand=demand, now=now)
+    except (Conflict, NotFound) as refused:
+        logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=refused.code)
+        return False
+    return True
+
+
+def _demand_shredding(tenant_id: TenantId, noted: Noted, now: datetime) -> None:
+    actor = platform_actor(tenant_id)
+    held = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
+    for status in _TO_CLOSED[_TO_CLOSED.index(held) + 1 :]:
+        set_status(actor=actor, status=status, reason=_REASON, now=now)
+    for hold in holds_on(tenant_id, None):
+        release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)
+    demand_shredding(actor=actor, reason=_REASON, now=now, again=noted.erasure_id)

@@ -1,0 +1,137 @@
+"""Purges what a shredded tenant leaves behind beside its people: its settings, its index, its
+objects in the store, its keys in Redis. Each part can be done again.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import redis
+from django.db.models import Max, Model, QuerySet
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.redis_connection import connect
+from tenants.compliance.data_subjects import anonymization
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.models import (
+    AlertDelivery,
+    ApiKey,
+    AuditSink,
+    Budget,
+    CapturedDomain,
+    Domain,
+    Erasure,
+    IdentityProvider,
+    Invitation,
+    KeptAnswer,
+    PolicyLayerVersion,
+    PolicyVersion,
+    RetrievalChunk,
+    RollupMark,
+    ScimGroup,
+    ScimToken,
+    ScimUser,
+    SpeedDay,
+    SpeedHour,
+    Team,
+    TeamMembership,
+    UsageDay,
+    UsageHour,
+)
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.policy.operations import add_version
+from tenants.privacy.content_capture import object_store
+from tenants.privacy.content_capture.erasure import demand_all
+from tenants.security.authorization.actor import platform_actor
+from tenants.usage.ingestion.redis_stream import forget_rejected
+
+BATCH: Final = 1_000  # rows to a transaction
+_SCAN: Final = 1_000
+_SHREDDED: Final = "The tenant was shredded."
+# Told in the transaction in which they go how many rows of which table went.
+Count = Callable[[dict[str, int]], None]
+# In an order in which no row points at one that has gone.
+_TABLES: Final[tuple[type[Model], ...]] = (
+    *(RetrievalChunk, KeptAnswer, ScimUser, ScimGroup, TeamMembership, Team, Budget, AuditSink),
+    *(IdentityProvider, Domain, PolicyLayerVersion, UsageHour, UsageDay),
+    *(SpeedHour, SpeedDay, RollupMark),
+)
+
+
+def purge(row: Erasure, *, now: datetime, count: Count) -> None:
+    """Raises redis.RedisError, and what the telemetry's storage raises."""
+    tenant_id = TenantId(str(row.tenant_id))
+    for model in _TABLES:
+        _purge_table(tenant_id, model, count)
+    with tenant(tenant_id):
+        tenant_changed(tenant_id=tenant_id)  # locks the tenant; what gateways know is empty, too
+        count(_empty_rows(tenant_id, now))
+        demand_all(tenant_id=tenant_id, now=now)
+    CapturedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
+    _purge_store(tenant_id, count)
+    _purge_redis(connect(), tenant_id)
+
+
+def _purge_store(tenant_id: TenantId, count: Count) -> None:
+    """No transaction binds a store: killed in between, these objects are counted nowhere."""
+    num_objects = object_store.delete_all(tenant_id)
+    with tenant(tenant_id):
+        count({"objects": num_objects})
+
+
+def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
+    while True:
+        with tenant(tenant_id):
+            rows: QuerySet[Any] = model._default_manager.filter(tenant_id=tenant_id)
+            some = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+            if not some:
+                return
+            rows.filter(pk__in=some).delete()
+            count({model._meta.db_table: len(some)})
+
+
+def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
+    keys = ApiKey.objects.filter(tenant_id=tenant_id).exclude(name="")
+    invitations = Invitation.objects.filter(tenant_id=tenant_id)
+    unnamed = invitations.exclude(email__endswith=anonymization.NOBODYS_DOMAIN)
+    mails = AlertDelivery.objects.filter(tenant_id=tenant_id)
+    tokens = ScimToken.objects.filter(tenant_id=tenant_id)
+    tokens.filter(revoked_at=None).update(revoked_at=now)
+    return {
+        ApiKey._meta.db_table: anonymization.empty_keys(keys, now),
+        Invitation._meta.db_table: anonymization.empty_invitations(unnamed, now),
+        AlertDelivery._meta.db_table: anonymization.empty_mails(
+            mails.exclude(address__endswith=anonymization.NOBODYS_DOMAIN)
+        ),
+        ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
+        PolicyVersion._meta.db_table: _forget_policies(tenant_id, now),
+    }
+
+
+def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
+    """The default takes their place: without a policy there is no snapshot, and gateways would go
+    on with the last that they had."""
+    versions = PolicyVersion.objects.filter(tenant_id=tenant_id)
+    if not versions.exclude(reason=_SHREDDED, author_id=None).exists():
+        return 0  # an attempt before this did it
+    last: int = versions.aggregate(last=Max("version"))["last"]
+    add_version(
+        actor=platform_actor(tenant_id),
+        policy=DEFAULT_POLICY,
+        version=last + 1,
+        reason=_SHREDDED,
+        now=now,
+    )
+    deleted, _ = versions.filter(version__lte=last).delete()
+    return deleted
+
+
+def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
+    """All keys of the tenant's own have its id in their names. Its snapshot is replaced by an empty
+    one, as gateways take a missing one for a Redis that lost its memory. What is in the streams is
+    sealed, and gone or refused within minutes."""
+    for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
+        connection.delete(key)
+    forget_rejected(connection, tenant_id)

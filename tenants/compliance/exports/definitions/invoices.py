@@ -1,0 +1,47 @@
+"""Invoices and credit notes."""
+
+from datetime import UTC, datetime, time
+from typing import Final
+
+from django.utils.translation import gettext_noop
+
+from tenants.base.permissions import Permission
+from tenants.billing.invoices.queries import InvoiceRow, page_of_invoices
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.paged_source import PagedRows, fields
+from tenants.compliance.exports.rows import Column, Kind
+
+_INVOICE: Final = (
+    Column("number", Kind.INTEGER),
+    Column("name", Kind.TEXT),
+    Column("kind", Kind.TEXT),
+    Column("month", Kind.DAY),
+    Column("corrects", Kind.INTEGER),
+    Column("currency", Kind.TEXT),
+    Column("total_micros", Kind.INTEGER),
+    Column("issued_on", Kind.DAY),
+    Column("due_on", Kind.DAY),
+    Column("sha256", Kind.TEXT),
+)
+
+
+def _issued_at(row: InvoiceRow) -> datetime:
+    return datetime.combine(row.issued_on, time(), UTC)
+
+
+INVOICES: Final = Export(
+    name="invoices",
+    version=1,
+    title=gettext_noop("Invoices and credit notes, by the day of their issue"),
+    permission=Permission.READ_BILLING,
+    columns=_INVOICE,
+    source=PagedRows(
+        page=lambda asked, limit, cursor: page_of_invoices(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=fields(*(column.name for column in _INVOICE)),
+        made_at=_issued_at,
+    ),
+)
+
+EXPORTS: Final = (INVOICES,)

@@ -1,0 +1,101 @@
+"""What was allowed, by whom and why: policies, and who has agreed to what."""
+
+from typing import Any, Final
+
+from django.utils.translation import gettext_noop
+
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
+from tenants.compliance.exports.rows import Column, Kind, Row
+from tenants.policy.document import write_policy
+from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.queries import LayerInForce, page_of_layers
+from tenants.policy.queries import PolicyInForce, page_of_versions
+from tenants.privacy.consent.queries import list_receipts
+
+_WHO: Final = (
+    Column("version", Kind.INTEGER),
+    Column("created_at", Kind.TIME),
+    Column("author_email", Kind.TEXT),
+    Column("author_key", Kind.TEXT),
+    Column("reason", Kind.TEXT),
+)
+_who = fields(*(column.name for column in _WHO))
+
+
+def _policy_row(found: PolicyInForce) -> Row:
+    return (*_who(found), spell(write_policy(found.policy)))
+
+
+POLICIES: Final = Export(
+    name="policies",
+    version=1,
+    title=gettext_noop("Versions of the policy, who made them and why"),
+    permission=Permission.READ_POLICY,
+    columns=(*_WHO, Column("policy", Kind.TEXT)),
+    source=PagedRows(
+        page=lambda asked, limit, cursor: page_of_versions(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=_policy_row,
+        made_at=BY_CREATION,
+    ),
+)
+
+
+def _layer_row(found: LayerInForce) -> Row:
+    subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
+    return (*subject, *_who(found), spell(write_layer(found.layer)))
+
+
+POLICY_LAYERS: Final = Export(
+    name="policy_layers",
+    version=1,
+    title=gettext_noop("What is said of teams and users beyond the policy"),
+    permission=Permission.READ_LAYERS,
+    columns=(
+        Column("kind", Kind.TEXT),
+        Column("id", Kind.ID),
+        Column("name", Kind.TEXT),
+        *_WHO,
+        Column("layer", Kind.TEXT),
+    ),
+    source=PagedRows(
+        page=lambda asked, limit, cursor: page_of_layers(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=_layer_row,
+    ),
+    is_of_period=False,
+)
+
+_RECEIPT: Final = (
+    Column("id", Kind.ID),
+    Column("created_at", Kind.TIME),
+    Column("user_id", Kind.ID),
+    Column("user_email", Kind.TEXT),
+    Column("kind", Kind.TEXT),
+    Column("is_given", Kind.TRUTH),
+    Column("wording", Kind.TEXT),
+    Column("wording_sha256", Kind.TEXT),
+    Column("actor_email", Kind.TEXT),
+    Column("policy_version", Kind.INTEGER),
+    Column("address", Kind.TEXT),
+)
+CONSENT: Final = Export(
+    name="consent",
+    version=1,
+    title=gettext_noop("Receipts of consent given and withdrawn"),
+    permission=Permission.READ_CONSENT,
+    columns=_RECEIPT,
+    source=PagedRows(
+        page=lambda asked, limit, cursor: list_receipts(
+            actor=asked.actor, limit=limit, cursor=cursor
+        ),
+        row=fields(*(column.name for column in _RECEIPT)),
+        made_at=BY_CREATION,
+    ),
+)
+
+EXPORTS: Final = (POLICIES, POLICY_LAYERS, CONSENT)

@@ -1,0 +1,124 @@
+"""The record of processing that a processor keeps for each controller (GDPR, article 30(2)).
+
+A row is one statement, with the letter of the article that asks for it and where it comes from: the
+operator's settings, the tenant's own policy and rules, or what this release does.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from django.conf import settings
+from django.utils.translation import gettext_noop
+
+from caret.contracts.policy import TenantPolicy
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.billing.invoices.billing_profile import issuer, read_profile
+from tenants.billing.invoices.document import Party
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.paged_source import ListedRows
+from tenants.compliance.exports.rows import Asked, Column, Kind, Row
+from tenants.models import AuditSink, IdentityProvider, Tenant
+from tenants.policy.data_classes import TERMS
+from tenants.policy.queries import find_policy
+from tenants.privacy.retention.rules_in_force import rules_of
+
+_OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
+_MEASURES: Final = (
+    ("separation", "Postgres row security, forced, keeps each tenant's rows apart."),
+    (
+        "encryption",
+        "Content and exports are sealed (AES-256-GCM) under the tenant's own keys.",
+    ),
+    ("erasure", "Destroying a user's or tenant's keys makes what they sealed unreadable at once."),
+    ("access", "Roles and scopes are one table; API keys are kept as HMACs, shown once."),
+    ("evidence", "Each change and sensitive look is in a hash-chained audit trail, signed hourly."),
+    ("minimisation", "Code outlives its request only where tenant and user both agreed."),
+)
+
+
+def _rows(asked: Asked) -> list[Row]:
+    with tenant(asked.tenant_id):
+        policy = find_policy(tenant_id=asked.tenant_id).policy
+        return [
+            *_parties(asked),
+            *_categories(asked),
+            *_recipients(asked),
+            *_transfers(asked),
+            *(("30(2)(d)", "security measure", name, text, _CARET) for name, text in _MEASURES),
+            *_own_measures(asked, policy),
+        ]
+
+
+def _parties(asked: Asked) -> Iterator[Row]:
+    customer, _ = read_profile(asked.tenant_id)
+    yield "30(2)(a)", "processor", issuer().name, _contact(issuer()), _OPERATOR
+    for officer in settings.DATA_PROTECTION_CONTACT:
+        yield "30(2)(a)", "data protection officer", "of the processor", officer, _OPERATOR
+    yield "30(2)(a)", "controller", customer.name, _contact(customer), _TENANT
+
+
+def _contact(party: Party) -> str:
+    return ", ".join(text for text in (*party.address, party.email) if text)
+
+
+def _categories(asked: Asked) -> Iterator[Row]:
+    """With the days that are in force, as the retention report has them."""
+    rules = rules_of(tenant_id=asked.tenant_id)
+    for data_class, terms in TERMS.items():
+        basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
+        yield "30(2)(b)", "category of processing", terms.title, basis, _CARET
+        period = f"{rules[data_class].days} days"
+        yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
+
+
+def _recipients(asked: Asked) -> Iterator[Row]:
+    for text in settings.SUBPROCESSORS:
+        name, _, purpose = text.partition(",")
+        yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
+    for sink in AuditSink.objects.filter(tenant_id=asked.tenant_id).order_by("name"):
+        yield "30(2)(b)", "recipient", sink.name, f"Audit entries, to {sink.origin}.", _TENANT
+    for provider in IdentityProvider.objects.filter(tenant_id=asked.tenant_id).order_by("id"):
+        purpose = "Signs the tenant's people in."
+        yield "30(2)(b)", "recipient", provider.issuer, purpose, _TENANT
+
+
+def _transfers(asked: Asked) -> Iterator[Row]:
+    region = Tenant.objects.values_list("region", flat=True).get(id=asked.tenant_id)
+    yield "30(2)(c)", "place of processing", region, "Where the tenant's data is kept.", _OPERATOR
+    for text in settings.TRANSFERS:
+        country, _, safeguard = text.partition(",")
+        yield "30(2)(c)", "transfer", country.strip(), safeguard.strip(), _OPERATOR
+
+
+def _own_measures(asked: Asked, policy: TenantPolicy) -> Iterator[Row]:
+    """What the tenant has chosen."""
+    row = Tenant.objects.get(id=asked.tenant_id)
+    second_factor = row.requires_second_factor or policy.requires_second_factor
+    for name, is_on in (
+        ("second factor required", second_factor),
+        ("credentials withheld", policy.withholds_secrets),
+        ("public code withheld", policy.withholds_public_code),
+        ("content kept by consent", policy.telemetry is not None),
+        ("files kept for retrieval", bool(policy.retrieval)),
+    ):
+        yield "30(2)(d)", "security measure", name, "yes" if is_on else "no", _TENANT
+
+
+PROCESSING: Final = Export(
+    name="processing",
+    version=1,
+    title=gettext_noop("Record of processing (GDPR, article 30(2))"),
+    permission=Permission.READ_RETENTION,
+    columns=(
+        Column("article", Kind.TEXT),
+        Column("subject", Kind.TEXT),
+        Column("name", Kind.TEXT),
+        Column("statement", Kind.TEXT),
+        Column("source", Kind.TEXT),
+    ),
+    source=ListedRows(_rows),
+    is_of_period=False,
+)
+
+EXPORTS: Final = (PROCESSING,)

@@ -1,0 +1,88 @@
+"""Usage: each request, and the counts of each day that dashboards add up."""
+
+from datetime import datetime
+from typing import Final
+
+from django.utils.translation import gettext_noop
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.base.redis_connection import connect
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.rows import Column, Kind
+from tenants.compliance.exports.sql_source import WITHIN, SqlRows
+from tenants.models.rollup import SERVICES
+from tenants.usage.ingestion.redis_stream import UsageStream
+from tenants.usage.reports.counters import NAMES
+from tenants.usage.rollups.operations import UNDER_WAY, complete_until
+
+
+def _columns(kind: Kind, *names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name in names)
+
+
+def _arrived(_tenant_id: TenantId, now: datetime) -> datetime:
+    stream = UsageStream(connect(), consumer="exports")
+    return stream.arrived_until(now=now) - UNDER_WAY
+
+
+def _counted(tenant_id: TenantId, _now: datetime) -> datetime | None:
+    with tenant(tenant_id):
+        return complete_until(tenant_id)
+
+
+_RECORD_COLUMNS: Final = (
+    *_columns(Kind.TIME, "occurred_at"),
+    *_columns(Kind.ID, "request_id", "user_id", "key_id"),
+    *_columns(Kind.TEXT, "protocol", "mode", "trigger", "language", "editor"),
+    *_columns(Kind.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
+    *_columns(Kind.TEXT, "cut_reason"),
+    *_columns(Kind.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
+    *_columns(Kind.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),
+    *_columns(Kind.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
+)
+
+# One row a request. Users are ids: who they are is in the export of members.
+USAGE_RECORDS: Final = Export(
+    name="usage_records",
+    version=1,
+    title=gettext_noop("Usage, a row for each request"),
+    permission=Permission.READ_USAGE,
+    columns=_RECORD_COLUMNS,
+    source=SqlRows(
+        columns=tuple(column.name for column in _RECORD_COLUMNS),
+        source=f"FROM tenants_usage_record {WITHIN.format(time='occurred_at')}",
+        key=("occurred_at", "request_id"),
+    ),
+    complete_until=_arrived,
+)
+
+_DAY_NAMES: Final = ("editor", "language", "model", "variant")
+
+# One row for each day, user, editor, language, model and variant: the dashboard's own counts.
+USAGE_DAYS: Final = Export(
+    name="usage_days",
+    version=1,
+    title=gettext_noop("Usage, a row for each day and group"),
+    permission=Permission.READ_USAGE,
+    columns=(
+        Column("day", Kind.DAY),
+        Column("user_id", Kind.ID),
+        *_columns(Kind.TEXT, *_DAY_NAMES),
+        *_columns(Kind.INTEGER, *NAMES),
+    ),
+    source=SqlRows(
+        columns=(
+            "(starts_at AT TIME ZONE 'UTC')::date",
+            f"nullif(user_id, '{SERVICES}')",
+            *_DAY_NAMES,
+            *NAMES,
+        ),
+        source=f"FROM tenants_usage_day {WITHIN.format(time='starts_at')}",
+        key=("starts_at", "user_id", *_DAY_NAMES),
+    ),
+    complete_until=_counted,
+)
+
+EXPORTS: Final = (USAGE_RECORDS, USAGE_DAYS)

@@ -1,0 +1,104 @@
+"""Verifies an evidence pack by public keys alone: its manifest, every file by it, and again every
+file that proves something by itself. Knows neither database nor settings.
+
+    {"kind": "caret-evidence-pack", "format": 1, "export_id", "tenant", "tenant_id", "since",
+     "until", "generated_at", "files": [{"name", "bytes", "sha256"}], "key_id", "signature"}
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import IO, Any, Final
+from zipfile import BadZipFile, ZipFile
+
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
+from tenants.compliance.exports.verification import (
+    FORMAT,
+    PROOF_SUFFIX,
+    Broken,
+    Document,
+    require_same,
+    verify_proof,
+)
+from tenants.privacy.retention.verification import verify_certificate
+from tenants.security.audit.export_verification import Broken as TrailBroken
+from tenants.security.audit.export_verification import verify_export as verify_trail
+
+KIND: Final = "caret-evidence-pack"
+PURPOSE: Final = "evidence-pack/1"
+MANIFEST: Final = "manifest.json"
+README: Final = "README.txt"
+KEYS_FILE: Final = "caret-signing-keys.json"
+TRAIL: Final = "audit-trail.ndjson"
+CERTIFICATES: Final = "certificates/"  # a folder
+_MAX_DOCUMENT_BYTES: Final = 16 << 20
+_PIECE_BYTES: Final = 1 << 20
+# zipfile's for a damaged or an encrypted file, and json's.
+_UNREADABLE: Final = (
+    *(BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
+    *(KeyError, ValueError, TypeError, RecursionError),
+)
+
+
+def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
+    """The manifest. Raises Broken, which names the file. Holds a piece of a file at a time, but for
+    documents."""
+    try:
+        with ZipFile(file) as archive:
+            manifest = _read_manifest(archive, keys)
+            said = {each["name"]: each for each in manifest["files"]}
+            for about in said.values():
+                _verify_bytes(archive, about)
+            for name in said:
+                _verify_by_itself(archive, name, said, keys)
+    except _UNREADABLE as error:
+        raise Broken(f"the pack: it cannot be read ({type(error).__name__})") from None
+    return manifest
+
+
+def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
+    with archive.open(MANIFEST) as file:
+        text = file.read(_MAX_DOCUMENT_BYTES)
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+        raise Broken("the pack: its manifest is none of an evidence pack")
+    try:
+        verify_document(keys, manifest, purpose=PURPOSE)
+    except BadSignature as error:
+        raise Broken(f"the manifest: {error}") from None
+    if canonical(manifest) != text or manifest.get("format") != FORMAT:
+        raise Broken("the manifest: it is not spelt as it was signed")
+    expected = [each["name"] for each in manifest["files"]] + [MANIFEST]
+    if sorted(archive.namelist()) != sorted(expected):
+        raise Broken("the pack: it has other files than its manifest names")
+    return manifest
+
+
+def _verify_bytes(archive: ZipFile, about: Mapping[str, Any]) -> None:
+    digest, left = hashlib.sha256(), about["bytes"]
+    with archive.open(about["name"]) as file:
+        # One more than is said: what is longer differs, and is not unpacked to its end.
+        while left >= 0 and (piece := file.read(min(_PIECE_BYTES, left + 1))):
+            digest.update(piece)
+            left -= len(piece)
+    if left or digest.hexdigest() != about["sha256"]:
+        raise Broken(f"{about['name']}: it is not as it was signed")
+
+
+def _verify_by_itself(
+    archive: ZipFile, name: str, said: Mapping[str, Mapping[str, Any]], keys: PublicKeys
+) -> None:
+    try:
+        if name.endswith(PROOF_SUFFIX):
+            about = said[name.removesuffix(PROOF_SUFFIX)]
+            document = verify_proof(archive.read(name), keys)
+            require_same(document, num_bytes=about["bytes"], sha256=about["sha256"])
+        elif name.startswith(CERTIFICATES):
+            verify_certificate(archive.read(name), keys)
+        elif name == TRAIL:
+            with archive.open(name) as file:
+                verify_trail(file, keys)
+    except (Broken, BadSignature, TrailBroken) as error:
+        raise Broken(f"{name}: {error}") from None

@@ -1,0 +1,71 @@
+"""Rows as Parquet: the same values as in CSV, typed; ids are text, as other tools know them.
+
+Rows are gathered to groups of 10,000 in Arrow's own memory, a column each: a file is quick to
+read, and memory does not grow with it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import IO, Any, Final
+
+from tenants.compliance.exports.digesting_writer import Noted, Written
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.rows import Column, Kind, Row
+
+# 14 MB less than with 50,000.
+GROUP_ROWS: Final = 10_000
+
+
+def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
+    """Raises OSError."""
+    # Imported here: 60 MB and a third of a second, for those who want it.
+    import pyarrow
+    from pyarrow import parquet
+
+    # Its own pool keeps what it has once had: 30 MB of 120,000 rows.
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    written = Written()
+    schema = _schema(export)
+    with parquet.ParquetWriter(Noted(out, written), schema, compression="zstd") as writer:
+        group: list[Any] = []
+        for rows in batches:
+            group.append(_batch(export.columns, rows, schema))
+            written.rows += len(rows)
+            if sum(batch.num_rows for batch in group) >= GROUP_ROWS:
+                writer.write_table(pyarrow.Table.from_batches(group, schema))
+                group.clear()
+        if group:
+            writer.write_table(pyarrow.Table.from_batches(group, schema))
+    return written
+
+
+def _schema(export: Export) -> Any:
+    import pyarrow
+
+    types = {
+        Kind.TEXT: pyarrow.string(),
+        Kind.ID: pyarrow.string(),
+        Kind.TIME: pyarrow.timestamp("us", tz="UTC"),
+        Kind.DAY: pyarrow.date32(),
+        Kind.INTEGER: pyarrow.int64(),
+        Kind.NUMBER: pyarrow.float64(),
+        Kind.TRUTH: pyarrow.bool_(),
+    }
+    about = {"export": export.name, "version": str(export.version)}
+    fields = [pyarrow.field(column.name, types[column.kind]) for column in export.columns]
+    return pyarrow.schema(fields, metadata=about)
+
+
+def _batch(columns: Sequence[Column], rows: Sequence[Row], schema: Any) -> Any:
+    import pyarrow
+
+    arrays = [
+        pyarrow.array(_values(column.kind, values), type=schema.field(column.name).type)
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+    return pyarrow.record_batch(arrays, schema=schema)
+
+
+def _values(kind: Kind, values: Row) -> Sequence[Any]:
+    if kind is not Kind.ID:
+        return values
+    return [None if value is None else str(value) for value in values]

@@ -1,0 +1,72 @@
+"""Rows as files. Each writer takes the same batches; what a value is, is the same in all of them
+(cells.py)."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import IO, Final
+
+import msgspec
+
+from tenants.compliance.exports.digesting_writer import Written
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.formats.cells import guarded, spell_time
+from tenants.compliance.exports.formats.parquet import write_parquet
+from tenants.compliance.exports.formats.xlsx import write_xlsx
+from tenants.compliance.exports.rows import Column, Row, Value
+
+_TRUTHS: Final = {True: "true", False: "false"}
+
+
+def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
+    """RFC 4180, UTF-8, with a header. Raises OSError."""
+    written = Written()
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([column.name for column in export.columns])
+    for rows in batches:
+        for row in rows:
+            writer.writerow(_cells(export.columns, row))
+        written.rows += len(rows)
+        out.write(written.note(_taken(text)))
+    out.write(written.note(_taken(text)))  # of an export without rows, its header
+    return written
+
+
+def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> Written:
+    """One object a line. Raises OSError."""
+    written, encode = Written(), msgspec.json.Encoder().encode_lines
+    for rows in batches:
+        out.write(written.note(encode([_object(export.columns, row) for row in rows])))
+        written.rows += len(rows)
+    return written
+
+
+FORMATS: Final = MappingProxyType(
+    {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet, "xlsx": write_xlsx}
+)
+Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], Written]
+
+
+def _taken(text: io.StringIO) -> bytes:
+    data = text.getvalue().encode()
+    text.seek(0)
+    text.truncate()
+    return data
+
+
+def _cells(columns: Sequence[Column], row: Row) -> list[Value]:
+    return [_cell(column, value) for column, value in zip(columns, row, strict=True)]
+
+
+def _cell(column: Column, value: Value) -> Value:
+    return _TRUTHS[value] if isinstance(value, bool) else guarded(column.kind, value)
+
+
+def _object(columns: Sequence[Column], row: Row) -> dict[str, Value]:
+    return {
+        column.name: spell_time(value) if isinstance(value, datetime) else value
+        for column, value in zip(columns, row, strict=True)
+    }

@@ -1,0 +1,92 @@
+"""The file again, by a link: whole pieces, opened one at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden, NotFound, Refused
+from tenants.base.permissions import Role
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.queries import find_row
+from tenants.compliance.exports.jobs.signed_urls import Link, read_link
+from tenants.compliance.exports.jobs.state_machine import State
+from tenants.identity.api_keys.authentication import actor_in_force
+from tenants.identity.members.queries import find_membership
+from tenants.models import Tenant
+from tenants.security.audit.operations import record_read
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    tenant_id: TenantId
+    build_id: UUID
+    name: str
+    num_bytes: int
+    object_ids: list[UUID]  # of its pieces, in order
+
+    def pieces(self) -> Iterator[bytes]:
+        """Each one a transaction of its own. Raises what opening and the storage raise."""
+        for object_id in self.object_ids:
+            yield sealed_objects.get(self.tenant_id, self.build_id, object_id)
+
+
+def find_link(*, token: str, now: datetime) -> Link:
+    """Whatever it leads to. Raises NotFound. No queries."""
+    link = read_link(token, now=now)
+    if link is None:
+        raise _no_link()
+    return link
+
+
+def open_download(*, link: Link, address: str, request_id: str, now: datetime) -> Download:
+    """In the trail before a byte of it is given. Raises NotFound for every link that is not good:
+    nobody learns why."""
+    with tenant(link.tenant_id):
+        try:
+            actor = _issuer(link, address, request_id, now)
+            row = find_row(actor, link.build_id)
+        except Refused as error:
+            raise _no_link() from error
+        if row.state != State.FINISHED or row.expires_at is None or row.expires_at <= now:
+            raise _no_link()
+        found = Download(
+            link.tenant_id,
+            row.id,
+            row.name,
+            row.num_bytes,
+            sealed_objects.object_ids(link.tenant_id, row.id, member=None),
+        )
+        record_read(actor=actor, action="export.downloaded", target=f"export:{row.id}", now=now)
+    return found
+
+
+def _issuer(link: Link, address: str, request_id: str, now: datetime) -> Actor:
+    """Who was given the link, as he stands now: what he may not any more, his links do not either.
+    Raises Refused."""
+    if link.key is not None:
+        return actor_in_force(
+            tenant_id=link.tenant_id, lookup_id=link.key, address=address, now=now
+        )
+    if link.user_id is None:
+        raise Forbidden("Links are given to people and keys.")
+    membership = find_membership(tenant_id=link.tenant_id, user_id=link.user_id)
+    status = Tenant.objects.values_list("status", flat=True).get(id=link.tenant_id)
+    if status not in (TenantStatus.ACTIVE, TenantStatus.CLOSING):
+        raise Forbidden("This tenant is not active.")
+    return Actor(
+        tenant_id=link.tenant_id,
+        user_id=link.user_id,
+        role=Role(membership.role),
+        address=address,
+        request_id=request_id,
+        is_closing=status == TenantStatus.CLOSING,
+    )
+
+
+def _no_link() -> NotFound:
+    return NotFound("This link is not good, or not any more. Ask for another.")

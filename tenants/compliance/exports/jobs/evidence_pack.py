@@ -1,0 +1,168 @@
+"""The evidence pack: all exports in one ZIP, each with its proof, and what proves more than a list.
+
+usage_days.csv, usage_days.csv.proof.json ...   every export, as CSV
+audit-trail.ndjson                              the chain itself: `verify_audit`
+certificates/00001.json ...                     as they were signed: `verify_certificate`
+caret-signing-keys.json                         the keys in use, for comparing with one's own
+README.txt                                      how to verify
+manifest.json                                   signed: every file, its bytes and its SHA-256
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, Final, cast
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import write_public_keys
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports.definitions.definitions import EXPORTS
+from tenants.compliance.exports.definitions.retention import CERTIFICATES as CERTIFICATE_ROWS
+from tenants.compliance.exports.digesting_writer import Noted, Written
+from tenants.compliance.exports.evidence_pack_verification import (
+    CERTIFICATES,
+    KEYS_FILE,
+    KIND,
+    MANIFEST,
+    PURPOSE,
+    README,
+    TRAIL,
+)
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.formats.text import write_csv
+from tenants.compliance.exports.jobs.claim import Claim
+from tenants.compliance.exports.jobs.progress import Member
+from tenants.compliance.exports.jobs.reading import file_of, read_back
+from tenants.compliance.exports.proof import prove
+from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX
+from tenants.models import ExportBuild
+from tenants.security.audit.export import Period as TrailPeriod
+from tenants.security.audit.export import write_export
+from tenants.security.audit.hash_chain import timestamp
+from tenants.security.authorization.actor import platform_actor
+
+_README: Final = """\
+Evidence of the tenant {slug} ({tenant_id}), from {since} to {until} (UTC, the end not included).
+
+Get the installation's public keys from its operator, by another way than this file came; those in
+here show only which keys were in use. Then, with Caret's source and nothing else:
+
+    manage.py verify_export THIS.zip --public-key KEYS
+
+says whether every file is as it was signed. It wants the proof of the ZIP beside it
+(THIS.zip{suffix}); without one it verifies what is inside. Single files:
+
+    manage.py verify_export usage_days.csv --public-key KEYS
+    manage.py verify_audit {trail} --public-key KEYS
+    manage.py verify_certificate certificates/00001.json --public-key KEYS
+
+{contents}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Archive:
+    """Writes one file after the other, and keeps what the manifest says of each."""
+
+    zip: ZipFile
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+    def note(self, name: str, written: Written) -> None:
+        about = {"name": name, "bytes": written.num_bytes, "sha256": written.sha256}
+        self.files.append(about)
+
+    def put(self, name: str, data: bytes) -> None:
+        written = Written()
+        self.zip.writestr(name, written.note(data), ZIP_DEFLATED)
+        self.note(name, written)
+
+
+def write_pack(
+    claim: Claim, row: ExportBuild, members: Sequence[Member], *, slug: str, out: IO[bytes]
+) -> None:
+    """Memory does not grow with it. Raises Lost, and what sealing and the storage raise."""
+    with ZipFile(out, "w", ZIP_DEFLATED) as file:
+        archive = _Archive(file)
+        for place, member in enumerate(members):
+            _write_member(archive, claim, row, place, member)
+        _write_trail(archive, claim, row)
+        _write_certificates(archive, claim, members)
+        keys = write_public_keys(signing_keys().public_keys())
+        archive.put(KEYS_FILE, keys.encode())
+        archive.put(README, _readme(claim, row, members, slug).encode())
+        archive.put(MANIFEST, _manifest(archive, claim, row, slug))
+
+
+def _write_member(
+    archive: _Archive, claim: Claim, row: ExportBuild, place: int, member: Member
+) -> None:
+    export = EXPORTS[member.definition]
+    name = f"{export.name}.csv"
+    with archive.zip.open(name, "w", force_zip64=True) as file:
+        written = write_csv(export, read_back(claim, place, export), file)
+    archive.note(name, written)
+    proof = prove(
+        tenant_id=claim.tenant_id,
+        file=file_of(row, export, media="csv", name=name),
+        beginning=member.beginning,
+        written=written,
+        now=claim.clock(),
+    )
+    archive.put(name + PROOF_SUFFIX, proof)
+
+
+def _write_trail(archive: _Archive, claim: Claim, row: ExportBuild) -> None:
+    written = Written()
+    with archive.zip.open(TRAIL, "w", force_zip64=True) as file:
+        write_export(
+            actor=platform_actor(claim.tenant_id),
+            period=TrailPeriod(row.since, row.until),
+            out=cast("IO[bytes]", Noted(file, written)),
+            keys=signing_keys(),
+            now=claim.clock(),
+            reason="evidence pack",
+        )
+    archive.note(TRAIL, written)
+
+
+def _write_certificates(archive: _Archive, claim: Claim, members: Sequence[Member]) -> None:
+    """Those of the period, as their export has them."""
+    names = [column.name for column in CERTIFICATE_ROWS.columns]
+    place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
+    for rows in read_back(claim, place, CERTIFICATE_ROWS):
+        for values in rows:
+            said = dict(zip(names, values, strict=True))
+            archive.put(f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode())
+
+
+def _readme(claim: Claim, row: ExportBuild, members: Sequence[Member], slug: str) -> str:
+    exports = [EXPORTS[member.definition] for member in members]
+    return _README.format(
+        slug=slug,
+        tenant_id=claim.tenant_id,
+        since=timestamp(row.since),
+        until=timestamp(row.until),
+        suffix=PROOF_SUFFIX,
+        trail=TRAIL,
+        contents="\n".join(_line(export) for export in exports),
+    )
+
+
+def _line(export: Export) -> str:
+    when = "" if export.is_of_period else " (as it was when it was read)"
+    return f"{export.name}.csv: {export.title}{when}."
+
+
+def _manifest(archive: _Archive, claim: Claim, row: ExportBuild, slug: str) -> bytes:
+    document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "export_id": str(row.id),
+        "tenant": slug,
+        "tenant_id": str(claim.tenant_id),
+        "since": timestamp(row.since),
+        "until": timestamp(row.until),
+        "generated_at": timestamp(claim.clock()),
+        "files": archive.files,
+    }
+    return canonical(signing_keys().sign_document(document, purpose=PURPOSE))

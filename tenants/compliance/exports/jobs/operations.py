@@ -1,0 +1,148 @@
+"""Asks for an export, cancels one, gives a link to its file."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Sum
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid
+from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_MEDIA
+from tenants.compliance.exports.formats.text import FORMATS
+from tenants.compliance.exports.jobs.progress import Member, write_members
+from tenants.compliance.exports.jobs.queries import BuildView, find_row, require_may, view_of
+from tenants.compliance.exports.jobs.signed_urls import Link, LinkText, write_link
+from tenants.compliance.exports.jobs.state_machine import (
+    UNDER_WAY,
+    Event,
+    NotAllowed,
+    State,
+    advance,
+)
+from tenants.compliance.exports.row_stream import require_period
+from tenants.compliance.exports.rows import Asked, Period
+from tenants.models import ExportBuild, Tenant
+from tenants.security.audit.operations import record_change, record_read
+from tenants.security.authorization.actor import Actor
+
+MAX_UNDER_WAY: Final = 10  # of a tenant
+MAX_STORED: Final = 100
+MAX_STORED_BYTES: Final = 20 * 1024**3
+LINK_FOR: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    definition: str
+    media: str
+    period: Period
+
+
+def request_export(*, actor: Actor, wish: Wish, now: datetime) -> BuildView:
+    """Raises Forbidden, Invalid, and Conflict for one too many."""
+    _require_known(wish)
+    require_may(actor, wish.definition)
+    require_period(wish.period)
+    with tenant(actor.tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
+        _require_room(actor)
+        row = ExportBuild.objects.create(
+            tenant_id=actor.tenant_id,
+            definition=wish.definition,
+            media=wish.media,
+            since=wish.period.start,
+            until=wish.period.end,
+            requested_by_id=actor.user_id,
+            requested_by_key=actor.key or "",
+            state=State.QUEUED,
+            error="",
+            created_at=now,
+            members=write_members(_members(wish)),
+            rows_expected=_expected(actor, wish, now),
+            name="",
+            proof="",
+        )
+        record_change(
+            actor=actor,
+            action="export.requested",
+            target=f"export:{row.id}",
+            change=(None, _told(wish)),
+            now=now,
+        )
+    return view_of(row)
+
+
+def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
+    """What was read of it goes with the next sweep. Raises Forbidden, NotFound, Conflict."""
+    with tenant(actor.tenant_id):
+        row = find_row(actor, build_id)
+        before = State(row.state)
+        try:
+            state = advance(before, Event.CANCEL)
+        except NotAllowed as error:
+            raise Conflict("It is {state} already.", state=before) from error
+        same = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
+        if not same.update(state=state, finished_at=now):
+            raise Conflict("It has changed meanwhile. Look again.")
+        row.refresh_from_db()
+        record_change(
+            actor=actor,
+            action="export.cancelled",
+            target=f"export:{build_id}",
+            change=({"state": before.value}, {"state": state.value}),
+            now=now,
+        )
+    return view_of(row)
+
+
+def give_link(*, actor: Actor, build_id: UUID, now: datetime) -> LinkText:
+    """Good for LINK_FOR, for as long as its issuer may. Raises Forbidden, NotFound, Conflict."""
+    with tenant(actor.tenant_id):
+        row = find_row(actor, build_id)
+        if row.state != State.FINISHED or row.expires_at is None or row.expires_at <= now:
+            raise Conflict("It is {state}: there is no file.", state=row.state)
+        expires_at = min(now + LINK_FOR, row.expires_at)
+        record_read(actor=actor, action="export.link_given", target=f"export:{build_id}", now=now)
+    link = Link(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)
+    return LinkText(write_link(link), expires_at)
+
+
+def _require_known(wish: Wish) -> None:
+    names = (*EXPORTS, PACK)
+    if wish.definition not in names:
+        raise Invalid("definition", "Write one of {choices}.", choices=", ".join(names))
+    media = (PACK_MEDIA,) if wish.definition == PACK else tuple(FORMATS)
+    if wish.media not in media:
+        raise Invalid("format", "Write one of {choices}.", choices=", ".join(media))
+
+
+def _require_room(actor: Actor) -> None:
+    rows = ExportBuild.objects.filter(tenant_id=actor.tenant_id)
+    if rows.filter(state__in=UNDER_WAY).count() >= MAX_UNDER_WAY:
+        raise Conflict("{most} exports are under way. Wait, or cancel one.", most=MAX_UNDER_WAY)
+    stored = rows.filter(state=State.FINISHED)
+    num_bytes = stored.aggregate(sum=Sum("num_bytes"))["sum"] or 0
+    if stored.count() >= MAX_STORED or num_bytes >= MAX_STORED_BYTES:
+        raise Conflict("Too many exports are kept. They go after a week.")
+
+
+def _members(wish: Wish) -> list[Member]:
+    names = tuple(EXPORTS) if wish.definition == PACK else (wish.definition,)
+    return [Member(name, EXPORTS[name].version) for name in names]
+
+
+def _expected(actor: Actor, wish: Wish, now: datetime) -> int | None:
+    if wish.definition == PACK:
+        return None
+    return EXPORTS[wish.definition].source.expect(Asked(actor, wish.period, now))
+
+
+def _told(wish: Wish) -> dict[str, str | int | dict[str, object] | None]:
+    return {
+        "definition": wish.definition,
+        "format": wish.media,
+        "start": wish.period.start.isoformat(),
+        "end": wish.period.end.isoformat(),
+    }

@@ -1,0 +1,130 @@
+"""Shows builds: to who may export, those whose rows they may read."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.utils.translation import gettext_noop
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_VERSION
+from tenants.compliance.exports.jobs.state_machine import State
+from tenants.models import ExportBuild
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class BuildView:
+    id: UUID
+    definition: str
+    media: str
+    since: datetime
+    until: datetime
+    state: State
+    error: str  # ""; of a failed one why
+    rows_done: int
+    rows_expected: int | None  # None: not known
+    created_at: datetime
+    finished_at: datetime | None
+    expires_at: datetime | None
+    name: str  # of the file; "": there is none yet
+    num_bytes: int
+    proof: str  # the whole proof, as it was signed; ""
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionView:
+    name: str
+    version: int
+    title: str
+    is_of_period: bool
+    columns: list[str]
+
+
+def permissions_for(definition: str) -> frozenset[Permission]:
+    """That all of it takes, beside exporting."""
+    if definition == PACK:
+        return frozenset(export.permission for export in EXPORTS.values())
+    return frozenset({EXPORTS[definition].permission})
+
+
+def may(actor: Actor, definition: str) -> bool:
+    """Not for a definition that is no more."""
+    return definition in (*EXPORTS, PACK) and all(map(actor.may, permissions_for(definition)))
+
+
+def require_may(actor: Actor, definition: str) -> None:
+    """Raises Forbidden."""
+    actor.require(Permission.EXPORT)
+    for permission in sorted(permissions_for(definition)):
+        actor.require(permission)
+
+
+def list_definitions(*, actor: Actor) -> list[DefinitionView]:
+    """What the actor may export. Raises Forbidden."""
+    actor.require(Permission.EXPORT)
+    found = [
+        DefinitionView(
+            each.name,
+            each.version,
+            each.title,
+            each.is_of_period,
+            [column.name for column in each.columns],
+        )
+        for each in EXPORTS.values()
+        if may(actor, each.name)
+    ]
+    title = gettext_noop("Evidence pack, all of them in one")
+    pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
+    return [*found, pack] if may(actor, PACK) else found
+
+
+def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildView]:
+    """Newest first, of definitions that the actor may read. Raises Forbidden, Invalid."""
+    actor.require(Permission.EXPORT)
+    after = read_cursor(cursor)
+    names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
+    with tenant(actor.tenant_id):
+        found = ExportBuild.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
+        rows = first_of(found, limit=limit, after=after)
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, view_of)
+
+
+def find_build(*, actor: Actor, build_id: UUID) -> BuildView:
+    """Raises Forbidden, NotFound."""
+    with tenant(actor.tenant_id):
+        return view_of(find_row(actor, build_id))
+
+
+def find_row(actor: Actor, build_id: UUID) -> ExportBuild:
+    """Inside the tenant's scope. Raises Forbidden, NotFound."""
+    actor.require(Permission.EXPORT)
+    found = ExportBuild.objects.filter(tenant_id=actor.tenant_id, id=build_id)
+    row = found.order_by("id").first()
+    if row is None or not may(actor, row.definition):
+        raise NotFound("There is no such export.")
+    return row
+
+
+def view_of(row: ExportBuild) -> BuildView:
+    return BuildView(
+        id=row.id,
+        definition=row.definition,
+        media=row.media,
+        since=row.since,
+        until=row.until,
+        state=State(row.state),
+        error=row.error,
+        rows_done=row.rows_done,
+        rows_expected=row.rows_expected,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+        expires_at=row.expires_at,
+        name=row.name,
+        num_bytes=row.num_bytes,
+        proof=row.proof,
+    )

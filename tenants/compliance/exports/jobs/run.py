@@ -1,0 +1,219 @@
+"""Builds what was asked for: reads rows into sealed parts, then writes the file from those.
+
+    queued      each member: heads and watermark, batch > part, batch > part ...
+    building    parts > format > sealed pieces, proof
+    finished
+
+A part and how far it brings the build are one transaction, so a worker that is killed has lost the
+part it was at and nothing else: the next one goes on behind the last. A file is written anew from
+the parts. Tenants take turns, a slice each; files of many rows are written in a lane of their own
+(`claim`), so that nobody waits for those but who asked for one himself.
+"""
+
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db.models import F
+from django.utils.translation import gettext_noop
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid, Refused
+from tenants.compliance.exports.definitions.definitions import EXPORTS
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.formats.xlsx import require_rows
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.claim import (
+    MAX_ATTEMPTS,
+    Claim,
+    Clock,
+    Lane,
+    Lost,
+    claim_next,
+    lane_of,
+)
+from tenants.compliance.exports.jobs.files import write_file
+from tenants.compliance.exports.jobs.parts import encode_part
+from tenants.compliance.exports.jobs.progress import (
+    Member,
+    begun,
+    next_unread,
+    read_members,
+    with_part,
+    write_members,
+)
+from tenants.compliance.exports.jobs.state_machine import Event, State, advance
+from tenants.compliance.exports.proof import begin
+from tenants.compliance.exports.rows import Asked, Batch, Period
+from tenants.identity.members.queries import list_tenants
+from tenants.models import ExportBuild
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import platform_actor
+
+KEPT_FOR: Final = timedelta(days=7)
+MAX_ROWS: Final = 50_000_000  # of one build
+_SLICE_S: Final = 2.0  # of reading, before another tenant's turn
+_RUN_S: Final = 5.0  # no further turn after that: the next run goes on, and other tasks between
+_GIVEN_UP: Final = gettext_noop("It could not be built. The operator's log says why.")
+logger = structlog.get_logger(__name__)
+
+
+def build_due(*, clock: Clock, lane: Lane = Lane.SHORT) -> None:
+    """All tenants' of the lane, in turns, until nothing is left or the time is over."""
+    over_at_s = monotonic() + _RUN_S
+    waiting = list(list_tenants().values())
+    # Else those whom the end of a run cuts off would be the same ones each time.
+    random.shuffle(waiting)
+    while waiting:
+        still: list[TenantId] = []
+        for tenant_id in waiting:
+            if monotonic() >= over_at_s:
+                return
+            if visit(tenant_id, clock, lane):
+                still.append(tenant_id)
+        waiting = still
+
+
+def visit(tenant_id: TenantId, clock: Clock, lane: Lane = Lane.SHORT) -> bool:
+    """One slice of the tenant's oldest build in the lane. False: there is nothing to do, or not
+    now."""
+    try:
+        claim = claim_next(tenant_id, clock, lane)
+        if claim is None:
+            return False
+        _work_or_fail(claim, lane)
+    except Lost:
+        pass
+    except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # The claim stays: it is tried again once it has run out.
+        logger.error("exports.not_built", tenant_id=tenant_id, error=type(error).__name__)
+        return False
+    return True
+
+
+def _work_or_fail(claim: Claim, lane: Lane) -> None:
+    """Raises Lost, and what is worth another try."""
+    try:
+        _work(claim, lane)
+    except Refused as refusal:
+        _fail(claim, refusal.message)
+
+
+def _work(claim: Claim, lane: Lane) -> None:
+    row = _read(claim)
+    if row.num_attempts > MAX_ATTEMPTS:
+        raise Conflict(_GIVEN_UP)
+    members = read_members(row.members)
+    over_at_s = monotonic() + _SLICE_S
+    while (place := next_unread(members)) is not None:
+        members[place] = _read_batch(claim, row, members, place)
+        if monotonic() >= over_at_s:
+            claim.let_go()
+            return
+    row = _read(claim)  # which knows how many rows there are by now
+    if lane_of(row) is lane:
+        _finish(claim, row, members)
+    else:
+        claim.let_go()
+
+
+def _read(claim: Claim) -> ExportBuild:
+    with tenant(claim.tenant_id):
+        return ExportBuild.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
+
+
+def asked_of(row: ExportBuild, claim: Claim) -> Asked:
+    """Of one moment, however often it was gone on with. That the requester may was looked at when
+    he asked, and is when he fetches it."""
+    tenant_id = TenantId(str(row.tenant_id))
+    if row.began_at is None:
+        row.began_at = claim.clock()
+    return Asked(platform_actor(tenant_id), Period(row.since, row.until), row.began_at)
+
+
+def _read_batch(claim: Claim, row: ExportBuild, members: Sequence[Member], place: int) -> Member:
+    member, asked = members[place], asked_of(row, claim)
+    export = _export_of(member)
+    if not member.is_begun:
+        member = begun(member, begin(export, asked))
+    batch = export.source.read(asked, after=member.place)
+    reached = with_part(member, num_rows=len(batch.rows), place=batch.next)
+    _require_fit(row, reached)
+    _keep(claim, row, [*members[:place], reached, *members[place + 1 :]], place, batch)
+    return reached
+
+
+def _keep(
+    claim: Claim, row: ExportBuild, members: Sequence[Member], place: int, batch: Batch
+) -> None:
+    """The part first; that it counts, and how far it brings the build, in one transaction."""
+    object_id: UUID | None = None
+    if batch.rows:
+        number = members[place].num_parts - 1
+        object_id = sealed_objects.put(claim, encode_part(batch.rows), member=place, number=number)
+    with tenant(claim.tenant_id):
+        claim.update(
+            members=write_members(members),
+            rows_done=F("rows_done") + len(batch.rows),
+            began_at=row.began_at,
+            num_attempts=0,
+        )
+        if object_id is not None:
+            sealed_objects.mark_stored(claim, object_id, claim.clock())
+
+
+def _export_of(member: Member) -> Export:
+    export = EXPORTS.get(member.definition)
+    if export is None or export.version != member.version:
+        raise Conflict("Its definition has changed since it was asked for. Ask again.")
+    return export
+
+
+def _require_fit(row: ExportBuild, member: Member) -> None:
+    if row.media == "xlsx":
+        require_rows(member.rows)
+    if member.rows > MAX_ROWS:
+        raise Invalid(
+            "until", "An export has at most {most:,} rows. Take a shorter period.", most=MAX_ROWS
+        )
+
+
+def _finish(claim: Claim, row: ExportBuild, members: Sequence[Member]) -> None:
+    made = write_file(claim, row, members)
+    now = claim.clock()
+    with tenant(claim.tenant_id):
+        claim.update(
+            state=advance(State.BUILDING, Event.FINISH),
+            claimed_until=None,
+            name=made.name,
+            num_bytes=made.num_bytes,
+            proof=made.proof.decode(),
+            finished_at=now,
+            expires_at=now + KEPT_FOR,
+        )
+        record_change(
+            actor=platform_actor(claim.tenant_id),
+            action="export.finished",
+            target=f"export:{claim.build_id}",
+            change=(None, {"file": made.name, "rows": row.rows_done, "sha256": made.sha256}),
+            now=now,
+        )
+
+
+def _fail(claim: Claim, reason: str) -> None:
+    """By a claim that may be lost by now."""
+    try:
+        with tenant(claim.tenant_id):
+            claim.update(
+                state=advance(State.BUILDING, Event.FAIL),
+                claimed_until=None,
+                error=reason,
+                finished_at=claim.clock(),
+            )
+    except Lost:
+        return

@@ -1,0 +1,89 @@
+"""Rows of the queries by which lists in the API are made: so that a list and an export agree.
+
+A place is the cursor of the next page, and means what it means there.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from operator import attrgetter
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.compliance.exports.rows import BATCH_ROWS, Asked, Batch, Row, Value
+
+_MadeAt = Callable[[Any], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class PagedRows:
+    """Newest first, as lists are."""
+
+    page: Callable[[Asked, int, str | None], Page[Any]]  # limit and cursor
+    row: Callable[[Any], Row]
+    # By which a row is in a period; None: a list of what there is now, whatever the period.
+    made_at: _MadeAt | None = None
+
+    def read(self, asked: Asked, *, after: str | None) -> Batch:
+        rows: list[Row] = []
+        while len(rows) < BATCH_ROWS:
+            page = self.page(asked, MAX_PAGE, after)
+            rows += [self.row(each) for each in page.rows if self._is_asked(asked, each)]
+            after = page.next_cursor
+            if after is None:
+                break
+        return Batch(rows, after)
+
+    def expect(self, _asked: Asked) -> int | None:
+        return None
+
+    def _is_asked(self, asked: Asked, each: Any) -> bool:
+        if self.made_at is None:
+            return True
+        return asked.period.start <= self.made_at(each) < asked.period.end
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """Of what a tenant has a handful of."""
+
+    rows: Callable[[Asked], Sequence[Row]]
+
+    def read(self, asked: Asked, *, after: str | None) -> Batch:
+        assert after is None, "there is one batch"
+        return Batch(self.rows(asked), None)
+
+    def expect(self, _asked: Asked) -> int | None:
+        return None
+
+
+def fields(*names: str) -> Callable[[Any], Row]:
+    """A view's row: what its fields of these names say, in their order."""
+    read = attrgetter(*names)
+    return lambda view: tuple(plain(value) for value in read(view))
+
+
+def plain(value: Any) -> Value:
+    """One value of a cell: names of a set in order, documents as JSON."""
+    match value:
+        case Enum():
+            return str(value.value)
+        case None | str() | bool() | int() | float() | datetime() | date() | UUID():
+            return value
+        case Mapping():
+            return spell(value)
+        case _:
+            return ", ".join(sorted(str(plain(each)) for each in value))
+
+
+def spell(document: Any) -> str:
+    """As JSON on one line, its keys in order."""
+    return json.dumps(msgspec.to_builtins(document), ensure_ascii=False, sort_keys=True)
+
+
+BY_CREATION: Final[_MadeAt] = attrgetter("created_at")

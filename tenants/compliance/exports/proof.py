@@ -1,0 +1,98 @@
+"""The proof beside an exported file: a signed document of what it is and how complete.
+
+    {"kind": "caret-export-proof", "format": 1, "export_id", "tenant", "tenant_id",
+     "definition", "version", "media", "file", "since", "until", "complete_until", "generated_at",
+     "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
+     "key_id", "signature"}
+
+Canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. The audit
+chain's
+heads, before the first row was read and after the last, tie the file to what had happened by then.
+"""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.signing_keys import signing_keys
+from tenants.compliance.exports.digesting_writer import Written
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.rows import Asked, Period
+from tenants.compliance.exports.verification import FORMAT, KIND, PURPOSE
+from tenants.models import Tenant
+from tenants.security.audit.hash_chain import timestamp
+from tenants.security.audit.queries import Head, find_head
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is true before the first row is read."""
+
+    complete_until: datetime | None  # None: nothing is complete yet
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What is proven."""
+
+    export_id: uuid.UUID | None  # None: an operator's, on the command line
+    definition: str
+    version: int
+    media: str  # csv, ndjson, parquet, xlsx, zip
+    name: str  # of the file
+    period: Period | None  # None: what there was when it was read
+
+
+def begin(export: Export, asked: Asked) -> Beginning:
+    """Call it before the first row is read. Two queries or three."""
+    until = export.complete_until(asked.tenant_id, asked.now)
+    with tenant(asked.tenant_id):
+        return Beginning(until, find_head(tenant_id=asked.tenant_id))
+
+
+def prove(
+    *, tenant_id: TenantId, file: File, beginning: Beginning, written: Written, now: datetime
+) -> bytes:
+    """Call it after the last row is read. Two queries."""
+    with tenant(tenant_id):
+        slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
+        after = find_head(tenant_id=tenant_id)
+    document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "tenant": slug,
+        "tenant_id": str(tenant_id),
+        **_about(file),
+        "complete_until": _optional(beginning.complete_until),
+        "generated_at": timestamp(now),
+        "rows": written.rows,
+        "bytes": written.num_bytes,
+        "sha256": written.sha256,
+        "audit": {"before": _head(beginning.head), "after": _head(after)},
+    }
+    return canonical(signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"
+
+
+def _about(file: File) -> dict[str, Any]:
+    return {
+        "export_id": None if file.export_id is None else str(file.export_id),
+        "definition": file.definition,
+        "version": file.version,
+        "media": file.media,
+        "file": file.name,
+        "since": None if file.period is None else timestamp(file.period.start),
+        "until": None if file.period is None else timestamp(file.period.end),
+    }
+
+
+def _head(head: Head) -> dict[str, Any]:
+    return {"sequence": head.sequence, "hash": head.hash.hex()}
+
+
+def _optional(moment: datetime | None) -> str | None:
+    return None if moment is None else timestamp(moment)

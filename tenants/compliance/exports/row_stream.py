@@ -1,0 +1,57 @@
+"""The rows of an export, one batch after the other, each inside the tenant's wall."""
+
+from collections.abc import Iterator, Sequence
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Invalid
+from tenants.base.time_bounds import require_moment
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.rows import Asked, Period, Row
+from tenants.security.audit.operations import record_read
+
+
+def require_period(period: Period) -> None:
+    """Raises Invalid."""
+    require_moment("since", period.start)
+    require_moment("until", period.end)
+    if period.start >= period.end:
+        raise Invalid("until", "A period ends after its start.")
+
+
+def read_rows(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
+    """Batches in the export's order; that they are read is in the audit trail before the first is.
+
+    Raises Forbidden, Invalid, at once.
+    """
+    asked.actor.require(export.permission)
+    require_period(asked.period)
+    record_export(export, asked)
+    return _batches(export, asked)
+
+
+def record_export(export: Export, asked: Asked) -> None:
+    """In a transaction of its own, before anything is read: the entry holds the tenant's audit
+    trail until its commit, and an export may take minutes."""
+    with tenant(asked.tenant_id):
+        record_read(
+            actor=asked.actor,
+            action="export.read",
+            target=f"export:{export.name}",
+            asked={
+                "version": export.version,
+                "start": asked.period.start.isoformat(),
+                "end": asked.period.end.isoformat(),
+            },
+            now=asked.now,
+        )
+
+
+def _batches(export: Export, asked: Asked) -> Iterator[Sequence[Row]]:
+    after: str | None = None
+    while True:
+        batch = export.source.read(asked, after=after)
+        if batch.rows:
+            yield batch.rows
+        if batch.next is None:
+            return
+        after = batch.next

@@ -1,0 +1,71 @@
+"""Rows of one query, read along the key that orders them: for what has millions of rows.
+
+    SELECT columns FROM ... WHERE ... AND (key) > (place) ORDER BY key LIMIT n
+
+The key is an index's, so a batch begins where the one before ended without looking at what was
+read, no transaction is held in between, and a reading that was killed goes on from its last place.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connection
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.compliance.exports.rows import BATCH_ROWS, Asked, Batch
+
+# What every query begins its conditions with; `time` is the column that a period is about.
+WITHIN: Final = "WHERE tenant_id = %(tenant)s AND {time} >= %(start)s AND {time} < %(end)s"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRows:
+    """Its texts are ours, never anybody's input."""
+
+    columns: tuple[str, ...]  # expressions
+    source: str  # FROM and WHERE, with the parameters %(tenant)s, %(start)s and %(end)s
+    key: tuple[str, ...]  # expressions, none of them null; unique within the tenant
+
+    def read(self, asked: Asked, *, after: str | None) -> Batch:
+        parameters: dict[str, Any] = {
+            "tenant": asked.tenant_id,
+            "start": asked.period.start,
+            "end": asked.period.end,
+            "batch": BATCH_ROWS,
+            **_places(after),
+        }
+        with tenant(asked.tenant_id), connection.cursor() as cursor:
+            cursor.execute(self._query(is_first=after is None), parameters)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+        rows = [row[: len(self.columns)] for row in found]
+        if len(found) < BATCH_ROWS:
+            return Batch(rows, None)
+        return Batch(rows, json.dumps(found[-1][len(self.columns) :]))
+
+    def expect(self, asked: Asked) -> int | None:
+        """Counts them: some 50 ms for a quarter of a million."""
+        parameters: dict[str, Any] = {
+            "tenant": asked.tenant_id,
+            "start": asked.period.start,
+            "end": asked.period.end,
+        }
+        with tenant(asked.tenant_id), connection.cursor() as cursor:
+            cursor.execute(f"SELECT count(*) {self.source}", parameters)  # our own text
+            return int(cursor.fetchone()[0])
+
+    def _query(self, *, is_first: bool) -> str:
+        key = ", ".join(self.key)
+        texts = ", ".join(f"({part})::text AS place{n}" for n, part in enumerate(self.key))
+        places = ", ".join(f"%(place{number})s" for number in range(len(self.key)))
+        further = "" if is_first else f" AND ({key}) > ({places})"
+        return (
+            f"SELECT {', '.join(self.columns)}, {texts} {self.source}{further}"
+            f" ORDER BY {key} LIMIT %(batch)s"
+        )
+
+
+def _places(after: str | None) -> dict[str, str]:
+    """Each value as Postgres wrote it, which it reads as the type of what it is compared with."""
+    values = [] if after is None else json.loads(after)
+    return {f"place{number}": value for number, value in enumerate(values)}

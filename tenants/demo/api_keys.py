@@ -1,0 +1,172 @@
+"""API keys of every kind and in every state. Their texts are thrown away: nobody knows them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from caret.contracts.api_key import KeyKind
+from caret.foundation.ids import LookupId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Role
+from tenants.demo.members import Company, Person
+from tenants.demo.request_generator import Coder
+from tenants.demo.timeline import Event
+from tenants.identity.api_keys.operations import Rotation, create_key, revoke_key, rotate_key
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.validation import NewKey
+from tenants.models import ApiKey
+from tenants.security.authorization.actor import Actor
+
+_EDITORS: Final = ("vscode", "vscode", "vscode", "jetbrains", "jetbrains", "neovim", "zed")
+_LANGUAGES: Final = {
+    "Platform": ("go", "python", "yaml"),
+    "Embedded": ("c", "cpp", "python"),
+    "Web": ("typescript", "javascript", "css"),
+    "Data": ("python", "sql", "rust"),
+    "Security": ("rust", "go", "python"),
+}
+_AFTER_ARRIVAL: Final = timedelta(minutes=40)
+_PACE: Final = 58.0  # requests of a developer's working day
+_HASTY: Final = 1.9  # times as many
+
+
+@dataclass(slots=True)
+class Keyring:
+    """Who can ask by now."""
+
+    company: Company
+    coders: dict[UserId | None, Coder] = field(default_factory=dict)
+
+    def coder(self, key_id: UUID, person: Person | None) -> Coder:
+        random = self.company.stage.chance(f"coder {person and person.character.email}")
+        team = person.character.team if person else "Platform"
+        return Coder(
+            tenant_id=self.company.stage.tenant_id,
+            user_id=UUID(person.user_id) if person else None,
+            key_id=key_id,
+            editor=random.choice(_EDITORS) if person else "",
+            languages=_LANGUAGES[team],
+            pace=_PACE * self._haste(person, random.uniform(0.4, 1.6)),
+            keenness=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
+        )
+
+    def _haste(self, person: Person | None, usual: float) -> float:
+        """Services ask often, as does who spends his budget before the month is over."""
+        return _HASTY if person in (None, self.company.spender) else usual
+
+
+def keys(keyring: Keyring) -> list[Event]:
+    """Everybody's own, services', and what becomes of some."""
+    company = keyring.company
+    administrator = company.one(Role.ADMINISTRATOR)
+    coding = [each for each in company.people if each.character.role not in _NOT_CODING]
+    return [
+        *(Event(_arrival(company, each), _gets_key(keyring, each)) for each in coding),
+        *_of_services(keyring, administrator),
+        *_ended(company, administrator),
+        Event(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
+        # Who is erased today has had no key in hand for a while.
+        Event(
+            company.stage.now - timedelta(hours=30),
+            lambda _: keyring.coders.pop(company.erased.user_id, None),
+        ),
+    ]
+
+
+_NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
+
+
+def _arrival(company: Company, person: Person) -> datetime:
+    return company.stage.at(person.character.arrives) + _AFTER_ARRIVAL
+
+
+def _gets_key(keyring: Keyring, person: Person) -> Callable[[datetime], None]:
+    company, number = keyring.company, len(person.character.email)
+    kind = KeyKind.TEST if number % 4 == 0 else KeyKind.DEVELOPER
+
+    def get(now: datetime) -> None:
+        new = NewKey(
+            kind=kind,
+            owner_id=person.user_id,
+            name=f"{person.character.name.split()[0]}'s laptop",
+            expires_at=now + timedelta(days=365),
+        )
+        actor = company.one(Role.ADMINISTRATOR)
+        created = create_key(actor=actor, new=new, now=now).key
+        key_id = _id_of(actor, created.lookup_id)
+        keyring.coders[person.user_id] = keyring.coder(key_id, person)
+
+    return get
+
+
+def _of_services(keyring: Keyring, actor: Actor) -> list[Event]:
+    stage = keyring.company.stage
+    uses = (
+        ("Review bot", frozenset({Scope.INFERENCE}), ("198.51.100.0/24",)),
+        ("Usage dashboard", frozenset({Scope.USAGE_READ, Scope.QUALITY_READ}), ()),
+        ("Directory sync", frozenset({Scope.MEMBERS_READ, Scope.TEAMS_WRITE}), ()),
+    )
+
+    def makes(name: str, scopes: frozenset[Scope], networks: tuple[str, ...]) -> Event:
+        new = NewKey(KeyKind.SERVICE, None, name, None, scopes, networks)
+
+        def make(now: datetime) -> None:
+            created = create_key(actor=actor, new=new, now=now).key
+            if Scope.INFERENCE in scopes:
+                keyring.coders[None] = keyring.coder(_id_of(actor, created.lookup_id), None)
+
+        return Event(stage.at(0.04, hour=14), make)
+
+    return [makes(*use) for use in uses]
+
+
+def _ended(company: Company, actor: Actor) -> list[Event]:
+    """One that was rotated, one revoked, one found in public, one that expired, one never used."""
+    stage, owner = company.stage, company.developers[0].user_id
+
+    def new(name: str, expires_at: datetime | None = None) -> NewKey:
+        return NewKey(KeyKind.DEVELOPER, owner, name, expires_at)
+
+    def make(name: str, at: datetime, expires_at: datetime | None = None) -> LookupId:
+        return create_key(actor=actor, new=new(name, expires_at), now=at).key.lookup_id
+
+    def rotates(now: datetime) -> None:
+        lookup_id = make("Build server", now - timedelta(hours=5))
+        rotation = Rotation(timedelta(days=2), reason="The yearly change of all build keys.")
+        rotate_key(actor=actor, lookup_id=lookup_id, rotation=rotation, now=now)
+
+    def revokes(now: datetime) -> None:
+        lookup_id = make("Old workstation", now - timedelta(hours=3))
+        revoke_key(
+            actor=actor, lookup_id=lookup_id, reason="The workstation was returned.", now=now
+        )
+
+    def leaks(now: datetime) -> None:
+        lookup_id = make("Notebook on a shared drive", now - timedelta(hours=6))
+        _note_leak(actor, lookup_id, now)
+
+    return [
+        Event(stage.at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))),
+        Event(stage.at(0.2, hour=15), lambda now: make("Never used", now)),
+        Event(stage.at(0.55, hour=15), rotates),
+        Event(stage.at(0.6, hour=15), revokes),
+        Event(stage.at(0.66, hour=15), leaks),
+    ]
+
+
+def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
+    """As tenants.identity.api_keys.leak_response does it, but that nobody is mailed."""
+    with tenant(actor.tenant_id):
+        ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
+            leaked_at=now, leak_told_at=now
+        )
+        reason = "Found where others can read it: https://git.example/notes.ipynb"
+        revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
+
+
+def _id_of(actor: Actor, lookup_id: LookupId) -> UUID:
+    with tenant(actor.tenant_id):
+        found = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
+        return found.values_list("id", flat=True).get()

@@ -1,0 +1,68 @@
+"""Which tenants may be filled, and how it is seen that they were."""
+
+from datetime import datetime
+from typing import Final
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, NotFound
+from tenants.demo.tenants import NAMES
+from tenants.demo.timeline import Stage
+from tenants.identity.members.queries import find_tenant, list_members
+from tenants.models import AuditEntry, Tenant
+from tenants.security.audit.operations import Facts, record_change
+
+BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
+SUFFIX: Final = " (demonstration)"
+_DOMAIN: Final = ".example"  # RFC 2606: nobody's
+_REASON: Final = "All of this tenant's past is made up by `manage.py demo_data`: for demonstration."
+
+
+def require_demonstration(slug: str) -> TenantId:
+    """A demonstration's slug, and nobody in it whom mail could reach. Raises NotFound, Conflict."""
+    tenant_id = find_tenant(slug=slug)
+    if tenant_id is None:
+        raise NotFound("There is no tenant {slug}.", slug=slug)
+    members = list_members(tenant_id=tenant_id)
+    if slug not in NAMES or not members:
+        raise Conflict("{slug} is no demonstration tenant: it stays as it is.", slug=slug)
+    if not all(member.email.endswith(_DOMAIN) for member in members):
+        raise Conflict(
+            "{slug} has members who are no demonstration's: it stays as it is.", slug=slug
+        )
+    return tenant_id
+
+
+def is_marked(tenant_id: TenantId, action: str) -> bool:
+    with tenant(tenant_id):
+        return AuditEntry.objects.filter(tenant_id=tenant_id, action=action).exists()
+
+
+def mark_begun(stage: Stage) -> None:
+    """It bears the name from now on, and is as old as its past."""
+    made_at = stage.before(6)
+    with tenant(stage.tenant_id):
+        row = Tenant.objects.select_for_update(no_key=True).get(id=stage.tenant_id)
+        name = row.name.removesuffix(SUFFIX) + SUFFIX
+        Tenant.objects.filter(id=stage.tenant_id).update(
+            name=name, created_at=min(row.created_at, made_at)
+        )
+        _record(stage, BEGUN, ({"name": row.name}, {"name": name}), made_at)
+
+
+def mark_filled(stage: Stage, made: dict[str, int]) -> None:
+    with tenant(stage.tenant_id):
+        _record(stage, FILLED, (None, {"seed": stage.seed, **made}), stage.now)
+
+
+def _record(
+    stage: Stage, action: str, change: tuple[Facts | None, Facts | None], now: datetime
+) -> None:
+    record_change(
+        actor=stage.platform,
+        action=action,
+        target=f"tenant:{stage.slug}",
+        change=change,
+        reason=_REASON,
+        now=now,
+    )

@@ -1,0 +1,208 @@
+"""Accounts, invitations and teams."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from caret.foundation.ids import TenantId, UserId
+from tenants.base.bearer_tokens import TenantToken
+from tenants.base.permissions import Role
+from tenants.demo.personas import TEAMS, Character
+from tenants.demo.timeline import Event, Stage
+from tenants.identity.invitations.operations import (
+    Guest,
+    accept_invitation,
+    invite,
+    revoke_invitation,
+)
+from tenants.identity.invitations.queries import InvitationView
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.members.operations import add_member
+from tenants.identity.teams.operations import create_team, put_into_team
+from tenants.models import User
+from tenants.security.authorization.actor import Actor
+
+_ADDRESS = "192.0.2.{}"  # of documentation's network: nobody's
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    user_id: UserId
+    character: Character
+    address: str
+
+    def acts(self, tenant_id: TenantId) -> Actor:
+        return Actor(
+            tenant_id=tenant_id,
+            user_id=self.user_id,
+            role=self.character.role,
+            address=self.address,
+            request_id="",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    stage: Stage
+    people: list[Person]
+    teams: dict[str, UUID]
+
+    def one(self, role: Role) -> Actor:
+        """The first with this role: there from the beginning."""
+        person = next(each for each in self.people if each.character.role is role)
+        return person.acts(self.stage.tenant_id)
+
+    @property
+    def leaver(self) -> Person:
+        return self.developers[1]
+
+    @property
+    def spender(self) -> Person:
+        """Has a hard budget, which does not last him the month."""
+        return self.developers[2]
+
+    @property
+    def erased(self) -> Person:
+        return self.developers[3]
+
+    @property
+    def leaves_at(self) -> datetime:
+        return self.stage.at(0.8, hour=16)
+
+    @property
+    def developers(self) -> list[Person]:
+        return [each for each in self.people if each.character.role is Role.DEVELOPER]
+
+
+def found(stage: Stage, characters: list[Character]) -> Company:
+    """In the week before the time begins: accounts, an owner, whom he invites, the teams."""
+    people = [
+        Person(_account(character, stage.before(5)), character, _ADDRESS.format(10 + number))
+        for number, character in enumerate(characters)
+    ]
+    owner, *others = people
+    add_member(
+        actor=stage.platform, user_id=owner.user_id, role=Role.OWNER, now=stage.before(4, hour=8)
+    )
+    company = Company(stage, people, _make_teams(owner.acts(stage.tenant_id), stage.before(4)))
+    _put_into_team(company, owner, stage.before(4, hour=10))
+    for number, person in enumerate(others):
+        if not person.character.arrives:
+            _let_in(company, person, stage.before(3) + number * 7 * _MINUTE)
+    return company
+
+
+def coming_and_going(company: Company) -> list[Event]:
+    """Who joins later, changes his role or leaves; and invitations that lead nowhere."""
+    stage, owner = company.stage, company.one(Role.OWNER)
+    joining = [
+        Event(stage.at(person.character.arrives), _joining(company, person))
+        for person in company.people
+        if person.character.arrives
+    ]
+    promoted, leaver = company.developers[0], company.leaver
+    return [
+        *joining,
+        *_invitations(company),
+        Event(
+            stage.at(0.45, hour=11),
+            lambda now: change_role(
+                actor=owner,
+                user_id=promoted.user_id,
+                role=Role.ADMINISTRATOR,
+                reason="Looks after the keys of his team from now on.",
+                now=now,
+            ),
+        ),
+        Event(
+            company.leaves_at,
+            lambda now: remove_member(
+                actor=owner, user_id=leaver.user_id, reason="Left the company.", now=now
+            ),
+        ),
+    ]
+
+
+def _account(character: Character, now: datetime) -> UserId:
+    """No password opens it; that of an earlier try is taken again."""
+    user, _ = User.objects.get_or_create(
+        email=character.email,
+        defaults={"name": character.name, "created_at": now, "password": "!"},
+    )
+    return UserId(str(user.id))
+
+
+def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
+    return {name: create_team(actor=owner, name=name, now=now).id for name in TEAMS}
+
+
+def _let_in(company: Company, person: Person, now: datetime) -> None:
+    """By an invitation that he accepts within the quarter of an hour."""
+    stage, mailed = company.stage, list[TenantToken]()
+
+    def deliver(_: str, token: TenantToken) -> bool:
+        mailed.append(token)
+        return True
+
+    character = person.character
+    invite(
+        actor=company.one(Role.OWNER),
+        email=character.email,
+        role=character.role,
+        mailer=deliver,
+        now=now,
+    )
+    guest = Guest(person.user_id, person.address, "")
+    accept_invitation(guest=guest, text=mailed[0].text, now=now + 4 * _MINUTE)
+    _put_into_team(company, person, now + 5 * _MINUTE)
+    assert stage.tenant_id == mailed[0].tenant_id
+
+
+def _joining(company: Company, person: Person) -> Callable[[datetime], None]:
+    def join(now: datetime) -> None:
+        add_member(
+            actor=company.one(Role.OWNER),
+            user_id=person.user_id,
+            role=person.character.role,
+            now=now,
+        )
+        _put_into_team(company, person, now + 2 * _MINUTE)
+
+    return join
+
+
+def _put_into_team(company: Company, person: Person, now: datetime) -> None:
+    put_into_team(
+        actor=company.one(Role.OWNER),
+        team_id=company.teams[person.character.team],
+        user_id=person.user_id,
+        now=now,
+    )
+
+
+def _invitations(company: Company) -> list[Event]:
+    """One that expired, one that was taken back, two that wait."""
+    stage, owner, slug = company.stage, company.one(Role.OWNER), company.stage.slug
+
+    def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
+        return lambda now: invite(
+            actor=owner, email=f"{name}@{slug}.example", role=role, mailer=_unread, now=now
+        )
+
+    def takes_back(now: datetime) -> None:
+        view = invites("former.contractor")(now)
+        revoke_invitation(actor=owner, invitation_id=view.id, now=now + 90 * _MINUTE)
+
+    return [
+        Event(stage.at(0.1), invites("never.answered")),
+        Event(stage.at(0.5), takes_back),
+        Event(stage.now - timedelta(days=2), invites("starts.monday")),
+        Event(stage.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
+    ]
+
+
+def _unread(_: str, __: TenantToken) -> bool:
+    """Nothing is mailed to made-up people."""
+    return True

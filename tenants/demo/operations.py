@@ -1,0 +1,147 @@
+"""Fills a demonstration tenant with a made-up past.
+
+    the week before     people, teams: each step is committed, as an invitation's mail is
+    the quarter         all that happened, in the order of time: one transaction
+    today               counted, content kept and erased, exports built: stores beside the database
+
+The quarter is one transaction because workers go on meanwhile: what bills, signs or counts sees all
+of it or nothing. Who is killed in it has left a tenant that is marked as begun, and no past.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.signing_keys import signing_keys
+from tenants.demo.api_keys import Keyring, keys
+from tenants.demo.billing import billing, price_from_the_beginning
+from tenants.demo.compliance import build_exports, erase_somebody, purge_what_is_old
+from tenants.demo.consent import consents, keep_some
+from tenants.demo.demo_marker import (
+    BEGUN,
+    FILLED,
+    is_marked,
+    mark_begun,
+    mark_filled,
+    require_demonstration,
+)
+from tenants.demo.members import Company, coming_and_going, found
+from tenants.demo.personas import MAX_PEOPLE, MIN_PEOPLE, characters
+from tenants.demo.policies import rules
+from tenants.demo.sign_in import access, settle_sinks
+from tenants.demo.timeline import Event, Stage, midnight, play
+from tenants.demo.usage import usage
+from tenants.models import AuditEntry, Outcome, Typed, UsageRecord
+from tenants.security.audit.signed_heads import sign_head
+from tenants.usage.rollups.operations import roll_up
+
+MIN_DAYS: Final = 8
+MAX_DAYS: Final = 366
+Say = Callable[[str], None]
+
+
+class AlreadyFilled(Conflict):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    slug: str
+    num_days: int
+    num_people: int
+    seed: int
+
+
+def fill(wish: Wish, *, now: datetime, say: Say) -> dict[str, int]:
+    """What was made. Raises Invalid, NotFound, AlreadyFilled, and Conflict for a tenant that is
+    no demonstration's."""
+    _check(wish)
+    tenant_id = require_demonstration(wish.slug)
+    if is_marked(tenant_id, FILLED):
+        raise AlreadyFilled("{slug} is filled already.", slug=wish.slug)
+    if is_marked(tenant_id, BEGUN):
+        raise Conflict(
+            "{slug} was begun and not finished: begin with a fresh home.", slug=wish.slug
+        )
+    begins_at = midnight(now) - timedelta(days=wish.num_days)
+    stage = Stage(tenant_id, wish.slug, begins_at, now, wish.seed)
+    say("People and teams")
+    mark_begun(stage)
+    price_from_the_beginning(stage)
+    cast = characters(
+        wish.num_people, domain=f"{wish.slug}.example", random=stage.chance("characters")
+    )
+    company = found(stage, cast)
+    say(f"{wish.num_days} days of work")
+    with tenant(tenant_id):
+        play(_quarter(company), until=now)
+    say("Hours and days are counted")
+    roll_up(tenant_id=tenant_id, arrived_until=now)
+    say("Erasures and exports")
+    keep_some(company, now - timedelta(hours=12))
+    erase_somebody(company, now - timedelta(hours=10))
+    purge_what_is_old(company, now - timedelta(hours=8))
+    build_exports(company, now - timedelta(hours=6))
+    return _finish(stage)
+
+
+def _quarter(company: Company) -> list[Event]:
+    keyring = Keyring(company)
+    # Of what happens at the same moment, usage is first: what bills comes after it.
+    return [
+        *usage(keyring, cut_off=company.spender.user_id),
+        *coming_and_going(company),
+        *keys(keyring),
+        *rules(company),
+        *consents(company),
+        *access(company),
+        *billing(company),
+        *_signatures(company.stage),
+    ]
+
+
+def _finish(stage: Stage) -> dict[str, int]:
+    made = _made(stage)
+    mark_filled(stage, made)
+    sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=stage.now)
+    settle_sinks(stage)
+    return made
+
+
+def _signatures(stage: Stage) -> list[Event]:
+    """Of the audit trail, each evening."""
+    evenings = (
+        stage.begins_at + timedelta(days=number, hours=23, minutes=59)
+        for number in range(stage.num_days)
+    )
+    return [
+        Event(at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=now))
+        for at in evenings
+    ]
+
+
+def _made(stage: Stage) -> dict[str, int]:
+    counted = {
+        "requests": UsageRecord,
+        "outcomes": Outcome,
+        "typed": Typed,
+        "audit_entries": AuditEntry,
+    }
+    with tenant(stage.tenant_id):
+        return {
+            name: model._default_manager.filter(tenant_id=stage.tenant_id).count()
+            for name, model in counted.items()
+        }
+
+
+def _check(wish: Wish) -> None:
+    """Raises Invalid."""
+    if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
+        raise Invalid("days", "Write {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
+    if not MIN_PEOPLE <= wish.num_people <= MAX_PEOPLE:
+        raise Invalid(
+            "people", "Write {least} to {most} people.", least=MIN_PEOPLE, most=MAX_PEOPLE
+        )

@@ -1,0 +1,163 @@
+"""What a company decides in a quarter: policies and what narrows them, retention and holds."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from caret.contracts.policy import Limits, RateLimit, Telemetry, Tier
+from caret.foundation.ids import UserId
+from tenants.base.permissions import Role
+from tenants.demo.members import Company
+from tenants.demo.timeline import Event
+from tenants.policy.data_classes import DataClass
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.overrides.operations import set_layer
+from tenants.policy.overrides.queries import Subject, SubjectKind
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.consent_texts import TENANT_WORDING
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
+from tenants.usage.reports.operations import set_min_group_users
+
+# Usage records are purged in the quarter's first week already.
+_USAGE_DAYS: Final = 85
+_EXCLUDED: Final = {
+    "*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*", "**/secrets/**", "**/*.tfstate"),
+    "firmware/keys": ("**",),
+}
+# When, what of the policy is another from then on, and why.
+_CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
+    (0.02, {"content_exclusion": _EXCLUDED}, "Keys and state of the infrastructure stay here."),
+    (0.1, {"withholds_public_code": True}, "The lawyers ask for it until licences are cleared."),
+    (
+        0.18,
+        {"telemetry": Telemetry(wording=TENANT_WORDING, retention_days=30, training=True)},
+        "The works council has agreed: whoever wants to may let content be kept.",
+    ),
+    (0.38, {"retrieval": ("web/*", "platform/*")}, "Retrieval is tried by two teams."),
+    (
+        0.75,
+        {
+            "limits": Limits(
+                user=RateLimit(per_minute=600, burst=150),
+                tokens_per_day={Tier.QUALITY: 40_000_000},
+            )
+        },
+        "After the day on which everything was slow: programs that run wild are stopped sooner.",
+    ),
+    (0.9, {"max_concurrent_completions": 96}, "There are more of us."),
+)
+
+
+def rules(company: Company) -> list[Event]:
+    return [
+        *(_changing(company, *change) for change in _CHANGES),
+        *_layers(company),
+        *_retention(company),
+        *_holds(company),
+        Event(company.stage.at(0.25, hour=15), lambda now: _small_groups(company, now)),
+    ]
+
+
+def _changing(company: Company, share: float, more: dict[str, Any], reason: str) -> Event:
+    def change(now: datetime) -> None:
+        held = find_policy(tenant_id=company.stage.tenant_id).policy
+        document = write_policy(msgspec.structs.replace(held, **more))
+        actor = company.one(Role.ADMINISTRATOR)
+        set_policy(actor=actor, document=document, reason=reason, now=now)
+
+    return Event(company.stage.at(share, hour=11), change)
+
+
+def _layers(company: Company) -> list[Event]:
+    team = SubjectKind.TEAM, company.teams["Security"]
+    user = SubjectKind.USER, UUID(company.spender.user_id)
+    return [
+        _saying(company, 0.22, team, {"features": ["inline", "fim", "block", "docstring"]}),
+        _saying(
+            company,
+            0.5,
+            team,
+            {
+                "features": ["inline", "fim", "block"],
+                "content_exclusion": {"*": ["**/exploits/**"]},
+                "max_key_lifetime_days": 180,
+            },
+        ),
+        _saying(company, 0.4, user, {"user_limit": {"per_minute": 120, "burst": 30}}),
+    ]
+
+
+def _saying(
+    company: Company, share: float, about: tuple[SubjectKind, UUID], document: dict[str, Any]
+) -> Event:
+    def say(now: datetime) -> None:
+        set_layer(
+            actor=company.one(Role.ADMINISTRATOR),
+            subject=Subject(*about),
+            document=document,
+            reason="As agreed with those whom it is about.",
+            now=now,
+        )
+
+    return Event(company.stage.at(share, hour=12), say)
+
+
+def _retention(company: Company) -> list[Event]:
+    def setting(data_class: DataClass, days: int, reason: str) -> Callable[[datetime], object]:
+        return lambda now: set_rule(
+            actor=company.one(Role.ADMINISTRATOR),
+            data_class=data_class,
+            days=days,
+            reason=reason,
+            now=now,
+        )
+
+    stage = company.stage
+    return [
+        Event(
+            stage.at(0.3, hour=10),
+            setting(DataClass.AUDIT, 1_095, "Three years, as our auditors ask."),
+        ),
+        Event(
+            stage.at(0.5, hour=10),
+            setting(DataClass.USAGE, _USAGE_DAYS, "Bills of two months ago are settled."),
+        ),
+        Event(
+            stage.at(0.6, hour=10),
+            setting(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
+        ),
+    ]
+
+
+def _holds(company: Company) -> list[Event]:
+    """One in force, which names a person and a time; one that was released."""
+    stage = company.stage
+
+    def placing(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
+        new = NewHold(name, reason, UUID(user_id), since=stage.at(0.1), until=stage.at(0.9))
+        return lambda now: place_hold(actor=company.one(Role.OWNER), new=new, now=now)
+
+    def passes(now: datetime) -> None:
+        hold_id = placing("Export review", "Asked for by customs.", company.leaver.user_id)(now)
+        release_hold(
+            actor=company.one(Role.OWNER),
+            hold_id=hold_id,
+            reason="Customs have closed the case.",
+            now=now.replace(hour=17),
+        )
+
+    held = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
+    return [Event(stage.at(0.35, hour=9), passes), Event(stage.at(0.7, hour=9), held)]
+
+
+def _small_groups(company: Company, now: datetime) -> None:
+    set_min_group_users(
+        actor=company.one(Role.ADMINISTRATOR),
+        min_users=3,
+        reason="Our smallest team has three people.",
+        now=now,
+    )

@@ -1,0 +1,126 @@
+"""How people sign in and who is told of what they do: identity providers, SCIM, SIEMs.
+
+The domains are below the tenant's and nobody has an address there: passwords go on to be taken.
+"""
+
+import base64
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.permissions import Role
+from tenants.compliance.audit_sinks.backoff import MAX_WAIT
+from tenants.compliance.audit_sinks.delivery import UNKNOWN
+from tenants.compliance.audit_sinks.operations import NewSink, create_sink
+from tenants.demo.members import Company
+from tenants.demo.timeline import Event, Stage
+from tenants.identity.domains.operations import claim_domain, verify_domain
+from tenants.identity.scim.tokens import create_scim_token, revoke_scim_token
+from tenants.identity.sso.operations import Described, NewProvider, set_provider, set_saml_provider
+from tenants.models import AuditSink
+from tenants.security.audit.queries import find_head
+
+_BY_SAML: Final = frozenset({"globex"})  # the others by OpenID Connect
+_METADATA: Final = """\
+<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://{host}/entity">
+<IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
+<KeyDescriptor use="signing"><KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#"><X509Data>
+<X509Certificate>{certificate}</X509Certificate></X509Data></KeyInfo></KeyDescriptor>
+<SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
+ Location="https://{host}/saml"/></IDPSSODescriptor></EntityDescriptor>"""
+_HEALTHY, _FAILING = "Security operations", "Change board"
+_NUM_FAILURES: Final = 41
+
+
+def access(company: Company) -> list[Event]:
+    stage = company.stage
+    return [
+        Event(stage.at(0.05, hour=9), lambda now: _claim(company, now)),
+        Event(stage.at(0.06, hour=10), lambda now: _set_provider(company, now)),
+        Event(stage.at(0.08, hour=9), lambda now: _make_tokens(company, now)),
+        Event(stage.at(0.12, hour=9), lambda now: _make_sinks(company, now)),
+    ]
+
+
+def settle_sinks(stage: Stage) -> None:
+    """One has got everything, the other nothing since it broke. Both rest for an hour: then workers
+    find that there is nobody."""
+    with tenant(stage.tenant_id):
+        last = find_head(tenant_id=stage.tenant_id).sequence
+        sinks = AuditSink.objects.filter(tenant_id=stage.tenant_id)
+        sinks.filter(name=_HEALTHY).update(
+            delivered_sequence=last, delivered_at=stage.now, next_attempt_at=stage.now + MAX_WAIT
+        )
+        sinks.filter(name=_FAILING).update(
+            delivered_sequence=last // 2,
+            delivered_at=stage.now - timedelta(days=2),
+            failed_since=stage.now - timedelta(days=2) + timedelta(minutes=1),
+            last_error=UNKNOWN,
+            num_failures=_NUM_FAILURES,
+            next_attempt_at=stage.now + MAX_WAIT,
+        )
+
+
+def _claim(company: Company, now: datetime) -> None:
+    """One that is verified, one that waits for its record."""
+    owner, slug = company.one(Role.OWNER), company.stage.slug
+    verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
+    verify_domain(
+        actor=owner,
+        domain_id=verified.id,
+        resolve=lambda _: [verified.txt_record],
+        now=now + timedelta(minutes=40),
+    )
+    claim_domain(actor=owner, name=f"labs.{slug}.example", now=now + timedelta(hours=1))
+
+
+def _set_provider(company: Company, now: datetime) -> None:
+    owner, host = company.one(Role.OWNER), f"login.{company.stage.slug}.example"
+    if company.stage.slug in _BY_SAML:
+        metadata = _METADATA.format(host=host, certificate=_certificate(host, now))
+        set_saml_provider(actor=owner, described=Described(metadata, None, _fetch), now=now)
+    else:
+        new = NewProvider(f"https://{host}/", "caret", "of a demonstration")
+        set_provider(actor=owner, new=new, now=now)
+
+
+def _fetch(_: str) -> str:
+    raise NotFound("Nothing is fetched for a demonstration.")
+
+
+def _certificate(host: str, now: datetime) -> str:
+    """Of a key that is thrown away: nobody signs in by it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
+    made = made.not_valid_before(now).not_valid_after(now + timedelta(days=1_825))
+    signed = made.public_key(key.public_key()).sign(key, hashes.SHA256())
+    return base64.b64encode(signed.public_bytes(serialization.Encoding.DER)).decode()
+
+
+def _make_tokens(company: Company, now: datetime) -> None:
+    owner = company.one(Role.OWNER)
+    tried = create_scim_token(actor=owner, name="A first try", now=now)
+    later = now + timedelta(hours=2)
+    revoke_scim_token(actor=owner, token_id=tried.token.id, now=later)
+    create_scim_token(actor=owner, name="Identity provider", now=later)
+
+
+def _make_sinks(company: Company, now: datetime) -> None:
+    """Nothing is delivered before they are settled."""
+    administrator, slug = company.one(Role.ADMINISTRATOR), company.stage.slug
+    for name, address in (
+        (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),
+        (_FAILING, f"https://changes.{slug}.example/caret"),
+    ):
+        create_sink(actor=administrator, new=NewSink(name, address, from_sequence=1), now=now)
+    with tenant(company.stage.tenant_id):
+        AuditSink.objects.filter(tenant_id=company.stage.tenant_id).update(
+            next_attempt_at=company.stage.now + MAX_WAIT
+        )

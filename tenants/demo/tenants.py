@@ -1,0 +1,153 @@
+"""Two tenants to try the product with, made once; their secrets are kept in a file (mode 0600).
+
+A second run finds them and gives the same answer, as long as it still holds: a password that was
+changed or a key that was revoked is replaced, nothing else is touched.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TypedDict
+
+from django.contrib.auth import authenticate
+
+from caret.contracts.api_key import KeyKind, parse_key
+from caret.contracts.policy import Tier
+from caret.contracts.pricing import BudgetScope, TierPrices
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import utc_day
+from tenants.base.money import MICROS, Currency
+from tenants.base.permissions import Role
+from tenants.billing.budgets.operations import Holder, Terms, create_budget
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.billing.plans.queries import find_currency, list_plans
+from tenants.fleet.snapshots.publisher import publish
+from tenants.identity.api_keys.operations import create_key
+from tenants.identity.api_keys.queries import holds
+from tenants.identity.api_keys.validation import NewKey
+from tenants.identity.members.operations import add_member, create_tenant, create_user, set_password
+from tenants.identity.members.queries import find_tenant, find_user, list_members
+from tenants.security.authorization.actor import Actor, platform_actor
+
+NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
+
+PLAN: Final = "demonstration"
+SEAT_MONTH_MICROS: Final = 19 * MICROS
+# About what hosted models of such sizes cost, for a million tokens.
+PRICES: Final = {
+    Tier.FAST: TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000),
+    Tier.QUALITY: TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000),
+}
+BUDGET_MICROS: Final = 100 * MICROS
+
+
+class DemoTenant(TypedDict):
+    slug: str
+    admin_email: str
+    admin_password: str
+    developer_email: str
+    developer_password: str
+    api_key: str
+
+
+def ensure_demonstration(*, known: Mapping[str, DemoTenant], now: datetime) -> list[DemoTenant]:
+    """`known` is the last answer by slug.
+
+    Raises redis.RedisError when a snapshot cannot be published: who is given a key can use it.
+    """
+    return [_ensure_tenant(slug, name, known.get(slug), now) for slug, name in NAMES.items()]
+
+
+def read_state(path: Path) -> dict[str, DemoTenant]:
+    """By slug; empty when the file is missing or torn: then the secrets are made anew."""
+    try:
+        return {entry["slug"]: entry for entry in json.loads(path.read_text())}
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def write_state(path: Path, state: list[DemoTenant]) -> None:
+    """Whole or not at all, readable by us only."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(state, file, indent=2)
+    draft.replace(path)
+
+
+def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime) -> DemoTenant:
+    tenant_id = find_tenant(slug=slug) or create_tenant(slug=slug, name=name, now=now)
+    actor = platform_actor(tenant_id)
+    _ensure_plan(actor, now)
+    admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
+    admin_password = _ensure_member(
+        actor, admin_email, Role.ADMINISTRATOR, known and known.get("admin_password"), now
+    )
+    developer_password = _ensure_member(
+        actor, developer_email, Role.DEVELOPER, known and known.get("developer_password"), now
+    )
+    api_key = _ensure_key(actor, developer_email, known and known.get("api_key"), now)
+    publish(tenant_id=tenant_id, now=now)
+    return DemoTenant(
+        slug=slug,
+        admin_email=admin_email,
+        admin_password=admin_password,
+        developer_email=developer_email,
+        developer_password=developer_password,
+        api_key=api_key,
+    )
+
+
+def _ensure_plan(actor: Actor, now: datetime) -> None:
+    """With it a budget that stops nothing, so that bills, budgets and costs have something to show.
+    Who has a plan, and be it another, keeps it."""
+    if PLAN not in {plan.slug for plan in list_plans()}:
+        create_plan(slug=PLAN, name="Demonstration", currency=Currency.EUR, now=now)
+        add_price(plan=PLAN, new=NewPrice(utc_day(now), SEAT_MONTH_MICROS, PRICES), now=now)
+    with tenant(actor.tenant_id):
+        has_plan = find_currency(actor.tenant_id) is not None
+    if not has_plan:
+        subscribe(actor=actor, plan=PLAN, starts_on=utc_day(now), now=now)
+        terms = Terms(BUDGET_MICROS, is_hard=False)
+        create_budget(actor=actor, holder=Holder(BudgetScope.TENANT), terms=terms, now=now)
+
+
+def _ensure_member(
+    actor: Actor, email: str, role: Role, password: str | None, now: datetime
+) -> str:
+    """The member's password: the known one if it still opens, else a new one."""
+    user_id = find_user(email=email)
+    if user_id is not None and password and authenticate(username=email, password=password):
+        _join(actor, user_id, role, now)
+        return password
+    password = secrets.token_urlsafe(12)
+    if user_id is None:
+        user_id = create_user(
+            email=email, name=f"{role.value.title()} (demonstration)", password=password, now=now
+        )
+    else:
+        set_password(user_id=user_id, password=password)
+    _join(actor, user_id, role, now)
+    return password
+
+
+def _join(actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
+    if user_id not in {member.user_id for member in list_members(tenant_id=actor.tenant_id)}:
+        add_member(actor=actor, user_id=user_id, role=role, now=now)
+
+
+def _ensure_key(actor: Actor, owner_email: str, text: str | None, now: datetime) -> str:
+    if text and _still_holds(actor.tenant_id, text, now):
+        return text
+    owner_id = find_user(email=owner_email)
+    new = NewKey(kind=KeyKind.DEVELOPER, owner_id=owner_id, name="Demonstration", expires_at=None)
+    return create_key(actor=actor, new=new, now=now).text
+
+
+def _still_holds(tenant_id: TenantId, text: str, now: datetime) -> bool:
+    key = parse_key(text)
+    return key is not None and holds(tenant_id=tenant_id, key=key, now=now)

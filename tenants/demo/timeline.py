@@ -1,0 +1,63 @@
+"""What the scenes of a demonstration share: a tenant, its time, and chance that repeats itself."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from random import Random
+from typing import Final
+
+from caret.foundation.ids import TenantId
+from tenants.security.authorization.actor import Actor, platform_actor
+
+_SATURDAY: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    tenant_id: TenantId
+    slug: str
+    begins_at: datetime  # a UTC midnight
+    now: datetime
+    seed: int
+
+    @property
+    def num_days(self) -> int:
+        return (self.now - self.begins_at).days
+
+    @property
+    def platform(self) -> Actor:
+        return platform_actor(self.tenant_id)
+
+    def at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
+        """On the day by which such a share of the time is over, or the Friday before."""
+        day = self.begins_at + timedelta(days=int(share * self.num_days))
+        return self._working_day(day).replace(hour=hour, minute=minute)
+
+    def before(self, days: int, *, hour: int = 9, minute: int = 0) -> datetime:
+        """So many days before it begins."""
+        return self.begins_at - timedelta(days=days) + timedelta(hours=hour, minutes=minute)
+
+    def chance(self, purpose: str) -> Random:
+        """The same for the same seed, whatever else draws."""
+        return Random(f"{self.seed}/{self.slug}/{purpose}")
+
+    def _working_day(self, day: datetime) -> datetime:
+        friday = day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
+        return max(friday, self.begins_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    at: datetime
+    do: Callable[[datetime], object]
+
+
+def play(events: Iterable[Event], *, until: datetime) -> None:
+    """In the order of time; what would be later than `until` never happens."""
+    for event in sorted(events, key=lambda event: event.at):
+        if event.at <= until:
+            event.do(event.at)
+
+
+def midnight(moment: datetime) -> datetime:
+    return datetime.combine(moment.date(), time(), tzinfo=moment.tzinfo)

@@ -1,0 +1,91 @@
+"""Makes the usage up day by day, and puts it where ingest puts what gateways report."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Model
+
+from caret.contracts.policy import Mode
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.demo.api_keys import Keyring
+from tenants.demo.outcome_generator import reactions_to, typed_of
+from tenants.demo.request_generator import Coder, request_of
+from tenants.demo.timeline import Event, Stage
+from tenants.demo.traffic_pattern import Calendar
+from tenants.identity.api_keys.operations import note_use
+from tenants.models import Outcome, Typed, UsageRecord
+from tenants.usage.ingestion.batch_numbers import next_batch
+from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.row_mapping import Row
+from tenants.usage.rollups.dirty_hours import hours_of, mark
+
+_AT_ONCE: Final = 5_000  # rows of a statement
+_OPENS_AT: Final = {"globex": 13}  # in America; the others in Europe
+_OPENS: Final = 7
+# Of a month's days; from then on the hard budget of the one who has it is spent.
+_CUT_OFF_FROM: Final = 20
+
+
+def usage(keyring: Keyring, *, cut_off: str) -> list[Event]:
+    """An event for each day; `cut_off`: the user whose hard budget ends."""
+    stage = keyring.company.stage
+    calendar = calendar_of(stage)
+    day_ends = timedelta(hours=23, minutes=58)
+
+    def reports(day: datetime) -> Event:
+        at = min(day + day_ends, stage.now)
+        return Event(at, lambda _: _report(keyring, calendar, day, cut_off))
+
+    return [reports(day) for day in calendar.days()]
+
+
+def calendar_of(stage: Stage) -> Calendar:
+    return Calendar(stage.begins_at, stage.now, _OPENS_AT.get(stage.slug, _OPENS))
+
+
+def _report(keyring: Keyring, calendar: Calendar, day: datetime, cut_off: str) -> None:
+    is_late = day.day >= _CUT_OFF_FROM
+    rows: list[Row] = []
+    for user_id, coder in keyring.coders.items():
+        asking = replace(coder, is_cut_off=is_late and user_id == cut_off)
+        rows += day_of(asking, day, calendar, keyring.company.stage)
+    _keep(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
+
+
+def day_of(coder: Coder, day: datetime, calendar: Calendar, stage: Stage) -> list[Row]:
+    """What one coder has left on a day."""
+    random = stage.chance(f"{coder.user_id}/{day:%Y-%m-%d}")
+    requests: list[UsageRecord] = []
+    outcomes: list[Outcome] = []
+    for at in calendar.moments(day, coder.pace, random):
+        season = calendar.season(at)
+        row = request_of(coder, at, season, random)
+        requests.append(row)
+        outcomes += reactions_to(row, coder, season, random)
+    inline = [row for row in requests if row.mode == Mode.INLINE and row.user_id is not None]
+    return [*requests, *outcomes, *typed_of(coder, inline, calendar.season(day), random)]
+
+
+def _keep(stage: Stage, rows: Sequence[Row]) -> None:
+    with tenant(stage.tenant_id):
+        asked = [row for row in rows if isinstance(row, UsageRecord)]
+        if not asked:
+            return
+        batch = next_batch(stage.tenant_id)
+        for row in asked:
+            row.batch = batch
+        _insert(UsageRecord, asked)
+        _insert(Outcome, [row for row in rows if isinstance(row, Outcome)])
+        _insert(Typed, [row for row in rows if isinstance(row, Typed)])
+        # An outcome belongs to the hour of its completion, which is here.
+        mark(stage.tenant_id, hours_of(row for row in rows if not isinstance(row, Outcome)))
+        note_use({(row.key_id, row.occurred_at) for row in asked})
+
+
+def _insert(model: type[Model], rows: Iterable[Model]) -> None:
+    left = list(rows)
+    while left:
+        insert_new(model, left[:_AT_ONCE])
+        left = left[_AT_ONCE:]

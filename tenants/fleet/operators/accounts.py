@@ -1,0 +1,160 @@
+"""Accounts of operators: made on the command line, each with its second factor from the start."""
+
+import re
+import secrets
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Final
+
+from django.contrib.auth.hashers import check_password, make_password
+from django.db import IntegrityError, transaction
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.operator_roles import MAY_CHANGE, OperatorRole
+from tenants.base.text_validation import is_storable, require_storable
+from tenants.fleet.operators import totp
+from tenants.models import Operator
+
+_HANDLE: Final = re.compile(r"[a-z][a-z0-9]{1,19}")
+_PASSWORD_BYTES: Final = 18
+_MAX_PASSWORD_CHARS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorView:
+    id: uuid.UUID
+    handle: str
+    name: str
+    role: OperatorRole
+    created_at: datetime
+    disabled_at: datetime | None  # None: he may sign in
+    fingerprint: str = field(repr=False)  # changes with his password: sessions are bound to it
+
+    @property
+    def may_change(self) -> bool:
+        return self.role in MAY_CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Shown once."""
+
+    password: str = field(repr=False)
+    factor_address: str = field(repr=False)  # otpauth://..., for an app
+
+
+def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime) -> Credentials:
+    """A handle is good for one person for ever: audit trails name him by it. Raises Invalid,
+    Conflict."""
+    if _HANDLE.fullmatch(handle) is None:
+        raise Invalid("handle", "Write 2 to 20 lower-case letters and digits, a letter first.")
+    require_storable("name", name)
+    row = Operator(handle=handle, name=name.strip()[:120], role=role, created_at=now)
+    credentials = _renew(row)
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict("There is an operator {handle} already.", handle=handle) from error
+    return credentials
+
+
+def renew_operator(*, handle: str) -> Credentials:
+    """A new password and a new second factor; who was disabled may sign in again. His sessions end.
+    Raises NotFound."""
+    with transaction.atomic():
+        row = _locked(handle)
+        credentials = _renew(row)
+        row.disabled_at = None
+        row.save(update_fields=["password", "sealed_factor", "last_step", "disabled_at"])
+    return credentials
+
+
+def disable_operator(*, handle: str, now: datetime) -> None:
+    """His sessions end at once. Raises NotFound."""
+    with transaction.atomic():
+        row = _locked(handle)
+        if row.disabled_at is None:
+            row.disabled_at = now
+            row.save(update_fields=["disabled_at"])
+
+
+def list_operators() -> list[OperatorView]:
+    """By handle."""
+    return [_view(row) for row in Operator.objects.order_by("handle")]
+
+
+def authenticate(*, handle: str, password: str, code: str, now: datetime) -> OperatorView | None:
+    """None when the three do not belong together, whichever it is that does not. A code is taken
+    once: of two at the same time one is let in."""
+    row = _enabled(handle=handle) if is_storable(handle) else None
+    held = _nobodys_password() if row is None else row.password
+    is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, held)
+    if row is None or not is_right:
+        return None
+    return _view(row) if _takes_code(row, code, now) else None
+
+
+def confirm(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
+    """Whether who is signed in has his app at hand, as when he came in. A code is taken once."""
+    row = _enabled(id=operator_id)
+    return row is not None and _takes_code(row, code, now)
+
+
+def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
+    """Who signed in; None when he was disabled or renewed since. One query."""
+    try:
+        row = _enabled(id=uuid.UUID(operator_id))
+    except ValueError:
+        return None
+    view = None if row is None else _view(row)
+    return view if view and constant_time_compare(view.fingerprint, fingerprint) else None
+
+
+def _takes_code(row: Operator, code: str, now: datetime) -> bool:
+    secret = totp.unsealed(bytes(row.sealed_factor), row.id)
+    step = totp.step_of(secret, code, now=now, after=row.last_step)
+    if step is None:
+        return False
+    # Of two at the same time one is let in.
+    return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
+
+
+def _enabled(**known: object) -> Operator | None:
+    return Operator.objects.filter(disabled_at=None, **known).order_by("id").first()
+
+
+def _locked(handle: str) -> Operator:
+    try:
+        return Operator.objects.select_for_update().get(handle=handle)
+    except Operator.DoesNotExist as error:
+        raise NotFound("There is no operator {handle}.", handle=handle) from error
+
+
+def _renew(row: Operator) -> Credentials:
+    password, secret = secrets.token_urlsafe(_PASSWORD_BYTES), totp.new_secret()
+    row.password = make_password(password)
+    row.sealed_factor = totp.sealed(secret, row.id)
+    row.last_step = 0
+    return Credentials(password, totp.address_of(secret, row.handle))
+
+
+@cache
+def _nobodys_password() -> str:
+    """Checked where there is no such operator, so that both take as long."""
+    return make_password(secrets.token_urlsafe(_PASSWORD_BYTES))
+
+
+def _view(row: Operator) -> OperatorView:
+    return OperatorView(
+        id=row.id,
+        handle=row.handle,
+        name=row.name,
+        role=OperatorRole(row.role),
+        created_at=row.created_at,
+        disabled_at=row.disabled_at,
+        fingerprint=salted_hmac("operator-session/1", row.password, algorithm="sha256").hexdigest(),
+    )

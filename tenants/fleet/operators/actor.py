@@ -1,0 +1,20 @@
+"""An operator as the one who does something to a tenant."""
+
+from caret.foundation.ids import TenantId
+from tenants.base.permissions import Role
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.security.authorization.actor import Actor, Operator
+
+
+def operator_actor(
+    operator: OperatorView, *, tenant_id: TenantId, address: str, request_id: str
+) -> Actor:
+    """Has none of the permissions that roles have: only what asks for an operator lets him."""
+    return Actor(
+        tenant_id=tenant_id,
+        user_id=None,
+        role=Role.AUDITOR,
+        address=address,
+        request_id=request_id,
+        operator=Operator(operator.handle, may_change=operator.may_change),
+    )

@@ -1,0 +1,97 @@
+"""What operators change of a tenant: status, plan, region, limits. Each with a reason, each in the
+tenant's own audit trail."""
+
+from datetime import date, datetime
+from typing import Final
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.text_validation import read_reason
+from tenants.billing.plans.operations import subscribe
+from tenants.fleet.snapshots.platform_limits import Ceiling
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.members.operations import read_region
+from tenants.identity.members.tenant_status import set_status
+from tenants.models import Tenant
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_CEILING: Final = 1_000_000
+# Closing erases, and closed is for ever: the command line's, where there is one who answers for it.
+_STATUSES: Final = frozenset({TenantStatus.ACTIVE, TenantStatus.SUSPENDED})
+
+
+def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
+    """Raises Forbidden, Invalid, NotFound, Conflict."""
+    actor.require_operator()
+    if status not in _STATUSES:
+        raise Forbidden("Closing a tenant is done on the command line.")
+    reason = required_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it
+        if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
+            raise Forbidden("This tenant is closing: thinking it over is the command line's, too.")
+        set_status(actor=actor, status=status, reason=reason, now=now)
+
+
+def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:
+    """Raises Forbidden, Invalid, NotFound, Conflict."""
+    actor.require_operator()
+    subscribe(actor=actor, plan=plan, starts_on=starts_on, reason=required_reason(reason), now=now)
+
+
+def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> None:
+    """Says where the data is kept; moves nothing. Raises Forbidden, Invalid, NotFound."""
+    actor.require_operator()
+    region, reason = read_region(region), required_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        Tenant.objects.filter(id=actor.tenant_id).update(region=region)
+        record_change(
+            actor=actor,
+            action="tenant.region_changed",
+            target=f"tenant:{row.slug}",
+            change=({"region": row.region}, {"region": region}),
+            reason=reason,
+            now=now,
+        )
+
+
+def change_limits(*, actor: Actor, ceiling: Ceiling, reason: str, now: datetime) -> None:
+    """What the tenant may have at most, whatever its policy says. Gateways hold it within a second.
+    Raises Forbidden, Invalid, NotFound."""
+    actor.require_operator()
+    reason = required_reason(reason)
+    after = _facts(ceiling)
+    for name, value in after.items():
+        if value is not None and not 1 <= value <= MAX_CEILING:
+            raise Invalid(name, "Write 1 to {most:,}, or nothing for no limit.", most=MAX_CEILING)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        before = _facts(Ceiling(row.max_concurrent_completions, row.max_requests_per_minute))
+        Tenant.objects.filter(id=actor.tenant_id).update(**after)
+        record_change(
+            actor=actor,
+            action="tenant.limits_changed",
+            target=f"tenant:{row.slug}",
+            change=(dict(before), dict(after)),
+            reason=reason,
+            now=now,
+        )
+
+
+def required_reason(text: str) -> str:
+    """Raises Invalid."""
+    if not (reason := read_reason(text)):
+        raise Invalid("reason", "Say why: the tenant's auditors read it.")
+    return reason
+
+
+def _facts(ceiling: Ceiling) -> dict[str, int | None]:
+    return {
+        "max_concurrent_completions": ceiling.max_concurrent_completions,
+        "max_requests_per_minute": ceiling.max_requests_per_minute,
+    }

@@ -1,0 +1,151 @@
+"""What operators see of tenants: the directory, and with a reason, how one is set up.
+
+Nothing that a tenant's people have written and no content: no names of keys or people, no prompts,
+no text of a policy. A field that is added here is one more thing that strangers see.
+"""
+
+import uuid
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Final
+
+from django.db.models import Count
+
+from caret.contracts.api_key import KeyKind
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import LookupId, TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Role
+from tenants.base.text_validation import is_storable
+from tenants.fleet.operators.operations import required_reason
+from tenants.fleet.snapshots.platform_limits import Ceiling
+from tenants.models import ApiKey, Membership, PolicyVersion, Subscription, Tenant
+from tenants.security.audit.operations import record_read
+from tenants.security.authorization.actor import Actor
+
+MAX_KEYS: Final = 50
+MAX_VERSIONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRow:
+    tenant_id: TenantId
+    slug: str
+    name: str
+    status: TenantStatus
+    region: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    lookup_id: LookupId
+    kind: KeyKind
+    created_at: datetime
+    expires_at: datetime | None  # None: never
+    revoked_at: datetime | None  # None: in force
+    last_used_at: datetime | None  # None: never used
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLine:
+    version: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLook:
+    tenant: DirectoryRow
+    ceiling: Ceiling
+    plans: list[tuple[date, str]]  # from which day on which; newest first
+    members: dict[Role, int]  # how many
+    num_keys: int
+    keys: list[KeyLine]  # newest first, at most MAX_KEYS
+    policy_versions: list[VersionLine]  # newest first, at most MAX_VERSIONS
+
+
+def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[DirectoryRow]:
+    """Newest first; with `search` those whose slug begins with it. The directory holds no
+    customer's content. Raises Invalid. One query."""
+    found = Tenant.objects.all()
+    if search:
+        begins = search if is_storable(search) else ""
+        found = found.filter(slug__startswith=begins) if begins else found.none()
+    rows = first_of(found, limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, _directory_row)
+
+
+def find_in_directory(tenant_id: str) -> DirectoryRow:
+    """Raises NotFound."""
+    try:
+        return _directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
+    except (Tenant.DoesNotExist, ValueError) as error:
+        raise NotFound("There is no such tenant.") from error
+
+
+def look_at(*, actor: Actor, reason: str, now: datetime) -> TenantLook:
+    """That somebody looked, and why, is in the tenant's audit trail. Raises Invalid, NotFound."""
+    reason = required_reason(reason)
+    row = find_in_directory(actor.tenant_id)
+    with tenant(actor.tenant_id):
+        bounds = Tenant.objects.get(id=actor.tenant_id)
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id)
+        look = TenantLook(
+            tenant=row,
+            ceiling=Ceiling(bounds.max_concurrent_completions, bounds.max_requests_per_minute),
+            plans=_plans(actor.tenant_id),
+            members=_members(actor.tenant_id),
+            num_keys=keys.count(),
+            keys=[_key_line(key) for key in keys.order_by("-created_at", "-id")[:MAX_KEYS]],
+            policy_versions=_versions(actor.tenant_id),
+        )
+        record_read(
+            actor=actor,
+            action="operator.looked",
+            target=f"tenant:{row.slug}",
+            reason=reason,
+            now=now,
+        )
+    return look
+
+
+def _plans(tenant_id: TenantId) -> list[tuple[date, str]]:
+    found = Subscription.objects.filter(tenant_id=tenant_id).order_by("-starts_on")
+    return list(found.values_list("starts_on", "plan__slug"))
+
+
+def _members(tenant_id: TenantId) -> dict[Role, int]:
+    found = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
+    counted = found.values_list("role").annotate(num=Count("user_id")).order_by("role")
+    return {Role(role): num for role, num in counted}
+
+
+def _versions(tenant_id: TenantId) -> list[VersionLine]:
+    found = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
+    rows = found.values_list("version", "created_at")[:MAX_VERSIONS]
+    return [VersionLine(version, at) for version, at in rows]
+
+
+def _key_line(key: ApiKey) -> KeyLine:
+    return KeyLine(
+        lookup_id=LookupId(key.lookup_id),
+        kind=KeyKind(key.kind),
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        last_used_at=key.last_used_at,
+    )
+
+
+def _directory_row(row: Tenant) -> DirectoryRow:
+    return DirectoryRow(
+        tenant_id=TenantId(str(row.id)),
+        slug=row.slug,
+        name=row.name,
+        status=TenantStatus(row.status),
+        region=row.region,
+        created_at=row.created_at,
+    )

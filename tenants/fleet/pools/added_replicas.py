@@ -1,0 +1,230 @@
+"""Adds replicas to pools while gateways run, and takes them out again. Where they may stand says
+the gateways' catalogue, as gateways tell it; each of them looks once more, and asks who joins what
+it is before it sends it anything (membership.py of the data plane)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+import redis
+import structlog
+from django.utils.translation import gettext_noop
+
+from caret.contracts.added_replicas import (
+    ADDITIONS,
+    ADDITIONS_CHANGED,
+    ADDITIONS_LOG,
+    ADDITIONS_VERSION,
+    SCHEMA,
+    SPECULATION,
+    Addition,
+    decode_addition,
+    encode_addition,
+)
+from caret.foundation.clock import from_unix_ms, to_unix_ms
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.text_validation import read_reason
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.draining import LastOfPool, Members, emptied_pools
+from tenants.fleet.pools.fleet_state import Steering
+from tenants.fleet.pools.replica_url import read_engine_url, read_kv_events
+
+MAX_ADDED: Final = 1_000  # as many as gateways read
+_STEERING: Final = Steering(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
+Places = Mapping[str, Sequence[str]]  # of pools: networks and names in which replicas may stand
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """One change; those that hold are additions."""
+
+    pool: str
+    replica: str  # host:port
+    is_added: bool  # False: it was taken out again
+    operator: str  # his handle
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    version: str
+    held: dict[tuple[str, str], Added]  # by pool and replica
+    latest: list[Added]  # newest first, removals included
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is so."""
+
+    members: Members  # as the gateways tell; likewise:
+    places: Places
+    drained: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OldReplica:
+    pool: str
+    replica: str
+    reason: str
+    confirmation: str = ""  # the replica's name, typed, where nothing would be left of the pool
+
+
+@dataclass(frozen=True, slots=True)
+class NewReplica:
+    pool: str
+    url: str
+    reason: str
+    kv_events: str = ""  # tcp://host:port; "": it does not publish them
+    speculation: str = ""  # one of SPECULATION; "": it does not speculate
+
+
+def read_additions(connection: redis.Redis) -> Additions:
+    """Raises Unavailable."""
+    said = _STEERING.read(connection)
+    held = {key: found for key in said.held if (found := _added(said.held[key])) is not None}
+    return Additions(
+        version=said.version,
+        held={(each.pool, each.replica): each for each in held.values()},
+        latest=[found for data in said.latest if (found := _added(data)) is not None],
+    )
+
+
+def add_replica(
+    connection: redis.Redis,
+    *,
+    operator: OperatorView,
+    wish: NewReplica,
+    known: Known,
+    now: datetime,
+) -> str:
+    """Returns the replica's name. Raises Forbidden, Invalid by the field, NotFound of the pool,
+    Conflict, Unavailable."""
+    _require_manager(operator)
+    if wish.pool not in known.members:
+        raise NotFound("No gateway knows this pool.")
+    allowed = known.places.get(wish.pool, ())
+    if not allowed:
+        raise Conflict(
+            gettext_noop("The catalogue lets no replica be added to {pool}."), pool=wish.pool
+        )
+    url = read_engine_url(wish.url, allowed)
+    kv_events = read_kv_events(wish.kv_events, allowed)
+    replica = urlsplit(url).netloc
+    if wish.speculation not in ("", *SPECULATION):
+        raise Invalid("speculation", "Choose one of these.")
+    reason = _read_reason(wish.reason)
+    held = read_additions(connection)
+    if replica in known.members[wish.pool] or (wish.pool, replica) in held.held:
+        raise Conflict(gettext_noop("{replica} is in this pool already."), replica=replica)
+    if len(held.held) >= MAX_ADDED:
+        raise Conflict(gettext_noop("Gateways read {n} additions at most."), n=MAX_ADDED)
+    addition = Addition(
+        schema=SCHEMA,
+        pool=wish.pool,
+        url=url,
+        is_added=True,
+        operator=operator.handle,
+        reason=reason,
+        at_ms=to_unix_ms(now),
+        kv_events=kv_events or None,
+        speculation=wish.speculation or None,
+    )
+    _say(connection, addition, replica, held.version)
+    return replica
+
+
+def remove_replica(
+    connection: redis.Redis,
+    *,
+    operator: OperatorView,
+    wish: OldReplica,
+    known: Known,
+    now: datetime,
+) -> None:
+    """Only one that was added. Raises Forbidden, Invalid, NotFound, LastOfPool, Conflict,
+    Unavailable."""
+    _require_manager(operator)
+    said = _STEERING.read(connection)
+    data = said.held.get(_field(wish.pool, wish.replica))
+    if data is None:
+        raise NotFound("Nobody has added this replica.")
+    reason = _read_reason(wish.reason)
+    emptied = emptied_by(wish.pool, wish.replica, known)
+    if emptied and wish.confirmation.strip() != wish.replica:
+        raise LastOfPool(emptied)
+    try:
+        url = decode_addition(data).url
+    except msgspec.DecodeError:  # of a newer version, or nobody of ours: it goes all the same
+        url = f"http://{wish.replica}"
+    removal = Addition(
+        schema=SCHEMA,
+        pool=wish.pool,
+        url=url,
+        is_added=False,
+        operator=operator.handle,
+        reason=reason,
+        at_ms=to_unix_ms(now),
+    )
+    _say(connection, removal, wish.replica, said.version)
+
+
+def emptied_by(pool: str, replica: str, known: Known) -> list[str]:
+    """The pool, if no other replica of it is left that is not drained."""
+    members = {pool: known.members.get(pool, frozenset())}
+    return emptied_pools(replica, known.drained, members)
+
+
+def _say(connection: redis.Redis, change: Addition, replica: str, version: str) -> None:
+    _STEERING.change(
+        connection,
+        _field(change.pool, replica),
+        encode_addition(change),
+        is_set=change.is_added,
+        version=version,
+    )
+    logger.info(
+        "operator.replica_added" if change.is_added else "operator.replica_removed",
+        operator=change.operator,
+        pool=change.pool,
+        replica=replica,
+        reason=change.reason,
+    )
+
+
+def _require_manager(operator: OperatorView) -> None:
+    if not operator.may_change:
+        raise Forbidden("Adding replicas is a manager's.")
+
+
+def _read_reason(text: str) -> str:
+    reason = read_reason(text)
+    if not reason:
+        raise Invalid("reason", "Say why: it is in the log.")
+    return reason
+
+
+def _field(pool: str, replica: str) -> str:
+    return f"{pool} {replica}"
+
+
+def _added(data: bytes) -> Added | None:
+    """None: a newer version has written it, or nobody of ours."""
+    try:
+        change = decode_addition(data)
+        at = from_unix_ms(change.at_ms)
+        replica = urlsplit(change.url).netloc
+    except (msgspec.DecodeError, OverflowError, ValueError):
+        return None
+    return Added(
+        pool=change.pool,
+        replica=replica,
+        is_added=change.is_added,
+        operator=change.operator,
+        reason=change.reason,
+        at=at,
+    )

@@ -1,0 +1,40 @@
+"""Figures for the capacity planner, as far as gateways have measured them. Pure."""
+
+from tenants.fleet.pools.installation_status import Installation
+from tenants.fleet.pools.metric_samples import Samples
+from tenants.fleet.pools.pool_status import WARM_UP
+
+
+def measured_figures(installation: Installation, *, pool: str | None) -> dict[str, float]:
+    """Fields of `caret.capacity.inputs.Figures`; of all pools together for None. What nobody has
+    counted is left out."""
+    counted, window_s = installation.lately.counted, installation.lately.window_s
+    labels = {} if pool is None else {"pool": pool}
+    prompts = _asked(counted, "caret_prompts_total", labels)
+    told = _asked(counted, "caret_told_prompt_tokens_total", labels)
+    found: dict[str, float] = {}
+    if prompts > 0:
+        found["context_tokens"] = _asked(counted, "caret_prompt_tokens_total", labels) / prompts
+        found["output_tokens"] = _asked(counted, "caret_generated_tokens_total", labels) / prompts
+        # Since the gateways began, nobody knows how long that is of each.
+        if window_s:
+            found["requests_per_s"] = prompts / window_s
+    if told > 0:
+        found["hit_rate"] = _asked(counted, "caret_cached_tokens_total", labels) / told
+    num_replicas = len(
+        {
+            replica.name
+            for each in installation.pools
+            if pool in (None, each.name)
+            for replica in each.replicas
+            if replica.is_up is not False and not replica.is_drained
+        }
+    )
+    if num_replicas:
+        found["num_gpus"] = num_replicas
+    return found
+
+
+def _asked(counted: Samples, name: str, labels: dict[str, str]) -> float:
+    """Without warm-ups, which nobody waits for."""
+    return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)

@@ -1,0 +1,191 @@
+"""What each pool did on each day, over all tenants: counts of no tenant, for the figures of cost.
+
+Counted tenant by tenant, each in its own scope, and kept in Redis, summed: the tables behind the
+wall are asked by a task and never by a page. Days whose records are gone by retention keep what was
+counted of them; a Redis that has lost its memory is filled again as far as the records reach.
+
+    caret:pools:days              hash    day -> encoded counts by pool
+    caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
+    caret:pools:all-counted       1 for a day once all days were counted
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final, cast
+
+import msgspec
+import redis
+import structlog
+from django.db import connection
+
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.fleet.pools.installation_status import Installation
+from tenants.identity.members.queries import list_tenants
+from tenants.usage.rollups.sql import COUNT_POOLS
+
+DAYS: Final = "caret:pools:days"
+REPLICA_SECONDS: Final = "caret:pools:replica-seconds"
+ALL_COUNTED: Final = "caret:pools:all-counted"
+MAX_DAYS: Final = 90
+_RECENT_DAYS: Final = 3
+# A few at a time: a statement over three months would hold a tenant's rows in memory at once.
+_STEP: Final = timedelta(days=7)
+_AROUND: Final = timedelta(seconds=60)  # an id's time and its request's differ by less
+_SECONDS_PER_DAY: Final = 86_400
+_WHOLE: Final = re.compile(rb"[0-9]{1,15}")
+logger = structlog.get_logger(__name__)
+
+
+class PoolCounts(msgspec.Struct, frozen=True, array_like=True):
+    requests: int = 0
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+    accepted_tokens: int = 0  # of those generated, by the accepted share of their characters
+
+    def plus(self, other: "PoolCounts") -> "PoolCounts":
+        return PoolCounts(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.generated_tokens + other.generated_tokens,
+            self.accepted_tokens + other.accepted_tokens,
+        )
+
+
+ByPool = dict[str, PoolCounts]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ByPool).decode
+
+
+def count_due(store: redis.Redis, *, now: datetime) -> None:
+    """The latest days; all of them once a day. Raises redis.RedisError."""
+    has_all = bool(store.exists(ALL_COUNTED))
+    count_days(store, num_days=_RECENT_DAYS if has_all else MAX_DAYS, now=now)
+    if not has_all:
+        store.set(ALL_COUNTED, 1, ex=_SECONDS_PER_DAY)
+
+
+def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
+    """The last `num_days` with today, anew; how many of them had requests. Raises
+    redis.RedisError."""
+    today = now.astimezone(UTC).date()
+    counted: dict[date, ByPool] = {}
+    for tenant_id in list_tenants().values():
+        _add_tenant(counted, tenant_id, today - timedelta(days=num_days - 1), today)
+    held = read_days(store, num_days=num_days, now=now)
+    newer = {
+        day.isoformat(): _encode(found)
+        for day, found in counted.items()
+        # Fewer than were counted once: the records are gone by retention, the counts stay.
+        if _requests(found) >= _requests(held.get(day, {}))
+    }
+    if newer:
+        store.hset(DAYS, mapping=cast(Any, newer))
+    _forget(store, today - timedelta(days=MAX_DAYS))
+    return len(counted)
+
+
+def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
+    """Those of which something is known. Raises redis.RedisError."""
+    days = _days(num_days, now)
+    found = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
+    read = {day: _counts(data) for day, data in zip(days, found, strict=True) if data}
+    return {day: counts for day, counts in read.items() if counts is not None}
+
+
+def note_replicas(store: redis.Redis, installation: Installation, *, now: datetime) -> None:
+    """Called each minute: a minute more for each replica that is up, divided by the pools in which
+    it stands. Raises redis.RedisError."""
+    for pool, seconds in _replica_seconds(installation, of_s=60).items():
+        store.hincrby(REPLICA_SECONDS, f"{now.astimezone(UTC).date().isoformat()}|{pool}", seconds)
+
+
+def read_replica_seconds(
+    store: redis.Redis, *, num_days: int, now: datetime
+) -> dict[date, dict[str, int]]:
+    """By day and pool, where they were noted. Raises redis.RedisError."""
+    days = {day.isoformat(): day for day in _days(num_days, now)}
+    found: dict[date, dict[str, int]] = {}
+    for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
+        day, _, pool = key.decode("utf-8", "replace").partition("|")
+        if day in days and _WHOLE.fullmatch(value):
+            found.setdefault(days[day], {})[pool] = int(value)
+    return found
+
+
+def replica_seconds_a_day(installation: Installation) -> dict[str, int]:
+    """As if those that are up now were up all day."""
+    return _replica_seconds(installation, of_s=_SECONDS_PER_DAY)
+
+
+def _replica_seconds(installation: Installation, *, of_s: int) -> dict[str, int]:
+    num_pools: dict[str, int] = {}
+    for pool in installation.pools:
+        for replica in pool.replicas:
+            num_pools[replica.name] = num_pools.get(replica.name, 0) + 1
+    return {
+        pool.name: sum(
+            of_s // num_pools[replica.name]
+            for replica in pool.replicas
+            if replica.is_up is not False
+        )
+        for pool in installation.pools
+    }
+
+
+def _add_tenant(counted: dict[date, ByPool], tenant_id: TenantId, first: date, last: date) -> None:
+    start, end = _midnight(first), _midnight(last + timedelta(days=1))
+    while start < end:
+        until = min(start + _STEP, end)
+        for day, pool, *values in _asked(tenant_id, start, until):
+            found = counted.setdefault(day, {})
+            found[pool] = found.get(pool, PoolCounts()).plus(PoolCounts(*map(int, values)))
+        start = until
+
+
+def _asked(tenant_id: TenantId, start: datetime, end: datetime) -> Iterable[tuple[Any, ...]]:
+    parameters: dict[str, Any] = {
+        "tenant": tenant_id,
+        "start": start,
+        "end": end,
+        "first_id": _id_at(start - _AROUND, filled="0"),
+        "last_id": _id_at(end + _AROUND, filled="f"),
+    }
+    with tenant(tenant_id), connection.cursor() as cursor:
+        cursor.execute(COUNT_POOLS, parameters)
+        return cast(list[tuple[Any, ...]], cursor.fetchall())
+
+
+def _id_at(moment: datetime, *, filled: str) -> str:
+    """The lowest or highest id that a request of `moment` may have."""
+    return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"
+
+
+def _forget(store: redis.Redis, before: date) -> None:
+    for key in (DAYS, REPLICA_SECONDS):
+        names = cast(Any, store.hkeys(key))
+        if old := [name for name in names if name[:10] < before.isoformat().encode()]:
+            store.hdel(key, *old)
+
+
+def _counts(data: bytes) -> ByPool | None:
+    """None for what nobody of ours has written, or another version."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _requests(found: Mapping[str, PoolCounts]) -> int:
+    return sum(counts.requests for counts in found.values())
+
+
+def _days(num_days: int, now: datetime) -> list[date]:
+    today = now.astimezone(UTC).date()
+    return [today - timedelta(days=number) for number in range(num_days)]
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

@@ -1,0 +1,154 @@
+"""Drains replicas and returns them: gateways follow within a second, and what is under way there
+ends as it would. Said in Redis, which gateways read; who did it, and why, is in the log as well."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import redis
+import structlog
+from django.utils.translation import gettext_noop
+
+from caret.contracts.drained_replicas import (
+    DRAINS,
+    DRAINS_CHANGED,
+    DRAINS_LOG,
+    DRAINS_VERSION,
+    SCHEMA,
+    Drain,
+    decode_drain,
+    encode_drain,
+)
+from caret.foundation.clock import from_unix_ms, to_unix_ms
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.text_validation import read_reason
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.fleet_state import Steering
+
+_STEERING: Final = Steering(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
+Members = Mapping[str, frozenset[str]]  # of pools: their replicas
+logger = structlog.get_logger(__name__)
+
+
+class LastOfPool(Conflict):
+    """Nothing would be left to answer for `pools`; confirmed by the replica's name."""
+
+    def __init__(self, pools: list[str]) -> None:
+        named = ", ".join(pools)
+        super().__init__(
+            gettext_noop("It is the last replica of {pools} that is not drained."), pools=named
+        )
+        self.pools = pools
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    replica: str
+    is_drained: bool  # False: it was returned
+    operator: str  # his handle
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Drains:
+    version: str  # as Redis has it; "0": nothing was ever drained
+    drained: dict[str, Change]  # by replica
+    latest: list[Change]  # newest first, returns included
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    replica: str
+    is_drained: bool  # False: it is to return
+    reason: str
+    # The replica's name, typed, where a pool loses its last one.
+    confirmation: str = ""
+
+
+def read_drains(connection: redis.Redis) -> Drains:
+    """Raises Unavailable."""
+    said = _STEERING.read(connection)
+    return Drains(
+        version=said.version,
+        drained={name: _change(data, name) for name, data in said.held.items()},
+        latest=[_change(data, "") for data in said.latest],
+    )
+
+
+def change_drain(
+    connection: redis.Redis,
+    *,
+    operator: OperatorView,
+    wish: Wish,
+    members: Members,
+    now: datetime,
+) -> None:
+    """`members`: as the gateways tell. Raises Forbidden, Invalid, NotFound, LastOfPool, Conflict
+    when somebody was quicker, Unavailable."""
+    if not operator.may_change:
+        raise Forbidden("Draining is a manager's.")
+    reason = read_reason(wish.reason)
+    if not reason:
+        raise Invalid("reason", "Say why: it is in the log.")
+    held = read_drains(connection)
+    if wish.is_drained:
+        _require_drainable(wish, held, members)
+    elif wish.replica not in held.drained:
+        raise Conflict("It is not drained.")
+    drain = Drain(
+        schema=SCHEMA,
+        replica=wish.replica,
+        is_drained=wish.is_drained,
+        operator=operator.handle,
+        reason=reason,
+        at_ms=to_unix_ms(now),
+    )
+    # Two who drain the last two replicas of a pool at once would both believe that the other stays.
+    _STEERING.change(
+        connection,
+        drain.replica,
+        encode_drain(drain),
+        is_set=drain.is_drained,
+        version=held.version,
+    )
+    logger.info(
+        "operator.replica_drained" if wish.is_drained else "operator.replica_returned",
+        operator=operator.handle,
+        replica=wish.replica,
+        reason=reason,
+    )
+
+
+def emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
+    """Those in which no other replica is left, in order."""
+    gone = {*drained, replica}
+    return sorted(pool for pool, every in members.items() if replica in every and every <= gone)
+
+
+def _require_drainable(wish: Wish, held: Drains, members: Members) -> None:
+    if wish.replica not in {replica for every in members.values() for replica in every}:
+        raise NotFound("No gateway knows this replica.")
+    if wish.replica in held.drained:
+        raise Conflict("It is drained already.")
+    emptied = emptied_pools(wish.replica, held.drained, members)
+    if emptied and wish.confirmation.strip() != wish.replica:
+        raise LastOfPool(emptied)
+
+
+def _change(data: bytes, name: str) -> Change:
+    """Of an entry that a newer version has written, or nobody of ours, what is known of it."""
+    try:
+        drain = decode_drain(data)
+        at = from_unix_ms(drain.at_ms)
+    except (msgspec.DecodeError, OverflowError):
+        return Change(name, is_drained=True, operator="", reason="", at=from_unix_ms(0))
+    return Change(
+        replica=drain.replica,
+        is_drained=drain.is_drained,
+        operator=drain.operator,
+        reason=drain.reason,
+        at=at,
+    )

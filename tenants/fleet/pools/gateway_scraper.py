@@ -1,0 +1,64 @@
+"""Reads what gateways say of themselves on their private port: bounded in time and in size, all of
+them at once. One that does not answer is told as such and holds nobody up."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_network
+from typing import Final, TypeVar
+
+from django.conf import settings
+
+from caret.foundation.egress.http_client import Bounds, NotAnswered, Outgoing, exchange
+from tenants.fleet.pools.metric_samples import Samples, parse
+
+BOUNDS: Final = Bounds(total_s=1.5, max_bytes=8 * 1024 * 1024)
+_MAX_AT_ONCE: Final = 16
+# The operator named them, in his own setting.
+_ANYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    gateway: str  # its address, as the setting names it
+    samples: Samples | None  # None: it did not answer, or not with metrics
+    problem: str  # in words; "": none
+
+
+def gateway_addresses() -> list[str]:
+    addresses: list[str] = settings.GATEWAY_METRICS
+    return addresses
+
+
+def read_gateways() -> list[Reading]:
+    """In the order of the setting. As slow as the slowest, a moment more than BOUNDS at most."""
+    return ask_all(_reading)
+
+
+def ask_all(ask: Callable[[str], T]) -> list[T]:
+    """Of each gateway, by its address."""
+    addresses = gateway_addresses()
+    if not addresses:
+        return []
+    with ThreadPoolExecutor(min(_MAX_AT_ONCE, len(addresses))) as pool:
+        return list(pool.map(ask, addresses))
+
+
+def fetch(address: str, path: str) -> bytes:
+    """Raises NotAnswered."""
+    answer = exchange(Outgoing("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
+    if answer.status != HTTPStatus.OK:
+        raise NotAnswered(f"It answered {answer.status}.")
+    return answer.body
+
+
+def _reading(address: str) -> Reading:
+    try:
+        return Reading(address, parse(fetch(address, "/metrics").decode("utf-8", "replace")), "")
+    except NotAnswered as error:
+        return Reading(address, None, str(error))
+    except ValueError:
+        return Reading(address, None, "What answers there are no metrics.")

@@ -1,0 +1,244 @@
+"""Pools and replicas as their gateways tell together. Pure.
+
+What a gateway counts of its own adds up over gateways. What several of them read of one engine is
+the same engine: the highest of it counts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.policy import Mode
+from tenants.fleet.pools.gateway_scraper import Reading
+from tenants.fleet.pools.metric_samples import Samples, quantile_s, together
+
+WARM_UP: Final = "warm_up"  # the gateways' label; nobody waits for them
+_OPEN: Final = ("open", "half_open")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    mode: Mode
+    p50_ms: float
+    p99_ms: float
+    target_ms: float
+    count: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.p99_ms > self.target_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    name: str  # host:port
+    is_up: bool | None  # None: no gateway has looked yet
+    num_gateways_open: int  # of those that answer: its circuit is open or half open there
+    num_gateways_late: int  # likewise: it keeps them waiting, and others of its pool are asked
+    rests_s: float | None  # the longest rest that is left; None: no circuit is open
+    is_drained: bool  # a gateway says so
+    under_way: int  # requests of all gateways
+    running: float | None  # as the engine says; None: it does not
+    waiting: float | None
+    kv_usage: float | None  # share, 0 to 1
+    hit_rate: float | None  # of prompt tokens, lately; None: none were looked for
+
+    @property
+    def is_well(self) -> bool:
+        return self.is_up is not False and not (self.num_gateways_open or self.num_gateways_late)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedReplica:
+    """One that contradicts its pool, so that it is asked nothing."""
+
+    name: str  # host:port
+    reason: str  # as gateways name it: address, silent, model, version, context, ...
+    found: str
+    wanted: str
+    num_gateways: int  # that refuse it
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    name: str
+    tier: str
+    model: str
+    replicas: list[ReplicaState]
+    refused: list[RefusedReplica]
+    additions_from: tuple[str, ...]  # networks and names in which replicas may be added
+    under_way: int
+    limit: float  # of requests under way, all gateways together, as they have learnt it
+    hit_rate: float | None
+    first_tokens: list[FirstToken]  # of the modes that were asked for
+    shed: dict[str, int]  # lately, by trigger, most first
+    acceptance: dict[str, float]  # of what is drafted, by language: a mean of the gateways
+
+    @property
+    def load(self) -> float:
+        """Share of what it takes on; may be more than 1."""
+        return self.under_way / self.limit if self.limit else 0.0
+
+
+def pools_of(readings: Iterable[Reading], counted: Samples) -> list[PoolState]:
+    """By name. `counted`: lately, of all gateways."""
+    told = [reading.samples for reading in readings if reading.samples is not None]
+    now = together(told)
+    found = {labels["pool"]: labels for labels, _ in now.each("caret_pool")}
+    members, places = members_of(now), places_of(now)
+    replicas = {
+        name: _replica(name, told, counted)
+        for name in {replica for every in members.values() for replica in every}
+    }
+    return [
+        PoolState(
+            name=pool,
+            tier=found[pool]["tier"],
+            model=found[pool]["model"],
+            replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
+            refused=_refused(now, pool),
+            additions_from=places.get(pool, ()),
+            under_way=int(now.sum("caret_pool_requests", pool=pool)),
+            limit=now.sum("caret_pool_limit", pool=pool),
+            hit_rate=hit_rate(counted, pool=pool),
+            first_tokens=first_tokens(counted, pool=pool),
+            shed=_shed(counted, pool),
+            acceptance=_acceptance(told, pool),
+        )
+        for pool in sorted(found)
+    ]
+
+
+def members_of(now: Samples) -> dict[str, frozenset[str]]:
+    """The replicas of each pool, as any gateway knows them."""
+    members: dict[str, set[str]] = {}
+    for labels, _ in now.each("caret_pool_replica"):
+        members.setdefault(labels["pool"], set()).add(labels["replica"])
+    return {pool: frozenset(names) for pool, names in members.items()}
+
+
+def places_of(now: Samples) -> dict[str, tuple[str, ...]]:
+    """Where replicas may be added to each pool, as any gateway knows it; pools that let none be
+    added are not named."""
+    places: dict[str, set[str]] = {}
+    for labels, _ in now.each("caret_pool_additions_from"):
+        places.setdefault(labels["pool"], set()).add(labels["hosts"])
+    return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
+
+
+def first_tokens(counted: Samples, **labels: str) -> list[FirstToken]:
+    """In the order of the modes, without those of which there were none."""
+    return [found for mode in Mode if (found := _first_token(counted, mode, labels)) is not None]
+
+
+def hit_rate(counted: Samples, **labels: str) -> float | None:
+    """Of prompts that somebody waited for, whose engine told."""
+    told = _waited_for(counted, "caret_told_prompt_tokens_total", labels)
+    return _waited_for(counted, "caret_cached_tokens_total", labels) / told if told else None
+
+
+def cancellation(counted: Samples) -> float | None:
+    every = counted.sum("caret_completions_total")
+    taken_back = sum(
+        counted.sum("caret_completions_total", finish=finish)
+        for finish in ("cancelled", "superseded")
+    )
+    return taken_back / every if every else None
+
+
+def accepted_share(counted: Samples) -> float | None:
+    shown = counted.sum("caret_outcomes_total", event="shown")
+    accepted = sum(
+        counted.sum("caret_outcomes_total", event=event)
+        for event in ("accepted", "partially_accepted")
+    )
+    # What is accepted was shown, whether or not the client said so.
+    return min(1.0, accepted / shown) if shown else None
+
+
+def _first_token(counted: Samples, mode: Mode, labels: Mapping[str, str]) -> FirstToken | None:
+    name = "caret_first_token_seconds"
+    count = counted.sum(f"{name}_bucket", mode=mode, le="+Inf", **labels)
+    p50_s = quantile_s(counted, name, 0.5, mode=mode, **labels)
+    p99_s = quantile_s(counted, name, 0.99, mode=mode, **labels)
+    if p50_s is None or p99_s is None:
+        return None
+    return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_MS[mode], int(count))
+
+
+def _waited_for(counted: Samples, name: str, labels: Mapping[str, str]) -> float:
+    return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)
+
+
+def _replica(name: str, told: list[Samples], counted: Samples) -> ReplicaState:
+    def highest(metric: str) -> float | None:
+        return _of(told, lambda samples: samples.most(metric, replica=name), max)
+
+    looked_for = counted.most("caret_engine_prefix_tokens_total", replica=name)
+    found = counted.most("caret_engine_prefix_found_tokens_total", replica=name)
+    up = highest("caret_engine_up")
+    return ReplicaState(
+        name=name,
+        is_up=None if up is None else bool(up),
+        num_gateways_open=sum(_is_open(samples, name) for samples in told),
+        num_gateways_late=sum(
+            bool(samples.sum("caret_replica_late", replica=name)) for samples in told
+        ),
+        rests_s=highest("caret_replica_rest_seconds"),
+        is_drained=bool(highest("caret_replica_drained")),
+        under_way=int(sum(samples.sum("caret_replica_requests", replica=name) for samples in told)),
+        running=highest("caret_engine_running"),
+        waiting=highest("caret_engine_waiting"),
+        kv_usage=highest("caret_engine_kv_usage"),
+        hit_rate=min(1.0, (found or 0.0) / looked_for) if looked_for else None,
+    )
+
+
+def _of(
+    told: Iterable[Samples],
+    ask: Callable[[Samples], float | None],
+    together_as: Callable[[list[float]], float],
+) -> float | None:
+    values = [value for samples in told if (value := ask(samples)) is not None]
+    return together_as(values) if values else None
+
+
+def _is_open(samples: Samples, replica: str) -> bool:
+    return any(
+        samples.sum("caret_replica_circuit", replica=replica, circuit=circuit) for circuit in _OPEN
+    )
+
+
+def _refused(now: Samples, pool: str) -> list[RefusedReplica]:
+    """By name; what gateways say alike is said once."""
+    return sorted(
+        (
+            RefusedReplica(
+                name=labels["replica"],
+                reason=labels["reason"],
+                found=labels["found"],
+                wanted=labels["wanted"],
+                num_gateways=int(num),
+            )
+            for labels, num in now.each("caret_replica_refused", pool=pool)
+        ),
+        key=lambda refused: (refused.name, refused.reason),
+    )
+
+
+def _shed(counted: Samples, pool: str) -> dict[str, int]:
+    found = {
+        trigger: num
+        for trigger in counted.values_of("caret_shed_requests_total", "trigger")
+        if (num := int(counted.sum("caret_shed_requests_total", pool=pool, trigger=trigger)))
+    }
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _acceptance(told: Iterable[Samples], pool: str) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for samples in told:
+        for labels, value in samples.each("caret_speculation_acceptance", pool=pool):
+            found.setdefault(labels["language"], []).append(value)
+    return {language: sum(values) / len(values) for language, values in sorted(found.items())}

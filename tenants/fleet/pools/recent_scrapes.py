@@ -1,0 +1,103 @@
+"""What gateways counted a quarter of an hour ago, so that pages can say what is so lately, and not
+since some gateway was started. Kept in Redis by a task each minute; losing it costs the window."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import msgspec
+import redis
+
+from tenants.fleet.pools.gateway_scraper import Reading
+from tenants.fleet.pools.metric_samples import Labels, Samples, increase, together
+
+KEY: Final = "caret:gateways:readings"
+WINDOW_S: Final = 900
+KEEP_S: Final = 2 * WINDOW_S
+EVERY_S: Final = 60
+_KEPT: Final = WINDOW_S // EVERY_S
+_COUNTED: Final = ("_total", "_bucket")
+
+
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    at_s: float  # Unix
+    # By gateway: each sample's name, labels and value.
+    gateways: dict[str, list[tuple[str, Labels, float]]]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Kept).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    counted: Samples  # of all gateways, within the window
+    window_s: float | None  # None: since each gateway began; nothing older is known
+
+
+def keep(connection: redis.Redis, readings: Iterable[Reading], *, now_s: float) -> None:
+    """Raises redis.RedisError."""
+    told = {
+        reading.gateway: _counters(reading.samples)
+        for reading in readings
+        if reading.samples is not None
+    }
+    pipeline = connection.pipeline(transaction=True)
+    pipeline.lpush(KEY, _encode(_Kept(now_s, told)))
+    pipeline.ltrim(KEY, 0, _KEPT)
+    pipeline.expire(KEY, KEEP_S)
+    pipeline.execute()
+
+
+def lately(connection: redis.Redis, readings: Iterable[Reading], *, now_s: float) -> Lately:
+    """What has come in since the oldest reading that is kept; one that is away counts as none."""
+    answering = [reading for reading in readings if reading.samples is not None]
+    kept = _oldest(connection)
+    if kept is None or not 0 < now_s - kept.at_s <= KEEP_S:
+        return Lately(together(_told(answering)), None)
+    grown = [found for each in answering if (found := _since(kept, each)) is not None]
+    return Lately(together(grown), now_s - kept.at_s)
+
+
+def _told(answering: Iterable[Reading]) -> list[Samples]:
+    return [each.samples for each in answering if each.samples is not None]
+
+
+def _since(kept: _Kept, reading: Reading) -> Samples | None:
+    """None: it was there and not read then, so nobody knows what is new."""
+    assert reading.samples is not None
+    before = kept.gateways.get(reading.gateway)
+    if before is not None:
+        return increase(_samples(before), reading.samples)
+    started_s = reading.samples.started_s
+    return reading.samples if started_s is not None and started_s >= kept.at_s else None
+
+
+def _oldest(connection: redis.Redis) -> _Kept | None:
+    try:
+        data = cast(Any, connection.lindex(KEY, -1))
+    except redis.RedisError:
+        return None
+    try:
+        return _decode(data) if data else None
+    except (msgspec.DecodeError, UnicodeDecodeError):  # of another version
+        return None
+
+
+def _counters(samples: Samples) -> list[tuple[str, Labels, float]]:
+    return [
+        (name, labels, value)
+        for name, held in samples.series.items()
+        if name.startswith("caret_") and name.endswith(_COUNTED)
+        for labels, value in held.items()
+    ]
+
+
+def _samples(kept: Iterable[tuple[str, Labels, float]]) -> Samples:
+    series: dict[str, dict[Labels, float]] = {}
+    for name, labels, value in kept:
+        if not math.isfinite(value):
+            continue
+        series.setdefault(name, {})[tuple(labels)] = value
+    return Samples(series)

@@ -1,0 +1,63 @@
+"""Addresses of engines, as operators write them."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from django.utils.translation import gettext_noop
+
+from caret.foundation.egress.host_patterns import matches
+from tenants.base.errors import Invalid
+
+_MAX_LENGTH: Final = 255
+
+
+def read_engine_url(text: str, allowed: Sequence[str]) -> str:
+    """Without a trailing slash. `allowed`: networks and names, as host_patterns has them. Raises
+    Invalid."""
+    parts = _split(text, "url")
+    is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or not is_plain:
+        raise Invalid("url", 'Write its address like this: "http://10.12.0.7:8000".')
+    _require_place(parts, "url", allowed)
+    return f"{parts.scheme}://{_place(parts)}"
+
+
+def read_kv_events(text: str, allowed: Sequence[str]) -> str:
+    """Likewise; empty: there are none."""
+    if not text.strip():
+        return ""
+    parts = _split(text, "kv_events")
+    if parts.scheme != "tcp" or parts.port is None or parts.path or parts.query:
+        raise Invalid("kv_events", 'Write an address like this: "tcp://10.12.0.7:5557".')
+    _require_place(parts, "kv_events", allowed)
+    return f"tcp://{_place(parts)}"
+
+
+def _place(parts: SplitResult) -> str:
+    """One way to write it, as replicas are told apart by it."""
+    host = parts.hostname or ""
+    bare = f"[{host}]" if ":" in host else host
+    return bare if parts.port is None else f"{bare}:{parts.port}"
+
+
+def _split(text: str, field: str) -> SplitResult:
+    """With a host, and a port that is none or a number."""
+    try:
+        parts = urlsplit(text.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise Invalid(field, "This is no address.") from error
+    written = text.strip()
+    is_plain = written.isascii() and written.isprintable() and not {" ", "@"} & set(written)
+    if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_LENGTH:
+        raise Invalid(field, "This is no address.")
+    return parts
+
+
+def _require_place(parts: SplitResult, field: str, allowed: Sequence[str]) -> None:
+    if not matches(parts.hostname or "", allowed):
+        places = ", ".join(allowed)
+        raise Invalid(
+            field, gettext_noop("The catalogue allows replicas only in {places}."), places=places
+        )

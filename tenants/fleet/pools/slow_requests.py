@@ -1,0 +1,58 @@
+"""The slowest completions of the last hour over all gateways, explained by stage: ids, counts and
+times, no person and no content."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.usage import CompletionRecord, decode_records
+from caret.foundation.egress.http_client import NotAnswered
+from tenants.fleet.pools.gateway_scraper import ask_all, fetch
+from tenants.usage.requests.latency_explanation import Explanation, explain
+
+MAX_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequest:
+    record: CompletionRecord
+    explanation: Explanation
+    waited_ms: float  # for the first token, or until it was given up
+
+    @property
+    def times_target(self) -> float:
+        return self.waited_ms / self.explanation.target_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    requests: list[SlowRequest]  # by how many times their target they took, most first
+    num_silent: int  # gateways that did not answer
+
+
+def slowest() -> Slowest:
+    found = ask_all(_of_gateway)
+    records = [record for each in found if each is not None for record in each]
+    records.sort(key=lambda record: -_waited_ms(record) / FIRST_TOKEN_MS[record.mode])
+    return Slowest(
+        requests=[
+            SlowRequest(record, explain(record), _waited_ms(record))
+            for record in records[:MAX_SHOWN]
+        ],
+        num_silent=sum(each is None for each in found),
+    )
+
+
+def _of_gateway(address: str) -> list[CompletionRecord] | None:
+    """None: it did not answer."""
+    try:
+        data = fetch(address, "/slow")
+        return [each for each in decode_records(data) if isinstance(each, CompletionRecord)]
+    except (NotAnswered, msgspec.DecodeError, UnicodeDecodeError):  # gone, or of another version
+        return None
+
+
+def _waited_ms(record: CompletionRecord) -> float:
+    return record.total_ms if record.first_token_ms is None else record.first_token_ms

@@ -1,0 +1,99 @@
+"""Rows in, snapshot out; knows neither the database nor Redis."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from caret.contracts.api_key import Credential, KeyKind
+from caret.contracts.policy import Mode, TenantPolicy
+from caret.contracts.pricing import Spending
+from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
+from tenants.fleet.snapshots.overrides import NO_LAYERS, Placed
+
+# For so long a gateway can still say "revoked" or "expired" instead of "unknown".
+KEEP_DEAD_KEYS: Final = timedelta(days=30)
+NO_SPENDING: Final = Spending()
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    tenant_id: TenantId
+    slug: str
+    version: int
+    status: TenantStatus
+    cache_epoch: int
+    region: str | None = None  # that it is pinned to; None: to none
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key with one of its texts."""
+
+    key_id: KeyId
+    lookup_id: LookupId
+    digest: bytes
+    pepper_version: int
+    kind: KeyKind
+    owner_id: UserId | None  # None: a service key
+    expires_at: datetime | None  # None: never
+    revoked_at: datetime | None  # None: in force
+    networks: tuple[str, ...] = ()
+    modes: frozenset[Mode] = frozenset(Mode)
+    keeps_content: bool = False  # its owner agrees, and the tenant allows
+
+
+def compile_snapshot(
+    *,
+    tenant: TenantRow,
+    policy: TenantPolicy,
+    keys: Iterable[KeyRow],
+    now: datetime,
+    spending: Spending = NO_SPENDING,
+    placed: Placed = NO_LAYERS,
+) -> TenantSnapshot:
+    """Credentials come in the order of lookup ids and digests, so that equal rows give equal
+    bytes."""
+    alive_since = now - KEEP_DEAD_KEYS
+    kept = (key for key in keys if not _is_forgotten(key, alive_since))
+    return TenantSnapshot(
+        schema=SCHEMA,
+        tenant_id=tenant.tenant_id,
+        slug=tenant.slug,
+        version=tenant.version,
+        status=tenant.status,
+        cache_epoch=tenant.cache_epoch,
+        policy=policy,
+        credentials=tuple(_credential(key) for key in sorted(kept, key=_order)),
+        spending=spending,
+        layers=placed.layers,
+        layers_of=dict(placed.layers_of),
+        region=tenant.region,
+    )
+
+
+def _order(key: KeyRow) -> tuple[str, bytes]:
+    return key.lookup_id, key.digest
+
+
+def _is_forgotten(key: KeyRow, alive_since: datetime) -> bool:
+    ends = [end for end in (key.revoked_at, key.expires_at) if end is not None]
+    return bool(ends) and min(ends) < alive_since
+
+
+def _credential(key: KeyRow) -> Credential:
+    return Credential(
+        key_id=key.key_id,
+        lookup_id=key.lookup_id,
+        digest=key.digest,
+        pepper_version=key.pepper_version,
+        kind=key.kind,
+        user_id=key.owner_id,
+        expires_at_ms=None if key.expires_at is None else to_unix_ms(key.expires_at),
+        revoked_at_ms=None if key.revoked_at is None else to_unix_ms(key.revoked_at),
+        networks=key.networks,
+        modes=None if key.modes == frozenset(Mode) else key.modes,
+        keeps_content=key.keeps_content,
+    )

@@ -1,0 +1,161 @@
+"""Brings snapshots to Redis, where gateways read them.
+
+A change raises the tenant's `snapshot_version` in its own transaction and publishes once that is
+committed. Whatever goes wrong in between (a crash, Redis down, Redis with no memory or an older
+one) is mended by `republish_stale`, which runs every few seconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import cast
+
+import redis
+import structlog
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from caret.contracts.snapshot import (
+    CHANGED,
+    CHANGES,
+    PUBLISH_SCRIPT,
+    SNAPSHOTS,
+    VERSIONS,
+    TenantSnapshot,
+    encode_snapshot,
+)
+from caret.foundation.ids import TenantId
+from tenants.base.errors import NotFound, Refused
+from tenants.base.redis_connection import connect
+from tenants.fleet.snapshots.queries import read_snapshot
+from tenants.models import Tenant
+
+logger = structlog.get_logger(__name__)
+
+
+def tenant_changed(*, tenant_id: TenantId) -> None:
+    """Call in the transaction of every change that gateways must learn: publishes on commit.
+
+    Locks the tenant's row until then, so that versions grow in the order of commits. A failure to
+    publish does not fail the change. Raises NotFound.
+    """
+    raised = Tenant.objects.filter(id=tenant_id).update(snapshot_version=F("snapshot_version") + 1)
+    if raised != 1:
+        raise NotFound("There is no such tenant.")
+    transaction.on_commit(lambda: _publish_or_leave(tenant_id), robust=True)
+
+
+def publish(*, tenant_id: TenantId, now: datetime) -> None:
+    """Writes the tenant's snapshot to Redis unless that holds it or a newer one.
+
+    Raises redis.RedisError when Redis does not answer.
+    """
+    snapshot = read_snapshot(tenant_id=tenant_id, now=now)
+    write_snapshot(connect(), snapshot)
+    Tenant.objects.filter(id=tenant_id, published_version__lt=snapshot.version).update(
+        published_version=snapshot.version
+    )
+
+
+def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
+    """False when Redis already held this version or a newer one."""
+    arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
+    published = connection.eval(PUBLISH_SCRIPT, 3, SNAPSHOTS, VERSIONS, CHANGES, *arguments)
+    return bool(published)
+
+
+def republish_stale(*, now: datetime) -> int:
+    """Publishes what Redis lacks; the number of tenants for which it did. Two queries and one read
+    of Redis when there is nothing to do."""
+    # Redis is read first: what is committed and published meanwhile looks unpublished, which costs
+    # one needless try. Read last, it would look ahead of the database, as after a restored backup.
+    held = _read_held(connect())
+    repairs = plan_repairs(_versions_of_tenants(), held)
+    return sum(_repair(tenant_id, repair, now) for tenant_id, repair in repairs.items())
+
+
+class RepairReason(StrEnum):
+    UNPUBLISHED = "unpublished"  # the change committed, its publication did not happen
+    LOST = "lost"  # Redis holds an older version or none: it lost its memory
+    AHEAD = "ahead"  # Redis holds a version that the database has not reached: a restored backup
+    TORN = "torn"  # Redis holds the version's number without its snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    reason: RepairReason
+    outrun: int | None  # publish as a version higher than this one; None: as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What Redis holds."""
+
+    versions: Mapping[TenantId, int]
+    snapshots: frozenset[TenantId]
+
+
+def plan_repairs(versions: Mapping[TenantId, int], held: Held) -> dict[TenantId, Repair]:
+    """Which tenants to publish: `versions` are those that the database has reached."""
+    repairs = {}
+    for tenant_id, version in versions.items():
+        found = held.versions.get(tenant_id)
+        if found is None:
+            repairs[tenant_id] = Repair(RepairReason.LOST, None)
+        elif found > version:
+            repairs[tenant_id] = Repair(RepairReason.AHEAD, found)
+        elif tenant_id not in held.snapshots:
+            repairs[tenant_id] = Repair(RepairReason.TORN, found)
+        elif found < version:
+            repairs[tenant_id] = Repair(RepairReason.UNPUBLISHED, None)
+    return repairs
+
+
+def _versions_of_tenants() -> dict[TenantId, int]:
+    rows = Tenant.objects.values_list("id", "snapshot_version")
+    return {TenantId(str(tenant_id)): version for tenant_id, version in rows.iterator()}
+
+
+def _read_held(connection: redis.Redis) -> Held:
+    pipeline = connection.pipeline(transaction=True)
+    pipeline.hgetall(VERSIONS)
+    pipeline.hkeys(SNAPSHOTS)
+    versions, snapshots = pipeline.execute()
+    return Held(
+        versions={
+            TenantId(key.decode()): int(version)
+            for key, version in cast(dict[bytes, bytes], versions).items()
+        },
+        snapshots=frozenset(TenantId(key.decode()) for key in cast(list[bytes], snapshots)),
+    )
+
+
+def _repair(tenant_id: TenantId, repair: Repair, now: datetime) -> bool:
+    if repair.outrun is not None:
+        _outrun(tenant_id, repair.outrun)
+    try:
+        publish(tenant_id=tenant_id, now=now)
+    except Refused as error:
+        # Its rows make no snapshot: a matter for us, and for no other tenant.
+        logger.error("snapshot.impossible", tenant_id=tenant_id, reason=error.message)
+        return False
+    logger.info("snapshot.republished", tenant_id=tenant_id, reason=repair.reason.value)
+    return True
+
+
+def _outrun(tenant_id: TenantId, version: int) -> None:
+    Tenant.objects.filter(id=tenant_id, snapshot_version__lte=version).update(
+        snapshot_version=version + 1
+    )
+
+
+def _publish_or_leave(tenant_id: TenantId) -> None:
+    try:
+        publish(tenant_id=tenant_id, now=timezone.now())
+    except redis.RedisError as error:
+        # Anticipated: the change stands, republish_stale brings it within seconds.
+        logger.warning(
+            "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
+        )

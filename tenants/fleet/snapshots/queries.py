@@ -1,0 +1,82 @@
+"""Reads the rows that a snapshot is compiled from."""
+
+from datetime import datetime
+
+from django.conf import settings
+
+from caret.contracts.api_key import KeyKind
+from caret.contracts.snapshot import TenantSnapshot, TenantStatus
+from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.billing.budgets.queries import read_spending
+from tenants.fleet.snapshots.compiler import KeyRow, TenantRow, compile_snapshot
+from tenants.fleet.snapshots.overrides import Placed, place_layers
+from tenants.fleet.snapshots.platform_limits import Ceiling, bounded
+from tenants.identity.api_keys.key_secrets import KeyText, texts_of
+from tenants.identity.api_keys.scopes import modes_of, read_scopes
+from tenants.models import ApiKey, Tenant
+from tenants.policy.overrides.queries import SubjectKind, read_layers
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.queries import find_consents
+
+
+def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
+    """The tenant's snapshot of this moment. Raises NotFound. Eight queries, two more with hard
+    budgets, two more where content may be kept."""
+    with tenant(tenant_id):
+        # The version is read before what it numbers: a commit in between gives newer contents under
+        # an older number, which the next publication mends. The other way round it would not.
+        row, ceiling = _tenant_row(tenant_id)
+        policy = bounded(find_policy(tenant_id=tenant_id).policy, ceiling)
+        agreed = find_consents(tenant_id=tenant_id, policy=policy)
+        keys = [
+            _key_row(key, text, keeps_content=str(key.owner_id) in agreed)
+            for key in ApiKey.objects.filter(tenant_id=tenant_id)
+            for text in texts_of(key)
+        ]
+        spending = read_spending(tenant_id, now=now)
+        placed = _placed(tenant_id)
+    return compile_snapshot(
+        tenant=row, policy=policy, keys=keys, now=now, spending=spending, placed=placed
+    )
+
+
+def _placed(tenant_id: TenantId) -> Placed:
+    layers = read_layers(tenant_id=tenant_id)
+    alone = {UserId(str(each.id)) for each in layers.of if each.kind is SubjectKind.USER}
+    users = {*layers.teams_of, *alone}
+    said = {user_id: [each.layer for each in layers.for_user(user_id)] for user_id in users}
+    return place_layers(said)
+
+
+def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, Ceiling]:
+    try:
+        found = Tenant.objects.get(id=tenant_id)
+    except Tenant.DoesNotExist as error:
+        raise NotFound("There is no such tenant.") from error
+    row = TenantRow(
+        tenant_id=tenant_id,
+        slug=found.slug,
+        version=found.snapshot_version,
+        status=TenantStatus(found.status),
+        cache_epoch=found.cache_epoch,
+        region=found.region if settings.PIN_TENANTS else None,
+    )
+    return row, Ceiling(found.max_concurrent_completions, found.max_requests_per_minute)
+
+
+def _key_row(key: ApiKey, text: KeyText, *, keeps_content: bool) -> KeyRow:
+    return KeyRow(
+        key_id=KeyId(str(key.id)),
+        lookup_id=LookupId(key.lookup_id),
+        digest=text.digest,
+        pepper_version=text.pepper_version,
+        kind=KeyKind(key.kind),
+        owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
+        expires_at=text.expires_at,
+        revoked_at=key.revoked_at,
+        networks=tuple(key.networks),
+        modes=modes_of(read_scopes(key.scopes)),
+        keeps_content=keeps_content,
+    )

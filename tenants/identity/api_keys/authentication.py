@@ -1,0 +1,91 @@
+"""A service key as the API is shown it, before anybody knows whose it is."""
+
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from caret.contracts.api_key import KeyKind, parse_key
+from caret.contracts.ip_allowlist import is_within
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import LookupId, TenantId, UserId
+from caret.foundation.postgres.tenant_scope import looking_up, tenant
+from tenants.base.errors import Unauthenticated
+from tenants.base.permissions import Role
+from tenants.identity.api_keys.key_secrets import KeyText, text_found, texts_of
+from tenants.identity.api_keys.operations import note_use
+from tenants.identity.api_keys.scopes import modes_of, permissions_of, read_scopes
+from tenants.models import ApiKey
+from tenants.security.authorization.actor import Actor, Grant
+
+# Lookup ids are random, not reserved: a few tenants may hold the same one.
+_MAX_NAMESAKES: Final = 16
+
+
+def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
+    """Who a service key is. Notes that it was used.
+
+    Raises Unauthenticated, as gateways do: only who holds the whole key, and is where it may be
+    used, learns that it was revoked or has expired.
+    """
+    key = parse_key(text)
+    if key is None:
+        raise _invalid()
+    with looking_up(key.lookup_id):
+        rows = ApiKey.objects.filter(lookup_id=key.lookup_id).select_related("tenant")
+        found = text_found(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
+    if found is None or not is_within(tuple(found[0].networks), address):
+        raise _invalid()
+    row, presented = found
+    _check_in_force(row, presented, now)
+    with tenant(TenantId(str(row.tenant_id))):
+        note_use([(row.id, now)])
+    return _actor(row, presented, address)
+
+
+def actor_in_force(
+    *, tenant_id: TenantId, lookup_id: LookupId, address: str | None, now: datetime
+) -> Actor:
+    """A service key that has acted before, by what was given to it then. Inside the tenant's scope.
+    Raises Unauthenticated."""
+    rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
+    row = rows.order_by("id").first()
+    if row is None or not is_within(tuple(row.networks), address):
+        raise _invalid()
+    text = texts_of(row)[0]
+    _check_in_force(row, text, now)
+    return _actor(row, text, address)
+
+
+def _check_in_force(row: ApiKey, text: KeyText, now: datetime) -> None:
+    if row.kind != KeyKind.SERVICE:
+        raise Unauthenticated("wrong_kind", "The REST API takes service keys.")
+    if row.revoked_at is not None:
+        raise Unauthenticated("revoked_key", "This API key was revoked.")
+    if text.expires_at is not None and text.expires_at <= now:
+        raise Unauthenticated("expired_key", "This API key has expired.")
+    if row.tenant.status != TenantStatus.ACTIVE:
+        raise Unauthenticated("tenant_suspended", "This tenant is not active.")
+
+
+def _actor(row: ApiKey, presented: KeyText, address: str | None) -> Actor:
+    scopes = read_scopes(row.scopes)
+    return Actor(
+        tenant_id=TenantId(str(row.tenant_id)),
+        user_id=None,
+        role=Role.ADMINISTRATOR,  # no key has what is for owners alone
+        address=address,
+        request_id=str(uuid4()),
+        key=LookupId(row.lookup_id),
+        grant=Grant(
+            permissions=permissions_of(scopes),
+            modes=modes_of(scopes),
+            networks=tuple(row.networks),
+            expires_at=row.expires_at,
+            issued_by=None if row.issued_by_id is None else UserId(str(row.issued_by_id)),
+            is_superseded=presented.is_superseded,
+        ),
+    )
+
+
+def _invalid() -> Unauthenticated:
+    return Unauthenticated("invalid_key", "This is not a valid API key.")

@@ -1,0 +1,124 @@
+"""What becomes of a key that was found where it should not be: it is revoked, its owner told.
+
+Of a key that is being rotated the old text alone ends, if it is that one that was found: the new
+one is the remedy.
+"""
+
+import hmac
+from datetime import datetime
+from smtplib import SMTPException
+from typing import Final
+
+import msgspec
+import redis
+import structlog
+from django.core.mail import send_mail
+from django.db.models import F
+
+from caret.foundation.ids import LookupId, TenantId
+from caret.foundation.postgres.tenant_scope import looking_up, tenant
+from tenants.base.permissions import Role
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.api_keys.key_secrets import KeyText, texts_of
+from tenants.identity.api_keys.leak_reports import (
+    Sighting,
+    postpone,
+    read_sighting,
+    settle,
+    waiting,
+)
+from tenants.identity.api_keys.operations import revoke_key
+from tenants.identity.members.queries import list_members
+from tenants.models import ApiKey
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import platform_actor
+
+logger = structlog.get_logger(__name__)
+
+_MAX_AT_ONCE: Final = 100
+_MAIL: Final = """\
+The API key cpk_{kind}_{lookup_id} ("{name}") was found where others can read it{place}.
+It was revoked: nobody can use it any more. Make a new one, and look at what it was used for.
+"""
+
+
+def end_leaked_keys(connection: redis.Redis, *, now: datetime) -> int:
+    """Sees to the reports that wait; how many. One whose mail cannot be sent waits on, behind all
+    others; a second run changes nothing else."""
+    reports = waiting(connection, limit=_MAX_AT_ONCE)
+    for data in reports:
+        try:
+            end_leaked(read_sighting(data), now=now)
+        except msgspec.DecodeError:
+            logger.error("key.sighting_unreadable")
+        except (OSError, SMTPException, ValueError) as error:  # ValueError: no header of a mail
+            logger.warning("key.leak_untold", reason=type(error).__name__)
+            postpone(connection, data)
+            continue
+        settle(connection, data)
+    return len(reports)
+
+
+def end_leaked(sighting: Sighting, *, now: datetime) -> None:
+    """Raises OSError, SMTPException when the key has ended and its owner could not be told."""
+    with looking_up(sighting.lookup_id):
+        rows = list(ApiKey.objects.filter(lookup_id=sighting.lookup_id).order_by("tenant_id"))
+    for row in rows:
+        text = next((text for text in texts_of(row) if _is_of(sighting, text)), None)
+        if text is not None:
+            tenant_id = TenantId(str(row.tenant_id))
+            _end(tenant_id, row, sighting, now)
+            _tell(tenant_id, row, sighting, now)
+
+
+def _is_of(sighting: Sighting, text: KeyText) -> bool:
+    place = text.pepper_version - 1
+    return place < len(sighting.digests) and hmac.compare_digest(
+        sighting.digests[place], text.digest
+    )
+
+
+def _end(tenant_id: TenantId, row: ApiKey, sighting: Sighting, now: datetime) -> None:
+    """What has ended already stays as it is, and nobody is told of it anew."""
+    is_present = _is_of(sighting, texts_of(row)[0])
+    reason = f"Found where others can read it: {sighting.place or 'place unknown'}"
+    actor = platform_actor(tenant_id)
+    with tenant(tenant_id):
+        tenant_changed(tenant_id=tenant_id)
+        held = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
+        if is_present and held.update(leaked_at=now):
+            lookup_id = LookupId(row.lookup_id)
+            revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
+        elif not is_present and held.filter(previous_ends_at__gt=now).update(
+            previous_ends_at=now, leaked_at=now
+        ):
+            record_change(
+                actor=actor,
+                action="key.old_text_ended",
+                target=f"key:{row.lookup_id}",
+                change=(None, {"previous_ends_at": now.isoformat()}),
+                reason=reason,
+                now=now,
+            )
+
+
+def _tell(tenant_id: TenantId, row: ApiKey, sighting: Sighting, now: datetime) -> None:
+    """Once for each time that it leaked."""
+    with tenant(tenant_id):
+        leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
+        untold = leaked.exclude(leak_told_at__gte=F("leaked_at"))
+        if not untold.exists():
+            return
+    place = f": {sighting.place}" if sighting.place else ""
+    text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)
+    send_mail("A leaked API key was revoked", text, None, _recipients(tenant_id, row))
+    with tenant(tenant_id):
+        ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_told_at=now)
+
+
+def _recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:
+    """Its owner; of a service key, and of one whose owner has left, who manages keys."""
+    members = list_members(tenant_id=tenant_id)
+    owner = [member.email for member in members if member.user_id == str(row.owner_id)]
+    managers = (Role.OWNER, Role.ADMINISTRATOR)
+    return owner or [member.email for member in members if member.role in managers]

@@ -1,0 +1,212 @@
+"""Makes, rotates and revokes API keys. A key's text exists once, in the answer to who made it."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Q
+
+from caret.contracts.api_key import KeyKind, generate_key
+from caret.foundation.ids import LookupId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Forbidden, Invalid
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import read_reason
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.api_keys.queries import KeyState, KeyView, find_key, require_lookup_id
+from tenants.identity.api_keys.row_writes import (
+    check_policy,
+    facts_of,
+    insert_key,
+    put_text,
+    require_member,
+    require_room,
+)
+from tenants.identity.api_keys.scopes import read_scopes
+from tenants.identity.api_keys.validation import (
+    NewKey,
+    check_expiry,
+    check_wish,
+    require_no_longer,
+    require_present_text,
+    require_within,
+)
+from tenants.models import ApiKey
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_OVERLAP: Final = timedelta(days=7)
+_MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
+LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedKey:
+    text: str = field(repr=False)  # shown once, stored nowhere
+    key: KeyView
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """How a key gets its new text."""
+
+    overlap: timedelta  # for which the old text stays good; MAX_OVERLAP at most
+    expires_at: datetime | None = None  # None: when it would have expired anyway
+    reason: str = ""
+
+
+def create_key(*, actor: Actor, new: NewKey, now: datetime) -> CreatedKey:
+    """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.CREATE_KEYS)
+    require_present_text(actor)
+    new = check_wish(new, now)
+    require_within(actor, scopes=new.scopes, networks=new.networks)
+    require_no_longer(actor, new.expires_at)
+    generated = generate_key(new.kind)
+    with tenant(actor.tenant_id):
+        # Locks the tenant first, so that two at once cannot both be the last.
+        tenant_changed(tenant_id=actor.tenant_id)
+        check_policy(actor, new.expires_at, now)
+        require_room(actor, now)
+        require_member(actor, new.owner_id)
+        insert_key(actor, new, generated, now)
+        record_change(
+            actor=actor,
+            action="key.created",
+            target=f"key:{generated.lookup_id}",
+            change=(None, facts_of(new)),
+            now=now,
+        )
+        view = find_key(actor=actor, lookup_id=generated.lookup_id, now=now)
+    return CreatedKey(text=generated.text, key=view)
+
+
+def rotate_key(
+    *, actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime
+) -> CreatedKey:
+    """A new text for the same key; the old one stays good for a while. A second rotation ends the
+    text before the last at once.
+
+    Raises Forbidden, Invalid, NotFound, and Conflict for a key that is not in force.
+    """
+    actor.require(Permission.CREATE_KEYS)
+    require_present_text(actor)
+    reason = read_reason(rotation.reason)
+    _check_rotation(actor, lookup_id, rotation, now)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: the key stays as we see it
+        row = _in_force(actor, lookup_id, now)
+        expires_at = rotation.expires_at or row.expires_at
+        require_within(actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks))
+        require_no_longer(actor, expires_at)
+        check_policy(actor, expires_at, now)
+        generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
+        row.issued_by_id = None if actor.answerable is None else uuid.UUID(actor.answerable)
+        change = put_text(row, generated, rotation.overlap, expires_at, now)
+        record_change(
+            actor=actor,
+            action="key.rotated",
+            target=f"key:{lookup_id}",
+            change=change,
+            reason=reason,
+            now=now,
+        )
+        view = find_key(actor=actor, lookup_id=lookup_id, now=now)
+    return CreatedKey(text=generated.text, key=view)
+
+
+def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> KeyView:
+    """Gateways refuse the key within a second. Revoking a revoked key changes nothing.
+
+    Raises Forbidden, Invalid, NotFound.
+    """
+    actor.require(Permission.REVOKE_KEYS)
+    reason = read_reason(reason)
+    require_lookup_id(lookup_id)
+    with tenant(actor.tenant_id):
+        held = find_key(actor=actor, lookup_id=lookup_id, now=now)
+        if held.revoked_at is not None:
+            return held
+        # Before the row is touched, as everything that changes keys does: in another order the two
+        # could wait for each other.
+        tenant_changed(tenant_id=actor.tenant_id)
+        revoked = ApiKey.objects.filter(
+            tenant_id=actor.tenant_id, lookup_id=lookup_id, revoked_at=None
+        ).update(revoked_at=now)
+        if revoked:  # nobody was quicker
+            _record_revocation(actor, lookup_id, reason, now)
+        return find_key(actor=actor, lookup_id=lookup_id, now=now)
+
+
+def revoke_keys_of(*, actor: Actor, owner_id: UserId, reason: str, now: datetime) -> int:
+    """All keys of a member that are not revoked yet; how many. For operations that end what he may
+    do: inside the tenant's scope, with its row locked by tenant_changed."""
+    keys = ApiKey.objects.filter(
+        tenant_id=actor.tenant_id, owner_id=uuid.UUID(owner_id), revoked_at=None
+    )
+    lookup_ids = list(keys.order_by("id").values_list("lookup_id", flat=True))
+    keys.update(revoked_at=now)
+    for lookup_id in lookup_ids:
+        _record_revocation(actor, LookupId(lookup_id), reason, now)
+    return len(lookup_ids)
+
+
+def note_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
+    """Keeps when keys were last used, to the minute; must run inside the tenant's scope."""
+    latest: dict[uuid.UUID, datetime] = {}
+    for key_id, used_at in uses:
+        latest[key_id] = max(used_at, latest.get(key_id, used_at))
+    # Most were used within the minute: one look spares a statement for each of them.
+    noted = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
+    # In the keys' order, so that two workers cannot wait for each other.
+    for key_id, used_at in sorted(latest.items()):
+        if not _is_stale(noted, key_id, used_at):
+            continue
+        stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
+        ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
+
+
+def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> None:
+    record_change(
+        actor=actor,
+        action="key.revoked",
+        target=f"key:{lookup_id}",
+        change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
+        reason=reason,
+        now=now,
+    )
+
+
+def _is_stale(
+    noted: Mapping[uuid.UUID, datetime | None], key_id: uuid.UUID, used_at: datetime
+) -> bool:
+    """Of a key that there is; another tenant's, or none, is not in `noted`."""
+    if key_id not in noted:
+        return False
+    last = noted[key_id]
+    return last is None or last < used_at - LAST_USED_PRECISION
+
+
+def _check_rotation(actor: Actor, lookup_id: LookupId, rotation: Rotation, now: datetime) -> None:
+    """Raises Forbidden, Invalid."""
+    require_lookup_id(lookup_id)
+    if actor.key == lookup_id:
+        # Who has stolen a key would keep it from its owner, and for longer.
+        raise Forbidden("A key cannot rotate itself; another one, or a person, can.")
+    if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
+        raise Invalid(
+            "overlap_hours", "The old text is good for {most} h at most.", most=_MAX_OVERLAP_HOURS
+        )
+    check_expiry(rotation.expires_at, now)
+
+
+def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
+    """Raises NotFound, Conflict."""
+    found = find_key(actor=actor, lookup_id=lookup_id, now=now)
+    if found.state is not KeyState.ACTIVE:
+        raise Conflict("Only a key that is in force can be rotated.")
+    if found.is_playground:  # lists leave it out, since it lives for an hour
+        raise Conflict("The playground's key is not rotated: starting again makes its next text.")
+    return ApiKey.objects.get(tenant_id=actor.tenant_id, lookup_id=lookup_id)

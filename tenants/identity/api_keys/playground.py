@@ -1,0 +1,137 @@
+"""The key of the console's playground: its page alone is given it, and it is good for an hour.
+
+Rules:
+1. A member has one, whose text is new with each start: starts add up neither in lists nor in
+   snapshots, which have room for so many keys.
+2. A new text ends the one before at once.
+3. Whoever leaves the page ends its text, not that of a later start: he may have two pages open.
+4. What was revoked stays revoked; the next start makes another key.
+"""
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from caret.contracts.api_key import KeyKind, PresentedKey, generate_key
+from caret.foundation.ids import LookupId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden
+from tenants.base.permissions import Permission
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.api_keys.operations import CreatedKey
+from tenants.identity.api_keys.queries import find_key
+from tenants.identity.api_keys.row_writes import (
+    check_policy,
+    facts_of,
+    insert_key,
+    put_text,
+    require_member,
+    require_room,
+)
+from tenants.identity.api_keys.scopes import Scope
+from tenants.identity.api_keys.validation import NewKey
+from tenants.models import ApiKey
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
+
+NAME: Final = "Playground"
+LIFETIME: Final = timedelta(hours=1)  # a policy's upper bound is a day at least
+SCOPES: Final = frozenset({Scope.INLINE, Scope.BLOCK})  # what the page asks for
+
+
+def start_playground(*, actor: Actor, now: datetime) -> CreatedKey:
+    """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
+    user_id = _person(actor)
+    expires_at = now + LIFETIME
+    with tenant(actor.tenant_id):
+        # Locks the tenant: of two starts at once the second finds the first's key.
+        tenant_changed(tenant_id=actor.tenant_id)
+        check_policy(actor, expires_at, now)
+        require_member(actor, user_id)
+        row = _keys_of(actor, user_id).order_by("-created_at").first()
+        if row is None:
+            generated = generate_key(KeyKind.TEST)
+            action, change = "key.created", _made(actor, user_id, generated, now)
+        else:
+            generated = generate_key(KeyKind.TEST, lookup_id=LookupId(row.lookup_id))
+            row.issued_by_id = uuid.UUID(user_id)
+            action = "key.rotated"
+            change = put_text(row, generated, timedelta(0), expires_at, now)
+        record_change(
+            actor=actor,
+            action=action,
+            target=f"key:{generated.lookup_id}",
+            change=change,
+            now=now,
+        )
+        view = find_key(actor=actor, lookup_id=generated.lookup_id, now=now)
+    return CreatedKey(text=generated.text, key=view)
+
+
+def end_playground(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
+    """Ends the text that was issued then, if it is good still; False: it is not.
+
+    Raises Forbidden.
+    """
+    user_id = _person(actor)
+    with tenant(actor.tenant_id):
+        is_that = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
+        found = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
+        if not found.exists():
+            return False
+        # Before the row is touched, as a start does: in another order the two could wait for each
+        # other.
+        tenant_changed(tenant_id=actor.tenant_id)
+        row = found.order_by("-created_at").first()
+        if row is None:  # a start came between
+            return False
+        before, row.expires_at = row.expires_at, now
+        row.save(update_fields=["expires_at"])
+        record_change(
+            actor=actor,
+            action="key.ended",
+            target=f"key:{row.lookup_id}",
+            change=({"expires_at": _text(before)}, {"expires_at": _text(now)}),
+            now=now,
+        )
+    return True
+
+
+def _person(actor: Actor) -> UserId:
+    """Raises Forbidden: the page is for members, who are known by their sessions."""
+    actor.require(Permission.USE_PLAYGROUND)
+    if actor.user_id is None:
+        raise Forbidden("The playground is for members.")
+    return actor.user_id
+
+
+def _keys_of(actor: Actor, user_id: UserId) -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(
+        tenant_id=actor.tenant_id,
+        owner_id=uuid.UUID(user_id),
+        is_playground=True,
+        revoked_at=None,
+    )
+
+
+def _made(
+    actor: Actor, user_id: UserId, generated: PresentedKey, now: datetime
+) -> tuple[Facts | None, Facts]:
+    """Raises Conflict."""
+    require_room(actor, now)
+    new = NewKey(
+        kind=KeyKind.TEST,
+        owner_id=user_id,
+        name=NAME,
+        expires_at=now + LIFETIME,
+        scopes=SCOPES,
+        is_playground=True,
+    )
+    insert_key(actor, new, generated, now)
+    return None, facts_of(new)
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

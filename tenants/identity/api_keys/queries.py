@@ -1,0 +1,184 @@
+"""Lists API keys: all of a tenant's, or for those who may not see them, their own."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Greatest
+
+from caret.contracts.api_key import KeyKind, PresentedKey
+from caret.foundation.ids import LookupId, TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import is_storable
+from tenants.identity.api_keys.key_secrets import text_found
+from tenants.identity.api_keys.scopes import Scope, read_scopes
+from tenants.models import ApiKey
+from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.erased_users import email_of, erased_among
+
+MAX_IDLE_DAYS: Final = 3_660
+_PEOPLE: Final = ("owner", "created_by", "issued_by")
+
+
+class KeyState(StrEnum):
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    lookup_id: LookupId
+    kind: KeyKind
+    name: str
+    owner_id: UserId | None  # None: a service key
+    owner_email: str | None  # None: likewise, or who was erased; so are those below
+    created_by_email: str | None  # whose key made it, where a key did; None: not known
+    issued_by_email: str | None  # who was shown the present text; None: not known
+    state: KeyState
+    created_at: datetime
+    expires_at: datetime | None  # None: never
+    revoked_at: datetime | None
+    last_used_at: datetime | None  # to the minute; None: never used
+    scopes: frozenset[Scope]
+    networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
+    issued_at: datetime  # of the present text
+    previous_ends_at: datetime | None  # of the text before; None: there is none
+    is_playground: bool  # made by that page, for an hour
+    leaked_at: datetime | None  # when it was found where others can read it; None: it was not
+
+
+@dataclass(frozen=True, slots=True)
+class FirstKeys:
+    keys: list[KeyView]  # newest first
+    total: int
+
+
+def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) -> Page[KeyView]:
+    """Newest first. Raises Forbidden, and Invalid for a bad cursor. Two queries."""
+    return page_of_keys(actor, visible_to(actor), limit=limit, cursor=cursor, now=now)
+
+
+def list_idle_keys(
+    *, actor: Actor, unused_for: timedelta, limit: int, cursor: str | None, now: datetime
+) -> Page[KeyView]:
+    """Keys in force that nobody has used, made or rotated for so long. Raises as list_keys."""
+    idle = idle_among(visible_to(actor), unused_for=unused_for, now=now)
+    return page_of_keys(actor, idle, limit=limit, cursor=cursor, now=now)
+
+
+def first_keys(*, actor: Actor, limit: int, now: datetime) -> FirstKeys:
+    """For a page that shows some and says how many there are. Raises Forbidden. Three queries."""
+    with tenant(actor.tenant_id):
+        return first_views(visible_to(actor), limit=limit, now=now)
+
+
+def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
+    # Postgres' GREATEST passes over nulls.
+    touched = Greatest("created_at", "issued_at", "last_used_at")
+    return (
+        keys.filter(in_force(now))
+        .annotate(touched_at=touched)
+        .filter(touched_at__lt=now - unused_for)
+    )
+
+
+def in_force(now: datetime) -> Q:
+    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+
+
+def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
+    """Raises Forbidden, NotFound."""
+    require_lookup_id(lookup_id)
+    with tenant(actor.tenant_id):
+        try:
+            row = visible_to(actor).get(lookup_id=lookup_id)
+        except ApiKey.DoesNotExist as error:
+            raise NotFound("There is no such key.") from error
+        return view_of(row, now, erased_people([row]))
+
+
+def require_lookup_id(lookup_id: LookupId) -> None:
+    """Raises NotFound for a text that Postgres would not even look for."""
+    if not is_storable(lookup_id):
+        raise NotFound("There is no such key.")
+
+
+def holds(*, tenant_id: TenantId, key: PresentedKey, now: datetime) -> bool:
+    """Whether the tenant has this very key in force. For the platform itself: asks no role."""
+    with tenant(tenant_id):
+        found = text_found(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
+    if found is None or _state(found[0], now) is not KeyState.ACTIVE:
+        return False
+    return found[1].expires_at is None or found[1].expires_at > now
+
+
+def page_of_keys(
+    actor: Actor, found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
+) -> Page[KeyView]:
+    """Newest first; `found` with the people of each row. Raises Invalid. Two queries."""
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        rows = first_of(found, limit=limit, after=after)
+        erased = erased_people(rows)
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: view_of(row, now, erased))
+
+
+def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> FirstKeys:
+    """Inside the tenant's scope. Three queries."""
+    rows = first_of(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
+    erased = erased_people(rows)
+    return FirstKeys(keys=[view_of(row, now, erased) for row in rows], total=found.count())
+
+
+def visible_to(actor: Actor) -> QuerySet[ApiKey]:
+    """With the people of each row. Raises Forbidden."""
+    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).select_related(*_PEOPLE)
+    if actor.may(Permission.READ_KEYS):
+        return keys
+    actor.require(Permission.READ_OWN_KEYS)
+    return keys.none() if actor.user_id is None else keys.filter(owner=uuid.UUID(actor.user_id))
+
+
+def erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
+    people = (id_ for row in rows for id_ in (row.owner_id, row.created_by_id, row.issued_by_id))
+    return erased_among(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
+
+
+def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView:
+    return KeyView(
+        lookup_id=LookupId(key.lookup_id),
+        kind=KeyKind(key.kind),
+        name=key.name,
+        owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
+        owner_email=email_of(key.owner, erased),
+        created_by_email=email_of(key.created_by, erased),
+        issued_by_email=email_of(key.issued_by, erased),
+        state=_state(key, now),
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        last_used_at=key.last_used_at,
+        scopes=read_scopes(key.scopes),
+        networks=tuple(key.networks),
+        issued_at=key.issued_at or key.created_at,
+        previous_ends_at=key.previous_ends_at,
+        is_playground=key.is_playground,
+        leaked_at=key.leaked_at,
+    )
+
+
+def _state(key: ApiKey, now: datetime) -> KeyState:
+    if key.revoked_at is not None:
+        return KeyState.REVOKED
+    if key.expires_at is not None and key.expires_at <= now:
+        return KeyState.EXPIRED
+    return KeyState.ACTIVE

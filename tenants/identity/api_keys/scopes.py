@@ -1,0 +1,93 @@
+"""What a key may be used for: one table, read by operations, snapshots, the API and tests.
+
+A scope of inference opens modes at the gateways, any other one permissions of the REST API; those
+are for service keys only. What no scope opens is for people alone: a key that made people could
+make one who may do more than it.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from caret.contracts.policy import Mode
+from tenants.base.permissions import Permission
+
+
+class Scope(StrEnum):
+    INFERENCE = "inference"  # every mode, those of later releases included
+    INLINE = "inference:inline"
+    FIM = "inference:fim"
+    BLOCK = "inference:block"
+    DOCSTRING = "inference:docstring"
+    CHAT = "inference:chat"
+    USAGE_READ = "usage:read"
+    KEYS_READ = "keys:read"
+    KEYS_WRITE = "keys:write"
+    POLICIES_READ = "policies:read"
+    POLICIES_WRITE = "policies:write"
+    TENANT_READ = "tenant:read"
+    MEMBERS_READ = "members:read"
+    TEAMS_READ = "teams:read"
+    TEAMS_WRITE = "teams:write"
+    AUDIT_READ = "audit:read"
+    CONSENT_READ = "consent:read"
+    QUALITY_READ = "quality:read"
+    RETENTION_READ = "retention:read"
+    BILLING_READ = "billing:read"
+    BUDGETS_WRITE = "budgets:write"
+    EXPORTS = "exports"  # with the scope that reads the same
+
+
+_P = Permission
+
+MODES: Final = MappingProxyType(
+    {
+        Scope.INFERENCE: frozenset(Mode),
+        Scope.INLINE: frozenset({Mode.INLINE}),
+        Scope.FIM: frozenset({Mode.FIM}),
+        Scope.BLOCK: frozenset({Mode.BLOCK}),
+        Scope.DOCSTRING: frozenset({Mode.DOCSTRING}),
+        Scope.CHAT: frozenset({Mode.CHAT}),
+    }
+)
+PERMISSIONS_OF: Final = MappingProxyType(
+    {
+        Scope.USAGE_READ: frozenset({_P.READ_USAGE}),
+        Scope.KEYS_READ: frozenset({_P.READ_KEYS}),
+        Scope.KEYS_WRITE: frozenset({_P.READ_KEYS, _P.CREATE_KEYS, _P.REVOKE_KEYS}),
+        Scope.POLICIES_READ: frozenset({_P.READ_POLICY, _P.READ_LAYERS}),
+        Scope.POLICIES_WRITE: frozenset({_P.READ_POLICY, _P.READ_LAYERS, _P.WRITE_POLICY}),
+        Scope.TENANT_READ: frozenset({_P.READ_TENANT}),
+        Scope.MEMBERS_READ: frozenset({_P.READ_MEMBERS}),
+        Scope.TEAMS_READ: frozenset({_P.READ_TEAMS}),
+        Scope.TEAMS_WRITE: frozenset({_P.READ_TEAMS, _P.WRITE_TEAMS}),
+        Scope.AUDIT_READ: frozenset({_P.READ_AUDIT}),
+        Scope.CONSENT_READ: frozenset({_P.READ_CONSENT}),
+        Scope.QUALITY_READ: frozenset({_P.READ_QUALITY}),
+        Scope.RETENTION_READ: frozenset({_P.READ_RETENTION}),
+        Scope.BILLING_READ: frozenset({_P.READ_BILLING}),
+        Scope.BUDGETS_WRITE: frozenset({_P.READ_BILLING, _P.WRITE_BUDGETS}),
+        Scope.EXPORTS: frozenset({_P.EXPORT}),
+    }
+)
+DEFAULT_SCOPES: Final = frozenset({Scope.INFERENCE})
+
+
+def modes_of(scopes: Iterable[Scope]) -> frozenset[Mode]:
+    return frozenset().union(*(MODES.get(scope, ()) for scope in scopes))
+
+
+def permissions_of(scopes: Iterable[Scope]) -> frozenset[Permission]:
+    return frozenset().union(*(PERMISSIONS_OF.get(scope, ()) for scope in scopes))
+
+
+def stored(scopes: Iterable[Scope]) -> list[str]:
+    """In order, so that equal sets are equal rows."""
+    return sorted(scope.value for scope in scopes)
+
+
+def read_scopes(texts: Iterable[str]) -> frozenset[Scope]:
+    """Of a row, without those that this release does not know: they open nothing."""
+    known = {scope.value: scope for scope in Scope}
+    return frozenset(known[text] for text in texts if text in known)

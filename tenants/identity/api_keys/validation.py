@@ -1,0 +1,109 @@
+"""What is asked of a key, and whether it may be had: pure.
+
+A key is never worth more than who makes it, or gives it a new text: whoever holds a key for
+making keys could else make himself one for everything.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from caret.contracts.api_key import KeyKind
+from caret.contracts.ip_allowlist import covers, parse_network
+from caret.foundation.ids import UserId
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.text_validation import is_storable
+from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, Scope, modes_of, permissions_of
+from tenants.security.authorization.actor import Actor
+
+MAX_NAME_CHARS: Final = 120
+MAX_NETWORKS: Final = 20
+MAX_LIFETIME: Final = timedelta(days=3_660)
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """What the maker asks for."""
+
+    kind: KeyKind
+    owner_id: UserId | None  # a member; None for a service key, and only for one
+    name: str
+    expires_at: datetime | None  # None: never
+    scopes: frozenset[Scope] = DEFAULT_SCOPES
+    networks: tuple[str, ...] = ()  # from which it may be used; empty: from anywhere
+    is_playground: bool = False  # see tenants.identity.api_keys.playground
+
+
+def check_wish(new: NewKey, now: datetime) -> NewKey:
+    """As it is stored. Raises Invalid."""
+    name = new.name.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
+        raise Invalid("name", "Give the key a name of 1 to {most} characters.", most=MAX_NAME_CHARS)
+    if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
+        raise Invalid("owner_id", "A service key has no owner, every other key has one.")
+    check_expiry(new.expires_at, now)
+    check_scopes(new.scopes, new.kind)
+    return replace(new, name=name, networks=check_networks(new.networks))
+
+
+def check_expiry(expires_at: datetime | None, now: datetime) -> None:
+    """Raises Invalid."""
+    if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
+        raise Invalid("expires_at", "A key expires in the future, at most ten years from now.")
+
+
+def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int | None) -> None:
+    """`max_days`: the policy's. Raises Invalid."""
+    if max_days is None:
+        return
+    latest = now + timedelta(days=max_days)
+    if expires_at is None or expires_at > latest:
+        raise Invalid("expires_at", "By policy a key expires within {most} days.", most=max_days)
+
+
+def check_scopes(scopes: frozenset[Scope], kind: KeyKind) -> None:
+    """Raises Invalid."""
+    if not scopes:
+        raise Invalid("scopes", "Say what the key is for: at least one scope.")
+    if permissions_of(scopes) and kind is not KeyKind.SERVICE:
+        raise Invalid("scopes", "Only a service key has scopes of the REST API.")
+
+
+def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in one spelling. Raises Invalid."""
+    listed = tuple(texts)
+    if len(listed) > MAX_NETWORKS:
+        raise Invalid("networks", "A key has at most {most} networks.", most=MAX_NETWORKS)
+    try:
+        return tuple(dict.fromkeys(str(parse_network(text)) for text in listed))
+    except ValueError as error:
+        raise Invalid(
+            "networks", "Write networks such as 192.0.2.0/24, without bits behind the mask."
+        ) from error
+
+
+def require_within(actor: Actor, *, scopes: frozenset[Scope], networks: tuple[str, ...]) -> None:
+    """Raises Forbidden when the actor would give what he has not got himself."""
+    if not all(actor.may(permission) for permission in permissions_of(scopes)):
+        raise Forbidden("A key cannot have permissions that its maker has not got.")
+    grant = actor.grant
+    if grant is not None and not modes_of(scopes) <= grant.modes:
+        raise Forbidden("A key cannot have scopes that the key which makes it has not got.")
+    if grant is not None and not covers(grant.networks, networks):
+        raise Forbidden("A key cannot be good where the key which makes it is not.")
+
+
+def require_present_text(actor: Actor) -> None:
+    """Raises Forbidden: whoever found the text that a rotation is to end would else outlive it."""
+    if actor.grant is not None and actor.grant.is_superseded:
+        raise Forbidden(
+            "The old text of a rotated key makes and rotates no keys. Take the new one."
+        )
+
+
+def require_no_longer(actor: Actor, expires_at: datetime | None) -> None:
+    """Raises Forbidden for a key that would outlive the key that makes it."""
+    end = None if actor.grant is None else actor.grant.expires_at
+    if end is not None and (expires_at is None or expires_at > end):
+        raise Forbidden("A key cannot be good for longer than the key which makes it.")

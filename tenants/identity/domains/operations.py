@@ -1,0 +1,119 @@
+"""Claims domains, has them verified by the DNS, gives them up."""
+
+import secrets
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from django.db import IntegrityError, transaction
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.email_domains import TXT_PREFIX, read_domain
+from tenants.base.errors import Conflict
+from tenants.base.permissions import Permission
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.domains.queries import DomainView, find_domain
+from tenants.identity.members.sessions import end_sessions_at
+from tenants.identity.scim.provisioning import settle_domain
+from tenants.models import CapturedDomain, Domain, IdentityProvider
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_DOMAINS: Final = 100  # of a tenant
+
+# The TXT records of a name.
+Resolve = Callable[[str], list[str]]
+
+
+def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
+    """A claim gives nothing until it is verified, so others may make the same one. Raises
+    Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_ACCESS)
+    name = read_domain(name)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        held = Domain.objects.filter(tenant_id=actor.tenant_id)
+        if held.filter(name=name).exists():
+            raise Conflict("{name} is in your list already.", name=name)
+        if held.count() >= MAX_DOMAINS:
+            raise Conflict("There are {most} domains already.", most=MAX_DOMAINS)
+        row = Domain.objects.create(
+            tenant_id=actor.tenant_id,
+            name=name,
+            challenge=secrets.token_urlsafe(32),
+            created_at=now,
+        )
+        _record(actor, "domain.claimed", name, now)
+    return find_domain(actor=actor, domain_id=row.id)
+
+
+def verify_domain(
+    *,
+    actor: Actor,
+    domain_id: uuid.UUID,
+    resolve: Resolve,
+    now: datetime,
+    spared_session: str | None = None,
+) -> DomainView:
+    """With an identity provider, sessions of the domain's people end, but for the one that is
+    spared: they sign in there now. Raises Forbidden, NotFound, and Conflict when the DNS does not
+    say so, or when the domain is another tenant's."""
+    actor.require(Permission.WRITE_ACCESS)
+    found = find_domain(actor=actor, domain_id=domain_id)
+    if found.verified_at is not None:
+        return found
+    # Before the transaction: nothing is locked while the DNS takes its time.
+    if found.txt_record not in resolve(found.name):
+        raise Conflict(
+            "No TXT record of {name} says {txt_prefix}... yet. Records take time to spread.",
+            name=found.name,
+            txt_prefix=TXT_PREFIX,
+        )
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        _capture(actor, found.name)
+        Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
+        _end_sessions(actor, found.name, spared_session)
+        _record(actor, "domain.verified", found.name, now)
+        settle_domain(actor=actor, name=found.name, now=now)
+    return find_domain(actor=actor, domain_id=domain_id)
+
+
+def give_up_domain(
+    *, actor: Actor, domain_id: uuid.UUID, now: datetime, spared_session: str | None = None
+) -> None:
+    """Its people sign in by their passwords again; what the identity provider began ends, but for
+    the session that is spared. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_ACCESS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        found = find_domain(actor=actor, domain_id=domain_id)
+        Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).delete()
+        CapturedDomain.objects.filter(
+            name=found.name, holder_id=uuid.UUID(actor.tenant_id)
+        ).delete()
+        if found.verified_at is not None:
+            _end_sessions(actor, found.name, spared_session)
+        _record(actor, "domain.given_up", found.name, now)
+
+
+def _end_sessions(actor: Actor, name: str, spared: str | None) -> None:
+    """Without an identity provider the domain says nothing of how anybody signs in."""
+    if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).exists():
+        end_sessions_at(domains=[name], spared=spared)
+
+
+def _capture(actor: Actor, name: str) -> None:
+    """Raises Conflict."""
+    try:
+        with transaction.atomic():
+            CapturedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))
+    except IntegrityError as error:
+        raise Conflict("{name} was verified for another tenant.", name=name) from error
+
+
+def _record(actor: Actor, action: str, name: str, now: datetime) -> None:
+    record_change(
+        actor=actor, action=action, target=f"domain:{name}", change=(None, {"name": name}), now=now
+    )

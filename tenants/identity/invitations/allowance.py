@@ -1,0 +1,80 @@
+"""How many invitations a tenant can send within 24 hours: to all addresses, and to each.
+
+Every invitation is a row of its own, also one that is sent again or taken back, so counting rows
+counts mails. The caller holds the lock of the tenant's row: parallel requests count one another.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Final
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import LimitReached
+from tenants.base.permissions import Permission
+from tenants.models import Invitation
+from tenants.security.authorization.actor import Actor
+
+_PERIOD: Final = timedelta(days=1)
+_HOUR_S: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationAllowance:
+    left: int
+    limit: int  # within 24 hours
+    next_at: datetime | None  # when one can be sent again; None: now
+
+
+def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
+    """Raises Forbidden. One or two queries."""
+    actor.require(Permission.WRITE_MEMBERS)
+    limit = settings.MAX_INVITATIONS_A_DAY
+    with tenant(actor.tenant_id):
+        sent = _sent(actor.tenant_id, now)
+        left = max(0, limit - sent.count())
+        return InvitationAllowance(left, limit, None if left else _free_at(sent, limit))
+
+
+def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
+    """Inside the tenant's scope, with its row locked. Raises LimitReached."""
+    sent, limit = _sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
+    if sent.count() >= limit:
+        wait_s, hours = _wait(_free_at(sent, limit), now)
+        raise LimitReached(
+            "Your company has sent {most} invitations within 24 hours, which is the limit."
+            " Try again in about {hours} h.",
+            retry_after_s=wait_s,
+            most=limit,
+            hours=hours,
+        )
+    to_address, limit = sent.filter(email=email), settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS
+    if to_address.count() >= limit:
+        wait_s, hours = _wait(_free_at(to_address, limit), now)
+        raise LimitReached(
+            "This address was sent {most} invitations within 24 hours, which is the limit."
+            " Try again in about {hours} h.",
+            retry_after_s=wait_s,
+            most=limit,
+            hours=hours,
+        )
+
+
+def _sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
+    return Invitation.objects.filter(tenant_id=tenant_id, created_at__gt=now - _PERIOD)
+
+
+def _free_at(sent: QuerySet[Invitation], limit: int) -> datetime:
+    """When the oldest of the `limit` newest leaves the period. There are at least so many."""
+    times = sent.order_by("-created_at").values_list("created_at", flat=True)
+    return list(times[:limit])[-1] + _PERIOD
+
+
+def _wait(free_at: datetime, now: datetime) -> tuple[int, int]:
+    """In seconds, and in hours."""
+    wait_s = max(1, ceil((free_at - now).total_seconds()))
+    return wait_s, ceil(wait_s / _HOUR_S)

@@ -1,0 +1,228 @@
+"""Invites, and lets in who was invited. The token exists once, in the mail."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.bearer_tokens import TenantToken, TokenKind, new_token, parse_token, token_digest
+from tenants.base.errors import Conflict, Forbidden, Invalid, NotFound
+from tenants.base.permissions import Permission, Role
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.invitations.allowance import require_allowance
+from tenants.identity.invitations.queries import InvitationView, find_invitation
+from tenants.identity.members.operations import join
+from tenants.models import Invitation, Membership, Tenant, User
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+LIFETIME: Final = timedelta(days=7)
+_UNKNOWN: Final = gettext_noop(
+    "This invitation is not valid: it was used, taken back, or has expired. Ask for a new one."
+)
+
+# Sends the token to the address; False when that failed.
+Mailer = Callable[[str, TenantToken], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Who shows a token, and from where."""
+
+    user_id: UserId
+    address: str | None
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """What an open invitation says to its bearer."""
+
+    email: str
+    tenant_id: TenantId
+    tenant_name: str
+
+
+def invite(
+    *, actor: Actor, email: str, role: Role, mailer: Mailer, now: datetime
+) -> InvitationView:
+    """Takes back an earlier invitation of the same address. Mailed once it is committed: inside a
+    transaction of the caller's the answer comes before the mail.
+
+    Raises Forbidden, Invalid, Conflict, LimitReached.
+    """
+    actor.require(Permission.WRITE_MEMBERS)
+    if role is Role.OWNER:
+        actor.require(Permission.WRITE_OWNERS)
+    email = _read_email(email)
+    token = new_token(TokenKind.INVITATION, actor.tenant_id)
+    with tenant(actor.tenant_id):
+        invitation_id = _store(actor, email, role, token, now)
+        # A token that was mailed is one that works: its mail may fail, it cannot lie.
+        transaction.on_commit(lambda: _mail(invitation_id, email, token, mailer, now), robust=True)
+    return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
+
+
+def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
+    """Revoking what is not open any more changes nothing. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_MEMBERS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks it first, as everybody who locks more
+        view = find_invitation(actor=actor, invitation_id=invitation_id, now=now)
+        if view.role is Role.OWNER:
+            actor.require(Permission.WRITE_OWNERS)
+        _revoke(actor, Invitation.objects.filter(id=invitation_id), now)
+        return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
+
+
+def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> None:
+    """Those that a member has made, when what he may do ends: else he could let himself in again.
+    Inside the tenant's scope."""
+    _revoke(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
+
+
+def accept_invitation(*, guest: Guest, text: str, now: datetime) -> TenantId:
+    """Makes its bearer a member, once, if it was sent to his address.
+
+    Raises NotFound, Forbidden for another's address, and Conflict for who is a member already.
+    """
+    token = _require_token(text)
+    user = User.objects.get(id=guest.user_id)
+    with tenant(token.tenant_id):
+        _require_active(token.tenant_id)
+        tenant_changed(tenant_id=token.tenant_id)  # locks the tenant: no change of roles meanwhile
+        found = _find_open(token, now)
+        if found.email != user.email:
+            raise Forbidden("This invitation was sent to another address. Sign in with that one.")
+        role = Role(found.role)
+        _spend(found, now)
+        join(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
+        record_change(
+            actor=Actor(
+                tenant_id=token.tenant_id,
+                user_id=guest.user_id,
+                role=role,
+                address=guest.address,
+                request_id=guest.request_id,
+            ),
+            action="member.joined",
+            target=f"user:{guest.user_id}",
+            change=(None, {"role": role.value, "invitation_id": str(found.id)}),
+            now=now,
+        )
+    return token.tenant_id
+
+
+def peek(*, text: str, now: datetime) -> Invited:
+    """For who bears the token. Raises NotFound."""
+    token = _require_token(text)
+    with tenant(token.tenant_id):
+        _require_active(token.tenant_id)
+        email = _find_open(token, now).email
+        name = Tenant.objects.get(id=token.tenant_id).name
+    return Invited(email, token.tenant_id, name)
+
+
+def _store(  # one row's facts
+    actor: Actor, email: str, role: Role, token: TenantToken, now: datetime
+) -> uuid.UUID:
+    tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: two at once count one another
+    _require_active(actor.tenant_id)
+    members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
+    if members.filter(user__email=email).exists():
+        raise Conflict("This user is a member already.")
+    require_allowance(actor.tenant_id, email, now)
+    _revoke(actor, Invitation.objects.filter(email=email), now)
+    row = Invitation.objects.create(
+        tenant_id=actor.tenant_id,
+        email=email,
+        role=role,
+        digest=token_digest(token),
+        invited_by_id=actor.user_id,
+        created_at=now,
+        expires_at=now + LIFETIME,
+    )
+    record_change(
+        actor=actor,
+        action="invitation.created",
+        target=f"invitation:{row.id}",
+        # Whom it invites is in the row: an entry outlives an erasure.
+        change=(None, {"role": role.value}),
+        now=now,
+    )
+    return row.id
+
+
+def _mail(  # one mail's facts
+    invitation_id: uuid.UUID, email: str, token: TenantToken, mailer: Mailer, now: datetime
+) -> None:
+    if mailer(email, token):
+        with tenant(token.tenant_id):
+            Invitation.objects.filter(id=invitation_id).update(mailed_at=now)
+
+
+def _revoke(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:
+    opened = invitations.filter(tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None)
+    for invitation_id in list(opened.values_list("id", flat=True)):
+        if not opened.filter(id=invitation_id).update(revoked_at=now):
+            continue  # accepted meanwhile
+        record_change(
+            actor=actor,
+            action="invitation.revoked",
+            target=f"invitation:{invitation_id}",
+            change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
+            now=now,
+        )
+
+
+def _require_token(text: str) -> TenantToken:
+    token = parse_token(TokenKind.INVITATION, text)
+    if token is None:
+        raise NotFound(_UNKNOWN)
+    return token
+
+
+def _require_active(tenant_id: TenantId) -> None:
+    status = Tenant.objects.filter(id=tenant_id).values_list("status", flat=True).first()
+    if status != TenantStatus.ACTIVE:
+        raise NotFound(_UNKNOWN)
+
+
+def _find_open(token: TenantToken, now: datetime) -> Invitation:
+    try:
+        return Invitation.objects.get(
+            tenant_id=token.tenant_id,
+            digest=token_digest(token),
+            accepted_at=None,
+            revoked_at=None,
+            expires_at__gt=now,
+        )
+    except Invitation.DoesNotExist as error:
+        raise NotFound(_UNKNOWN) from error
+
+
+def _spend(found: Invitation, now: datetime) -> None:
+    """Raises NotFound for who comes second."""
+    unspent = Invitation.objects.filter(id=found.id, accepted_at=None, revoked_at=None)
+    if not unspent.update(accepted_at=now):
+        raise NotFound(_UNKNOWN)
+
+
+def _read_email(email: str) -> str:
+    """Lower case. Raises Invalid."""
+    email = email.strip().lower()
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise Invalid("email", "This is no e-mail address.") from error
+    return email

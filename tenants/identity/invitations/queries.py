@@ -1,0 +1,80 @@
+"""Reads invitations; their tokens are nowhere to be read."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission, Role
+from tenants.models import Invitation
+from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.erased_users import email_of, erased_among
+
+
+class InvitationState(StrEnum):
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationView:
+    id: uuid.UUID
+    email: str
+    role: Role
+    state: InvitationState
+    invited_by_email: str | None  # None: the platform itself
+    created_at: datetime
+    expires_at: datetime
+    mailed_at: datetime | None  # None: not yet, or the mail could not be sent
+
+
+def page_of_invitations(
+    *, actor: Actor, limit: int, cursor: str | None, now: datetime
+) -> Page[InvitationView]:
+    """Newest first. Raises Forbidden, Invalid. Two queries."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        found = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related("invited_by")
+        rows = first_of(found, limit=limit, after=read_cursor(cursor))
+        erased = erased_among(actor.tenant_id, [row.invited_by_id for row in rows])
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: _view(row, now, erased))
+
+
+def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_MEMBERS)
+    with tenant(actor.tenant_id):
+        try:
+            row = Invitation.objects.select_related("invited_by").get(
+                tenant_id=actor.tenant_id, id=invitation_id
+            )
+        except Invitation.DoesNotExist as error:
+            raise NotFound("There is no such invitation.") from error
+        return _view(row, now, erased_among(actor.tenant_id, [row.invited_by_id]))
+
+
+def _view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> InvitationView:
+    return InvitationView(
+        id=row.id,
+        email=row.email,
+        role=Role(row.role),
+        state=_state(row, now),
+        invited_by_email=email_of(row.invited_by, erased),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        mailed_at=row.mailed_at,
+    )
+
+
+def _state(row: Invitation, now: datetime) -> InvitationState:
+    if row.accepted_at is not None:
+        return InvitationState.ACCEPTED
+    if row.revoked_at is not None:
+        return InvitationState.REVOKED
+    return InvitationState.EXPIRED if row.expires_at <= now else InvitationState.OPEN

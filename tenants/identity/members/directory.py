@@ -1,0 +1,120 @@
+"""Members with all that evidence of access wants: teams, ways of signing in, last seen.
+
+An account may belong to several tenants. What it does elsewhere is nobody's business here: a member
+was seen when a key of his in this tenant was, never when he signed in somewhere.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from allauth.mfa.models import Authenticator
+from django.db.models import Exists, Max, OuterRef, Subquery
+
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.pagination import Page
+from tenants.base.permissions import Role
+from tenants.identity.members.queries import MemberRow, page_of_members
+from tenants.models import ApiKey, Domain, IdentityProvider, Team, TeamMembership, User
+from tenants.security.authorization.actor import Actor
+
+PASSWORD, PROVIDER = "password", "identity provider"  # a name
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRow:
+    user_id: UserId
+    email: str
+    name: str
+    role: Role
+    teams: tuple[str, ...]  # names, in order
+    signs_in_by: tuple[str, ...]  # password or identity provider, and kinds of second factors
+    created_at: datetime  # member since
+    last_seen_at: datetime | None  # when a key of his was used; None: none ever was
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    teams: dict[UUID, list[str]]
+    factors: dict[UUID, list[str]]
+    with_password: frozenset[UUID]
+    seen: dict[UUID, datetime | None]
+    provided: frozenset[str]  # domains whose people the tenant's identity provider lets in
+
+
+def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[DirectoryRow]:
+    """The list of members, each with more. Raises Forbidden, Invalid. Six queries."""
+    page = page_of_members(actor=actor, limit=limit, cursor=cursor)
+    return Page(described(actor.tenant_id, page.rows), page.next_cursor)
+
+
+def described(tenant_id: TenantId, members: Sequence[MemberRow]) -> list[DirectoryRow]:
+    """Each with more. Five queries, for who may see them all."""
+    with tenant(tenant_id):
+        facts = _facts(tenant_id, [UUID(row.user_id) for row in members])
+    return [_row(row, facts) for row in members]
+
+
+def _facts(tenant_id: TenantId, user_ids: list[UUID]) -> _Facts:
+    accounts = User.objects.filter(id__in=user_ids)
+    keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id__in=user_ids)
+    return _Facts(
+        teams=_teams(tenant_id, user_ids),
+        factors=_gathered(
+            Authenticator.objects.filter(user_id__in=user_ids)
+            .exclude(type=Authenticator.Type.RECOVERY_CODES)
+            .order_by("type")
+            .values_list("user_id", "type")
+        ),
+        with_password=frozenset(user.id for user in accounts if user.has_usable_password()),
+        seen=dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at"))),
+        provided=_provided(tenant_id),
+    )
+
+
+def _teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[str]]:
+    # There is no relation from a membership to its team, whose key is composite.
+    named = Team.objects.filter(tenant_id=tenant_id, id=OuterRef("team_id")).values("name")
+    memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id__in=user_ids)
+    pairs = memberships.annotate(team_name=Subquery(named)).order_by("user_id", "team_id")
+    return _gathered(pairs.values_list("user_id", "team_name"))
+
+
+def _provided(tenant_id: TenantId) -> frozenset[str]:
+    providers = IdentityProvider.objects.filter(tenant_id=tenant_id)
+    verified = Domain.objects.filter(
+        Exists(providers), tenant_id=tenant_id, verified_at__isnull=False
+    )
+    return frozenset(verified.values_list("name", flat=True))
+
+
+def _gathered(pairs: Iterable[tuple[UUID, str]]) -> dict[UUID, list[str]]:
+    found = defaultdict[UUID, list[str]](list)
+    for user_id, name in pairs:
+        found[user_id].append(name)
+    return found
+
+
+def _row(member: MemberRow, facts: _Facts) -> DirectoryRow:
+    user_id = UUID(member.user_id)
+    return DirectoryRow(
+        user_id=member.user_id,
+        email=member.email,
+        name=member.name,
+        role=member.role,
+        teams=tuple(sorted(facts.teams.get(user_id, ()))),
+        signs_in_by=_ways(member.email, user_id, facts),
+        created_at=member.created_at,
+        last_seen_at=facts.seen.get(user_id),
+    )
+
+
+def _ways(email: str, user_id: UUID, facts: _Facts) -> tuple[str, ...]:
+    """Whom the identity provider lets in, a password does not."""
+    factors = facts.factors.get(user_id, [])
+    if email.rpartition("@")[2] in facts.provided:
+        return (PROVIDER, *factors)
+    return (PASSWORD, *factors) if user_id in facts.with_password else tuple(factors)

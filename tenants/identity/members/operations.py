@@ -1,0 +1,143 @@
+"""Makes tenants and their people. Who is a member already is changed by `members.changes`."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission, Role
+from tenants.base.text_validation import require_storable
+from tenants.billing.rating.seats import settle_seats
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.members.access_changes import announce
+from tenants.identity.members.scim_sync import tell_provider
+from tenants.models import Erasure, Membership, Tenant, User
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.policy.operations import add_version
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor, platform_actor
+
+_SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
+_REGION: Final = re.compile(r"[a-z][a-z0-9-]{1,31}")
+
+
+def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = None) -> TenantId:
+    """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict.
+
+    `region` is where its data is kept; None: the installation's own.
+    """
+    if _SLUG.fullmatch(slug) is None:
+        raise Invalid("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+    require_storable("name", name)
+    region = str(settings.REGION) if region is None else read_region(region)
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                row = Tenant.objects.create(
+                    slug=slug,
+                    name=name,
+                    status=TenantStatus.ACTIVE,
+                    region=region,
+                    created_at=now,
+                )
+        except IntegrityError as error:
+            raise Conflict("There is a tenant {slug} already.", slug=slug) from error
+        actor = platform_actor(TenantId(str(row.id)))
+        with tenant(actor.tenant_id):
+            add_version(
+                actor=actor, policy=DEFAULT_POLICY, version=1, reason="The default.", now=now
+            )
+            record_change(
+                actor=actor,
+                action="tenant.created",
+                target=f"tenant:{slug}",
+                change=(None, {"slug": slug, "name": name, "region": region}),
+                now=now,
+            )
+            tenant_changed(tenant_id=actor.tenant_id)
+    return actor.tenant_id
+
+
+def create_user(*, email: str, name: str, password: str, now: datetime) -> UserId:
+    """A person without a tenant. Raises Invalid, Conflict."""
+    email = email.strip().lower()
+    require_storable("name", name)
+    user = User(email=email, name=name, created_at=now)
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise Invalid("email", "This is no e-mail address.") from error
+    _set_password(user, password)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict("There is a user with this e-mail address already.") from error
+    return UserId(str(user.id))
+
+
+def set_password(*, user_id: UserId, password: str) -> None:
+    """Raises Invalid. Ends the user's other sessions, as Django binds them to the password."""
+    user = User.objects.get(id=user_id)
+    _set_password(user, password)
+    user.save(update_fields=["password"])
+    announce(user_id)
+
+
+def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
+    """Raises Forbidden, and Conflict for who is a member already."""
+    actor.require(Permission.WRITE_MEMBERS)
+    if role is Role.OWNER:
+        actor.require(Permission.WRITE_OWNERS)
+    with tenant(actor.tenant_id):
+        join(tenant_id=actor.tenant_id, user_id=user_id, role=role, now=now)
+        record_change(
+            actor=actor,
+            action="member.added",
+            target=f"user:{user_id}",
+            change=(None, {"role": role.value}),
+            now=now,
+        )
+
+
+def join(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
+    """The row alone, inside the tenant's scope; who was a member once is one again, and his days of
+    before are billed first. Raises Conflict."""
+    being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
+    if being_erased.exists():
+        raise Conflict("This person is being erased. Wait until that is done.")
+    row, is_new = Membership.objects.get_or_create(
+        tenant_id=tenant_id, user_id=user_id, defaults={"role": role, "created_at": now}
+    )
+    tell_provider(tenant_id=tenant_id, user_id=user_id, active=True, now=now)
+    if is_new:
+        return
+    ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
+    settle_seats(tenant_id, now=now)
+    if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
+        raise Conflict("This user is a member already, as {role}.", role=row.role)
+
+
+def read_region(region: str) -> str:
+    """Raises Invalid."""
+    if _REGION.fullmatch(region) is None:
+        raise Invalid("region", "Write 2 to 32 lower-case letters, digits and hyphens.")
+    return region
+
+
+def _set_password(user: User, password: str) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        said = " ".join(error.messages)
+        raise Invalid("password", said) from error
+    user.set_password(password)

@@ -1,0 +1,104 @@
+"""Finds members as people look for them: by a piece of the name or address, role or team."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce, Lower
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.pagination import Page
+from tenants.base.permissions import Permission, Role
+from tenants.base.sorted_pagination import Order, ordered_page
+from tenants.base.text_validation import is_storable
+from tenants.identity.members.directory import DirectoryRow, described
+from tenants.identity.members.queries import MemberRow, member_row
+from tenants.models import Membership, TeamMembership
+from tenants.security.authorization.actor import Actor
+
+
+class MemberOrder(StrEnum):
+    EMAIL = "email"
+    SINCE = "since"
+
+
+_PLACES: Final = MappingProxyType(
+    {
+        MemberOrder.EMAIL: Order(Lower("user__email")),
+        MemberOrder.SINCE: Order(Coalesce("created_at", "created_at"), is_time=True),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedMembers:
+    """None and "": no matter which."""
+
+    text: str = ""  # a piece of the name or the address
+    role: Role | None = None
+    team_id: UUID | None = None  # one of his teams; of another tenant's there are none
+    not_in_team_id: UUID | None = None
+    order: MemberOrder = MemberOrder.EMAIL
+    is_descending: bool = False
+
+
+def find_members(
+    *, actor: Actor, wanted: WantedMembers, limit: int, cursor: str | None
+) -> Page[MemberRow]:
+    """Raises Forbidden, and Invalid for a bad cursor. One query."""
+    actor.require(Permission.READ_MEMBERS)
+    order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
+    with tenant(actor.tenant_id):
+        page = ordered_page(_matching(actor, wanted), order=order, limit=limit, cursor=cursor)
+    return Page([member_row(row) for row in page.rows], page.next_cursor)
+
+
+def find_directory(
+    *, actor: Actor, wanted: WantedMembers, limit: int, cursor: str | None
+) -> Page[DirectoryRow]:
+    """The same, each with his teams and how he signs in. Six queries."""
+    page = find_members(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
+    return Page(described(actor.tenant_id, page.rows), page.next_cursor)
+
+
+def member_at(*, actor: Actor, email: str) -> MemberRow | None:
+    """Whose address this is. Raises Forbidden. One query."""
+    actor.require(Permission.READ_MEMBERS)
+    if not is_storable(email):
+        return None
+    with tenant(actor.tenant_id):
+        row = _members(actor).filter(user__email=email.strip().lower()).order_by("user_id").first()
+    return None if row is None else member_row(row)
+
+
+def _matching(actor: Actor, wanted: WantedMembers) -> QuerySet[Membership]:
+    found = _members(actor)
+    if wanted.role is not None:
+        found = found.filter(role=wanted.role)
+    if wanted.team_id is not None:
+        found = found.filter(user_id__in=_users_of(actor, wanted.team_id))
+    if wanted.not_in_team_id is not None:
+        found = found.exclude(user_id__in=_users_of(actor, wanted.not_in_team_id))
+    text = wanted.text.strip()
+    if not is_storable(text):
+        return found.none()
+    if not text:
+        return found
+    return found.filter(Q(user__email__icontains=text) | Q(user__name__icontains=text))
+
+
+def _members(actor: Actor) -> QuerySet[Membership]:
+    # A membership has no id of its own: its user's takes the place.
+    return (
+        Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
+        .select_related("user")
+        .annotate(id=F("user_id"))
+    )
+
+
+def _users_of(actor: Actor, team_id: UUID) -> QuerySet[TeamMembership, UUID]:
+    in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
+    return in_team.values_list("user_id", flat=True)

@@ -1,0 +1,46 @@
+"""Ends the sessions of who has nowhere left to go, or would sign in by another way now; forgets
+those that have expired."""
+
+import uuid
+from collections.abc import Iterable
+from datetime import datetime
+
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db.models import Exists, OuterRef, Q
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import acting_user
+from tenants.identity.members.access_changes import announce
+from tenants.models import Membership
+
+
+def end_sessions(*, user_id: UserId) -> None:
+    """Unless he is a member elsewhere: there they go on, and show nothing of this tenant."""
+    named = uuid.UUID(user_id)
+    with acting_user(user_id):
+        if Membership.objects.filter(user_id=named, ended_at=None).exists():
+            return
+    for session in UserSession.objects.filter(user_id=named).order_by("id"):
+        session.end()
+
+
+def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
+    """Of everybody whose address is of one of these domains, in whatever tenant; `spared` is the
+    key of one session that goes on. Four queries."""
+    theirs = Q(pk__in=[])
+    for name in domains:
+        theirs |= Q(user__email__endswith=f"@{name}")
+    found = UserSession.objects.filter(theirs).exclude(session_key=spared or "")
+    keys = list(found.values_list("session_key", flat=True))
+    Session.objects.filter(session_key__in=keys).delete()
+    UserSession.objects.filter(session_key__in=keys).delete()
+    announce(*keys)
+
+
+def forget_expired_sessions(*, now: datetime) -> int:
+    """The number of them. Neither Django nor allauth removes by itself what nobody asks for again:
+    the addresses and browsers of allauth's rows would stay for ever."""
+    Session.objects.filter(expire_date__lt=now).delete()
+    in_force = Session.objects.filter(session_key=OuterRef("session_key"))
+    return UserSession.objects.filter(~Exists(in_force)).delete()[0]  # type: ignore[no-any-return]

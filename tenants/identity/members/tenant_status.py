@@ -1,0 +1,89 @@
+"""What the platform alone does to a tenant, stop it and let it on again; and having its cache
+forgotten, which is for its administrators, too.
+
+active <-> suspended <-> closing -> closed      closed is for ever
+"""
+
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import read_reason
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.models import Tenant
+from tenants.privacy.retrieval_index.erasure import erase_all
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+_LEADS_TO: Final = MappingProxyType(
+    {
+        TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED}),
+        TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSING}),
+        TenantStatus.CLOSING: frozenset({TenantStatus.SUSPENDED, TenantStatus.CLOSED}),
+        TenantStatus.CLOSED: frozenset[TenantStatus](),
+    }
+)
+
+
+def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
+    """Gateways act on it within a second. Raises Forbidden, Invalid, NotFound, and Conflict when
+    the tenant's present status does not lead to this one."""
+    actor.require_operator()
+    reason = read_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant: its status stays as we see it
+        row = Tenant.objects.get(id=actor.tenant_id)
+        held = TenantStatus(row.status)
+        if status not in _LEADS_TO[held]:
+            raise _refusal(row.slug, held, status)
+        Tenant.objects.filter(id=actor.tenant_id).update(status=status)
+        if status is not TenantStatus.ACTIVE:
+            erase_all(tenant_id=actor.tenant_id)
+        record_change(
+            actor=actor,
+            action="tenant.status_changed",
+            target=f"tenant:{row.slug}",
+            change=({"status": held.value}, {"status": status.value}),
+            reason=reason,
+            now=now,
+        )
+
+
+def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
+    if held is wanted:
+        return Conflict("{slug} is {status} already.", slug=slug, status=held.value)
+    return Conflict(
+        "{slug} is {status}: from there it cannot become {wanted}.",
+        slug=slug,
+        status=held.value,
+        wanted=wanted.value,
+    )
+
+
+def raise_cache_epoch(*, actor: Actor, reason: str, now: datetime) -> int:
+    """The new epoch: nothing that engines cached for the tenant before, or that retrieval kept, is
+    found again.
+
+    Raises Forbidden, Invalid, NotFound.
+    """
+    actor.require(Permission.WRITE_POLICY)
+    reason = read_reason(reason)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        epoch = row.cache_epoch + 1
+        Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=epoch)
+        erase_all(tenant_id=actor.tenant_id)
+        record_change(
+            actor=actor,
+            action="tenant.cache_purged",
+            target=f"tenant:{row.slug}",
+            change=({"cache_epoch": row.cache_epoch}, {"cache_epoch": epoch}),
+            reason=reason,
+            now=now,
+        )
+    return epoch

@@ -1,0 +1,204 @@
+"""Writes groups, which are teams that an identity provider keeps, and what they make of members."""
+
+import re
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from scim2_models import PatchOp
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Permission, Role
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.scim.provisioning import settle
+from tenants.identity.scim.queries import group_row, groups_of
+from tenants.identity.scim.resources import POLICY, Group
+from tenants.identity.teams.operations import create_team, delete_team, rename_team
+from tenants.models import ScimGroup, ScimGroupMember, ScimUser
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_TEXT_CHARS: Final = 254
+MAX_CHANGED_MEMBERS: Final = 1_000  # each is settled while the tenant is locked
+MAX_TRIED_MEMBERS: Final = 50_000  # 5 s
+_REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
+Precondition = Callable[[Group], None]
+
+
+def create_group(*, actor: Actor, asked: Group, now: datetime) -> Group:
+    """Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        team = create_team(actor=actor, name=_name(asked), now=now)
+        row = ScimGroup.objects.create(
+            tenant_id=actor.tenant_id,
+            team_id=team.id,
+            external_id=_external_id(asked),
+            role="",
+            created_at=now,
+            changed_at=now,
+        )
+        _set_members(actor, row, asked, now)
+        return groups_of([row])[0]
+
+
+def replace_group(
+    *, actor: Actor, group_id: str, asked: Group, check: Precondition, now: datetime
+) -> Group:
+    """Raises Forbidden, NotFound, Invalid, Conflict."""
+    return _change(actor, group_id, lambda held: asked, check, now)
+
+
+def patch_group(
+    *, actor: Actor, group_id: str, patch: PatchOp[Group], check: Precondition, now: datetime
+) -> Group:
+    """Raises Forbidden, NotFound, Invalid, Conflict; SCIMException for no patch."""
+
+    def patched(held: Group) -> Group:
+        gone = _removals(patch)
+        if gone is not None:
+            held.members = [one for one in held.members or [] if one.value not in gone] or None
+        else:
+            _require_little_work(held, patch)
+            patch.patch(held, POLICY)
+        return held
+
+    return _change(actor, group_id, patched, check, now)
+
+
+def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datetime) -> None:
+    """The team goes with it, its people stay. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        row = group_row(actor, group_id)
+        check(groups_of([row])[0])
+        left = _member_ids(row)
+        # And with it the group's rows.
+        delete_team(actor=actor, team_id=row.team_id, now=now, by_scim=True)
+        _settle(actor, left, now, groups_decide=row.role != "")
+
+
+def set_group_role(
+    *, actor: Actor, group_id: uuid.UUID, role: Role | None, now: datetime
+) -> Role | None:
+    """What the group makes of its members; None: nothing. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_ACCESS)
+    if role is Role.OWNER:
+        raise Forbidden("Owners are made by owners, not by groups.")
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        row = group_row(actor, str(group_id))
+        held = row.role
+        row.role = "" if role is None else role.value
+        ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=group_id).update(role=row.role)
+        everybody = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list("id", flat=True)
+        concerned = _member_ids(row) if role is None else set(everybody)
+        _settle(actor, concerned, now, groups_decide=held != "")
+        _record(actor, "scim_group.role_changed", row, ({"role": held}, {"role": row.role}), now)
+    return role
+
+
+def _change(
+    actor: Actor,
+    group_id: str,
+    change: Callable[[Group], Group],
+    check: Precondition,
+    now: datetime,
+) -> Group:
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        row = group_row(actor, group_id)
+        held = groups_of([row])[0]
+        check(held)
+        asked = change(held)
+        rename_team(actor=actor, team_id=row.team_id, name=_name(asked), now=now, by_scim=True)
+        row.external_id, row.changed_at = _external_id(asked), now
+        row.save(update_fields=["external_id", "changed_at"])
+        _set_members(actor, row, asked, now)
+        return groups_of([row])[0]
+
+
+def _removals(patch: PatchOp[Group]) -> set[str] | None:
+    """Whom a patch removes that does nothing but name members who leave, as most large ones do;
+    None for any other. scim2-models tries each such path on each member, 0.1 ms a time."""
+    operations = patch.operations or []
+    found = [_REMOVAL.fullmatch(str(one.path)) for one in operations if one.op == "remove"]
+    named = {match[1] for match in found if match is not None}
+    return named if len(named) == len(operations) else None
+
+
+def _require_little_work(held: Group, patch: PatchOp[Group]) -> None:
+    """Raises Invalid."""
+    filtered = sum("[" in str(one.path) for one in patch.operations or [])
+    if filtered * len(held.members or []) > MAX_TRIED_MEMBERS:
+        raise Invalid("Operations", "This group is too large for so many. Send fewer.")
+
+
+def _set_members(actor: Actor, row: ScimGroup, asked: Group, now: datetime) -> None:
+    """Raises Invalid for a member who is not there, and for too many at once."""
+    wanted = {_user_id(member.value) for member in asked.members or []}
+    held = _member_ids(row)
+    if len(wanted ^ held) > MAX_CHANGED_MEMBERS:
+        raise Invalid(
+            "members", "At most {most} come and go with one request.", most=MAX_CHANGED_MEMBERS
+        )
+    known = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=wanted)
+    if set(known.values_list("id", flat=True)) != wanted:
+        raise Invalid("members", "A member of this group is not there.")
+    if wanted == held:
+        return
+    rows = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id, team_id=row.team_id)
+    rows.filter(scim_user_id__in=held - wanted).delete()
+    ScimGroupMember.objects.bulk_create(
+        ScimGroupMember(tenant_id=actor.tenant_id, team_id=row.team_id, scim_user_id=user_id)
+        for user_id in sorted(wanted - held)
+    )
+    _settle(actor, wanted ^ held, now)
+    change: tuple[Facts, Facts] = ({"num_members": len(held)}, {"num_members": len(wanted)})
+    _record(actor, "scim_group.members_changed", row, change, now)
+
+
+def _member_ids(row: ScimGroup) -> set[uuid.UUID]:
+    rows = ScimGroupMember.objects.filter(tenant_id=row.tenant_id, team_id=row.team_id)
+    return set(rows.values_list("scim_user_id", flat=True))
+
+
+def _settle(
+    actor: Actor, user_ids: set[uuid.UUID], now: datetime, *, groups_decide: bool = False
+) -> None:
+    rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=user_ids)
+    for row in rows.order_by("id"):
+        settle(actor=actor, row=row, now=now, groups_decide=groups_decide)
+
+
+def _user_id(value: str | None) -> uuid.UUID:
+    try:
+        return uuid.UUID(value or "")
+    except ValueError as error:
+        raise Invalid("members", "A member of this group is not there.") from error
+
+
+def _name(asked: Group) -> str:
+    return (asked.display_name or "").strip()
+
+
+def _external_id(asked: Group) -> str:
+    text = asked.external_id or ""
+    if len(text) > MAX_TEXT_CHARS or "\0" in text:
+        raise Invalid("externalId", "At most {most} characters.", most=MAX_TEXT_CHARS)
+    return text
+
+
+def _record(
+    actor: Actor,
+    action: str,
+    row: ScimGroup,
+    change: tuple[Facts | None, Facts | None],
+    now: datetime,
+) -> None:
+    record_change(actor=actor, action=action, target=f"team:{row.team_id}", change=change, now=now)

@@ -1,0 +1,233 @@
+"""Makes a tenant's members what its identity provider says of them.
+
+Only addresses of domains that were verified for the tenant are people to us: another's people can
+neither be taken over nor even be asked about by a SCIM token. Owners stay owners.
+"""
+
+import uuid
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db import IntegrityError, transaction
+
+from caret.foundation.ids import UserId
+from tenants.base.email_domains import domain_of
+from tenants.base.errors import Conflict, Invalid, Refused
+from tenants.base.permissions import Role
+from tenants.billing.budgets.limits import require_few_of_each
+from tenants.compliance.data_subjects.anonymization import empty_mails
+from tenants.identity.invitations.operations import revoke_invitations_by
+from tenants.identity.member_lifecycle import end_membership, require_another_owner
+from tenants.identity.members.operations import join
+from tenants.identity.scim.resources import User as Person
+from tenants.identity.scim.resources import full_name
+from tenants.models import (
+    AlertDelivery,
+    Domain,
+    Invitation,
+    Membership,
+    ScimGroup,
+    ScimGroupMember,
+    ScimUser,
+    TeamMembership,
+    User,
+)
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+logger = structlog.get_logger(__name__)
+
+# Of several groups' roles the first one counts.
+_RANK: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
+_MAX_NAME_CHARS: Final = 120
+
+
+def settle(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
+    """Inside the tenant's scope and with its row locked; a second time changes nothing.
+
+    `groups_decide`: a group that said what its members are says so no more.
+    Raises Conflict, Invalid.
+    """
+    _bind_account(actor, row, now)
+    if row.user_id is None:
+        return
+    user_id = UserId(str(row.user_id))
+    held = _membership(actor, row.user_id)
+    if not row.active:
+        if held is not None:
+            _end(actor, held, now)
+        return
+    if held is None:
+        join(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
+        _record(actor, "member.joined", user_id, (None, Role.DEVELOPER), now)
+    groups = _groups_of(actor, row)
+    _settle_teams(actor, row.user_id, groups, now)
+    _settle_role(actor, row.user_id, groups, now, groups_decide=groups_decide)
+
+
+def settle_domain(*, actor: Actor, name: str, now: datetime) -> None:
+    """For those whose addresses are of a domain that was just verified."""
+    rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, email__endswith=f"@{name}")
+    for row in rows.order_by("id"):
+        try:
+            with transaction.atomic():
+                settle(actor=actor, row=row, now=now)
+        except Refused as error:
+            # Two users of one address: the identity provider is told when it next speaks of them.
+            logger.warning("scim.not_settled", tenant_id=actor.tenant_id, reason=error.code)
+
+
+def end_account(*, actor: Actor, row: ScimUser, now: datetime) -> None:
+    """For who is deleted: as deactivated. Raises Conflict for the last owner."""
+    if row.user_id is None:
+        return
+    if (held := _membership(actor, row.user_id)) is not None:
+        _end(actor, held, now)
+
+
+def _membership(actor: Actor, user_id: uuid.UUID) -> Membership | None:
+    found = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None)
+    return found.order_by("user_id").first()
+
+
+def _end(actor: Actor, held: Membership, now: datetime) -> None:
+    user_id, role = UserId(str(held.user_id)), Role(held.role)
+    if role is Role.OWNER:
+        require_another_owner(actor, user_id)
+    end_membership(actor=actor, user_id=user_id, now=now)
+    _record(actor, "member.removed", user_id, (role, None), now)
+
+
+def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
+    """Raises Conflict, Invalid."""
+    may_have = _is_verified(actor, row.email)
+    if row.user_id is None:
+        if may_have:
+            _bind(actor, row, now)
+        return
+    user = User.objects.get(id=row.user_id)
+    if user.email != row.email:
+        if not may_have or not _is_verified(actor, user.email):
+            raise Invalid("emails", "This address is of no domain that was verified for you.")
+        _change_address(actor, user, row.email, now)
+    name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
+    if name and name != user.name and may_have:
+        User.objects.filter(id=user.id).update(name=name)
+
+
+def _bind(actor: Actor, row: ScimUser, now: datetime) -> None:
+    user = User.objects.filter(email=row.email).order_by("id").first()
+    if user is None:
+        name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
+        user = User(email=row.email, name=name, created_at=now)
+        user.set_unusable_password()
+        user.save(force_insert=True)
+    others = ScimUser.objects.filter(tenant_id=actor.tenant_id, user_id=user.id)
+    if others.exclude(id=row.id).exists():
+        raise Conflict("Another user has this address already.")
+    if not Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user.id).exists():
+        # The foreign key wants a membership; whether it is in force is settled next.
+        Membership.objects.create(
+            tenant_id=actor.tenant_id,
+            user_id=user.id,
+            role=Role.DEVELOPER,
+            created_at=now,
+            ended_at=now,
+        )
+    row.user_id = user.id
+    ScimUser.objects.filter(tenant_id=actor.tenant_id, id=row.id).update(user_id=user.id)
+
+
+def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None:
+    """Also where the one before is written: an erasure looks for the one that he has."""
+    try:
+        with transaction.atomic():
+            User.objects.filter(id=user.id).update(email=email)
+    except IntegrityError as error:
+        raise Conflict("Another user has this address already.") from error
+    invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
+    # The old mailbox may be somebody else's by now, with the link in it.
+    invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
+    invitations.update(email=email)
+    mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
+    old = mails.filter(address=user.email)
+    # An alert goes to an address once.
+    empty_mails(old.filter(alert_id__in=mails.filter(address=email).values("alert_id")))
+    old.update(address=email)
+
+
+def _is_verified(actor: Actor, email: str) -> bool:
+    domain = domain_of(email)
+    return (
+        bool(domain)
+        and Domain.objects.filter(
+            tenant_id=actor.tenant_id, name=domain, verified_at__isnull=False
+        ).exists()
+    )
+
+
+def _settle_teams(actor: Actor, user_id: uuid.UUID, wanted: set[uuid.UUID], now: datetime) -> None:
+    """The teams that the identity provider keeps; those that people keep stay as they are. Raises
+    Conflict."""
+    kept = ScimGroup.objects.filter(tenant_id=actor.tenant_id).values_list("team_id", flat=True)
+    held = TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
+    held_ids = set(held.values_list("team_id", flat=True))
+    held.filter(team_id__in=set(kept) - wanted).delete()
+    TeamMembership.objects.bulk_create(
+        TeamMembership(tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id, created_at=now)
+        for team_id in sorted(wanted - held_ids)
+    )
+    if wanted - held_ids:
+        require_few_of_each(actor.tenant_id)
+
+
+def _settle_role(
+    actor: Actor,
+    user_id: uuid.UUID,
+    groups: set[uuid.UUID],
+    now: datetime,
+    *,
+    groups_decide: bool,
+) -> None:
+    """Groups decide as soon as one of the tenant's says what its members are."""
+    mapped = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
+    roles = dict(mapped.values_list("team_id", "role"))
+    if not roles and not groups_decide:
+        return
+    said = {roles[team_id] for team_id in groups & roles.keys()}
+    wanted = next((role for role in _RANK if role.value in said), Role.DEVELOPER)
+    found = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
+    held = Role(found.get().role)
+    if held in (wanted, Role.OWNER):
+        return
+    found.update(role=wanted)
+    named = UserId(str(user_id))
+    revoke_invitations_by(actor=actor, user_id=named, now=now)
+    _record(actor, "member.role_changed", named, (held, wanted), now)
+
+
+def _groups_of(actor: Actor, row: ScimUser) -> set[uuid.UUID]:
+    rows = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id, scim_user_id=row.id)
+    return set(rows.values_list("team_id", flat=True))
+
+
+def _record(
+    actor: Actor,
+    action: str,
+    user_id: UserId,
+    roles: tuple[Role | None, Role | None],
+    now: datetime,
+) -> None:
+    before, after = roles
+    record_change(
+        actor=actor,
+        action=action,
+        target=f"user:{user_id}",
+        change=(
+            None if before is None else {"role": before.value},
+            None if after is None else {"role": after.value},
+        ),
+        reason="By SCIM.",
+        now=now,
+    )

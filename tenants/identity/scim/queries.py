@@ -1,0 +1,264 @@
+"""Reads what SCIM has told us, as SCIM resources."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.postgres.aggregates import StringAgg
+from django.db.models import Q, TextField
+from django.db.models.functions import MD5, Cast
+from scim2_models import (
+    GroupMembership,
+    Meta,
+    Reference,
+    Resource,
+    ResponseParameters,
+    SearchRequest,
+)
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.permissions import Permission, Role
+from tenants.identity.scim.resources import Group, GroupMember, User, etag_of
+from tenants.identity.scim.search import Builders, Columns, Found, by_id, search_rows
+from tenants.models import ScimGroup, ScimGroupMember, ScimUser, Team
+from tenants.security.authorization.actor import Actor
+
+_MEMBERS: Final = "members"
+_Found = TypeVar("_Found", bound=Resource[Any])
+
+
+def list_users(*, actor: Actor, search: SearchRequest[User]) -> Found[User]:
+    """Raises TooManyException."""
+    builders = Builders(
+        row_id=lambda row: row.id,
+        outline=users_of if _asks_version(search) else _outlines_of_users,
+        whole=users_of,
+    )
+    with tenant(actor.tenant_id):
+        rows = ScimUser.objects.filter(tenant_id=actor.tenant_id).order_by("created_at", "id")
+        return search_rows(rows, search, _USER_COLUMNS, builders)
+
+
+def list_groups(*, actor: Actor, search: SearchRequest[Group]) -> Found[Group]:
+    """Raises TooManyException."""
+    asks = f"{search.filter or ''} {search.sort_by or ''}".lower()
+    builders = Builders(
+        row_id=lambda row: row.team_id,
+        outline=partial(groups_of, with_members=_MEMBERS in asks),
+        whole=partial(groups_of, with_members=_wants_members(search)),
+    )
+    with tenant(actor.tenant_id):
+        rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
+        rows = rows.order_by("created_at", "team_id")
+        return search_rows(rows, search, _group_columns(actor), builders)
+
+
+def _emails(value: str) -> Q | None:
+    """Any of them, in the text of the document; which spells some characters in its own way."""
+    if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
+        return None
+    return Q(document__emails__icontains=value)
+
+
+# What identity providers look up by; other filters are tried on each of the tenant's resources.
+_USER_COLUMNS: Final[Columns] = {
+    "username": lambda value: Q(user_name__iexact=value),
+    "externalid": lambda value: Q(external_id=value),
+    "id": by_id("id"),
+    "displayname": lambda value: Q(document__displayName__iexact=value),
+    "emails": _emails,
+    "emails.value": _emails,
+}
+
+
+def _group_columns(actor: Actor) -> Columns:
+    def named(value: str) -> Q:
+        teams = Team.objects.filter(tenant_id=actor.tenant_id, name__iexact=value)
+        return Q(team_id__in=teams.values("id"))
+
+    def having(value: str) -> Q:
+        members = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id)
+        try:
+            return Q(team_id__in=members.filter(scim_user_id=UUID(value)).values("team_id"))
+        except ValueError:
+            return Q(pk__in=[])
+
+    return {
+        "displayname": named,
+        "externalid": lambda value: Q(external_id=value),
+        "id": by_id("team_id"),
+        "members": having,
+        "members.value": having,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRole:
+    id: UUID  # of the team, too
+    name: str
+    role: Role | None  # None: the group says nothing of that
+
+
+def list_group_roles(*, actor: Actor) -> list[GroupRole]:
+    """By name. Raises Forbidden."""
+    actor.require(Permission.READ_ACCESS)
+    with tenant(actor.tenant_id):
+        rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
+        names = _team_names(row.team_id for row in rows)
+    found = [
+        GroupRole(row.team_id, names[row.team_id], Role(row.role) if row.role else None)
+        for row in rows
+    ]
+    return sorted(found, key=lambda group: group.name.casefold())
+
+
+def find_user(
+    *, actor: Actor, user_id: str, asked: "ResponseParameters[User] | None" = None
+) -> User:
+    """Whole, whatever is asked of it. Raises NotFound."""
+    with tenant(actor.tenant_id):
+        return users_of([user_row(actor, user_id)])[0]
+
+
+def find_group(
+    *, actor: Actor, group_id: str, asked: "ResponseParameters[Group] | None" = None
+) -> Group:
+    """Without its members, where they are not asked for. Raises NotFound."""
+    with_members = asked is None or _wants_members(asked)
+    with tenant(actor.tenant_id):
+        return groups_of([group_row(actor, group_id)], with_members=with_members)[0]
+
+
+def user_row(actor: Actor, user_id: str) -> ScimUser:
+    """Inside the tenant's scope. Raises NotFound."""
+    try:
+        return ScimUser.objects.get(tenant_id=actor.tenant_id, id=UUID(user_id))
+    except (ScimUser.DoesNotExist, ValueError) as error:
+        raise NotFound("There is no such user.") from error
+
+
+def group_row(actor: Actor, group_id: str) -> ScimGroup:
+    """Inside the tenant's scope. Raises NotFound."""
+    try:
+        return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=UUID(group_id))
+    except (ScimGroup.DoesNotExist, ValueError) as error:
+        raise NotFound("There is no such group.") from error
+
+
+def users_of(rows: Sequence[ScimUser]) -> list[User]:
+    """Three queries, however many there are."""
+    return [
+        _versioned(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
+    ]
+
+
+def _outlines_of_users(rows: Sequence[ScimUser]) -> list[User]:
+    """Without their versions: to write one out takes longer than all else."""
+    members = ScimGroupMember.objects.filter(scim_user_id__in=[row.id for row in rows])
+    teams = defaultdict(list)
+    for scim_user_id, team_id in members.order_by("team_id").values_list("scim_user_id", "team_id"):
+        teams[scim_user_id].append(team_id)
+    names = _team_names({team_id for found in teams.values() for team_id in found})
+    return [_user(row, [(team_id, names[team_id]) for team_id in teams[row.id]]) for row in rows]
+
+
+def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[Group]:
+    """Their versions are those of all that they are, their members among it. Three queries, however
+    many there are, and one for the members."""
+    team_ids = [row.team_id for row in rows]
+    names, digests = _team_names(team_ids), _digests_of_members(team_ids)
+    members = _members_of(team_ids) if with_members else {}
+    groups = []
+    for row in rows:
+        group = _group(row, names[row.team_id])
+        version_of = [group.model_dump(exclude={"meta"}), digests.get(row.team_id, "")]
+        group.members = members.get(row.team_id)
+        groups.append(_versioned(group, version_of))
+    return groups
+
+
+def _digests_of_members(team_ids: list[UUID]) -> dict[UUID, str]:
+    """Postgres's own: a group may have thousands, and who has them already asks for none of it."""
+    listed = StringAgg(Cast("scim_user_id", TextField()), ",", order_by="scim_user_id")
+    rows = ScimGroupMember.objects.filter(team_id__in=team_ids).values("team_id")
+    return dict(rows.annotate(digest=MD5(listed)).values_list("team_id", "digest"))
+
+
+def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
+    found = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
+    members: defaultdict[UUID, list[GroupMember]] = defaultdict(list)
+    for team_id, user_id in found.values_list("team_id", "scim_user_id"):
+        reference = Reference["User"](_location("Users", user_id))
+        members[team_id].append(GroupMember(value=str(user_id), ref=reference))
+    return dict(members)
+
+
+def _team_names(team_ids: Iterable[UUID]) -> dict[UUID, str]:
+    return dict(Team.objects.filter(id__in=list(team_ids)).values_list("id", "name"))
+
+
+def _user(row: ScimUser, groups: list[tuple[UUID, str]]) -> User:
+    user = User.model_validate(row.document)
+    user.id = str(row.id)
+    user.groups = [
+        GroupMembership(
+            value=str(team_id),
+            display=name,
+            ref=Reference(_location("Groups", team_id)),
+            type="direct",
+        )
+        for team_id, name in groups
+    ] or None
+    return _with_meta(user, "User", _location("Users", row.id), row)
+
+
+def _group(row: ScimGroup, name: str) -> Group:
+    group = Group(
+        id=str(row.team_id),
+        external_id=row.external_id or None,
+        display_name=name,
+    )
+    return _with_meta(group, "Group", _location("Groups", row.team_id), row)
+
+
+def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGroup) -> _Found:
+    resource.meta = Meta(
+        resource_type=kind,
+        created=row.created_at,
+        last_modified=row.changed_at,
+        location=location,
+    )
+    return resource
+
+
+def _versioned(resource: _Found, document: object) -> _Found:
+    assert resource.meta is not None, "it is made with it"
+    resource.meta.version = etag_of(json.dumps(document, sort_keys=True))
+    return resource
+
+
+def _asks_version(search: "SearchRequest[Any]") -> bool:
+    return "version" in f"{search.filter or ''} {search.sort_by or ''}".lower()
+
+
+def _wants_members(asked: "ResponseParameters[Group]") -> bool:
+    """`attributes` names all that is wanted, `excludedAttributes` what is not."""
+    if asked.attributes:
+        return any(_top(name) == _MEMBERS for name in asked.attributes)
+    return all(
+        str(name).rpartition(":")[2].lower() != _MEMBERS for name in asked.excluded_attributes or []
+    )
+
+
+def _top(name: object) -> str:
+    return str(name).rpartition(":")[2].partition(".")[0].lower()
+
+
+def _location(kind: str, resource_id: UUID) -> str:
+    return f"{settings.CONSOLE_URL}/scim/v2/{kind}/{resource_id}"

@@ -1,0 +1,127 @@
+"""Tokens by which a tenant's identity provider speaks to us. Shown once, revocable, no session."""
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Q
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import LookupId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.bearer_tokens import TokenKind, new_token, parse_token, token_digest
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.permissions import Permission, Role
+from tenants.models import ScimToken, Tenant
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_NAME_CHARS: Final = 120
+MAX_TOKENS: Final = 20  # in force, of a tenant
+LAST_USED_PRECISION: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ScimTokenView:
+    id: uuid.UUID
+    name: str
+    created_at: datetime
+    revoked_at: datetime | None  # None: in force
+    last_used_at: datetime | None  # to the minute; None: never used
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedScimToken:
+    text: str = field(repr=False)  # shown once, stored nowhere
+    token: ScimTokenView
+
+
+def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
+    """Newest first. Raises Forbidden."""
+    actor.require(Permission.READ_ACCESS)
+    with tenant(actor.tenant_id):
+        rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
+        return [_view(row) for row in rows]
+
+
+def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimToken:
+    """Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_ACCESS)
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise Invalid(
+            "name", "Give the token a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
+    token = new_token(TokenKind.SCIM, actor.tenant_id)
+    with tenant(actor.tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
+        in_force = ScimToken.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
+        if in_force.count() >= MAX_TOKENS:
+            raise Conflict("There are {most} tokens in force. Revoke one first.", most=MAX_TOKENS)
+        row = ScimToken.objects.create(
+            tenant_id=actor.tenant_id, name=name, digest=token_digest(token), created_at=now
+        )
+        record_change(
+            actor=actor,
+            action="scim_token.created",
+            target=f"scim_token:{row.id}",
+            change=(None, {"name": name}),
+            now=now,
+        )
+    return CreatedScimToken(token.text, _view(row))
+
+
+def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> ScimTokenView:
+    """Revoking a revoked token changes nothing. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_ACCESS)
+    with tenant(actor.tenant_id):
+        found = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
+        if found.filter(revoked_at=None).update(revoked_at=now):
+            record_change(
+                actor=actor,
+                action="scim_token.revoked",
+                target=f"scim_token:{token_id}",
+                change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
+                now=now,
+            )
+        if (row := found.order_by("id").first()) is None:
+            raise NotFound("There is no such token.")
+        return _view(row)
+
+
+def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
+    """What a SCIM token is to its tenant: an administrator without a name. None for a token that
+    opens nothing, or a tenant that is not active."""
+    token = parse_token(TokenKind.SCIM, text)
+    if token is None:
+        return None
+    with tenant(token.tenant_id):
+        status = Tenant.objects.filter(id=token.tenant_id).values_list("status", flat=True)
+        row = (
+            ScimToken.objects.filter(
+                tenant_id=token.tenant_id, digest=token_digest(token), revoked_at=None
+            )
+            .order_by("id")
+            .first()
+        )
+        if row is None or list(status) != [TenantStatus.ACTIVE]:
+            return None
+        _note_use(row, now)
+    return Actor(
+        tenant_id=token.tenant_id,
+        user_id=None,
+        role=Role.ADMINISTRATOR,
+        address=address,
+        request_id=request_id,
+        key=LookupId(f"scim:{row.id.hex[:12]}"),
+    )
+
+
+def _note_use(row: ScimToken, now: datetime) -> None:
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
+    ScimToken.objects.filter(stale, id=row.id).update(last_used_at=now)
+
+
+def _view(row: ScimToken) -> ScimTokenView:
+    return ScimTokenView(row.id, row.name, row.created_at, row.revoked_at, row.last_used_at)

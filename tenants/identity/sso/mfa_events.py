@@ -1,0 +1,104 @@
+"""What opens an account beside its password, or in its place: each change is in the trail of each
+of its person's tenants, and he is told by mail. Whoever has taken a session over would add a
+passkey of his own first."""
+
+import smtplib
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Final
+from uuid import uuid4
+
+import structlog
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.identity.members.queries import MembershipRow, find_memberships
+from tenants.models import User
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
+
+logger = structlog.get_logger(__name__)
+
+
+class Factor(StrEnum):
+    PASSKEY = "passkey"
+    APP = "app"
+    RECOVERY_CODES = "recovery_codes"
+
+
+class Event(StrEnum):
+    """As audit entries name it."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    RENEWED = "renewed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    factor: Factor
+    event: Event
+
+
+_WORDS: Final = {
+    Change(Factor.PASSKEY, Event.ADDED): "A passkey was added to your account",
+    Change(Factor.PASSKEY, Event.REMOVED): "A passkey was removed from your account",
+    Change(Factor.APP, Event.ADDED): "An authenticator app was added to your account",
+    Change(Factor.APP, Event.REMOVED): "The authenticator app was removed from your account",
+    Change(Factor.RECOVERY_CODES, Event.RENEWED): "Your account has new recovery codes",
+}
+_TEXT: Final = """{what} in Caret, the code-completion service.
+
+When: {when:%Y-%m-%d %H:%M} UTC
+From: {address}
+
+If that was you, there is nothing you need to do. If it was not, tell whoever looks after Caret in
+your company at once; where you are signed in is at {sessions}
+"""
+
+
+def note_change(*, user_id: UserId, change: Change, address: str, now: datetime) -> None:
+    """Last in the transaction of the change. The mail goes out on its commit; one that does not is
+    logged, since the change is made."""
+    request_id = str(uuid4())
+    # In one order, as each tenant's chain is held until the commit.
+    for row in sorted(find_memberships(user_id=user_id), key=lambda row: row.tenant_id):
+        _record(_actor(row, user_id, address, request_id), change, now)
+    email = User.objects.values_list("email", flat=True).get(id=user_id)
+    text = _TEXT.format(
+        what=_WORDS[change],
+        when=now,
+        address=address,
+        sessions=f"{settings.CONSOLE_URL}/account/sessions",
+    )
+    transaction.on_commit(partial(_send, user_id, email, _WORDS[change], text))
+
+
+def _record(actor: Actor, change: Change, now: datetime) -> None:
+    facts: Facts = {"factor": change.factor}
+    held = None if change.event is Event.ADDED else facts
+    holds = None if change.event is Event.REMOVED else facts
+    with tenant(actor.tenant_id):
+        record_change(
+            actor=actor,
+            action=f"second_factor.{change.event}",
+            target=f"user:{actor.user_id}",
+            change=(held, holds),
+            now=now,
+        )
+
+
+def _actor(row: MembershipRow, user_id: UserId, address: str, request_id: str) -> Actor:
+    return Actor(row.tenant_id, user_id, row.role, address, request_id)
+
+
+def _send(user_id: UserId, email: str, subject: str, text: str) -> None:
+    try:
+        send_mail(subject, text, None, [email])
+    except (smtplib.SMTPException, OSError) as error:
+        logger.warning("second_factor.not_mailed", user_id=user_id, reason=type(error).__name__)

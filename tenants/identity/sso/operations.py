@@ -1,0 +1,230 @@
+"""Decides how a tenant's people sign in: an owner's matter, as it decides who signs in as him."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from onelogin.saml2.settings import validate_url
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.crypto.aead import seal
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden, Invalid
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import is_storable, read_reason, require_storable
+from tenants.identity.domains.queries import holder_of
+from tenants.identity.members.sessions import end_sessions_at
+from tenants.identity.sso.queries import SignInRules, bound_to, get_rules, secret_key
+from tenants.identity.sso.saml_metadata import SamlMetadata, fingerprint, read_metadata
+from tenants.models import Domain, IdentityProvider, SignInProtocol, Tenant, User
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
+
+_MAX_CHARS: Final = 200
+_MAX_EMAIL_CHARS: Final = 254
+_MAX_NAME_CHARS: Final = 120
+_MAX_URL_CHARS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewProvider:
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """By one of the two."""
+
+    metadata: str | None  # XML
+    url: str | None  # where it is
+    fetch: Callable[[str], str]  # raises Invalid
+
+
+def set_provider(
+    *, actor: Actor, new: NewProvider, now: datetime, spared_session: str | None = None
+) -> SignInRules:
+    """In place of the one before. From now on no password lets anybody in whose address is of a
+    domain that was verified for the tenant, and sessions that began otherwise end, but for the one
+    that is spared. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_ACCESS)
+    _check(new)
+    provider_id = uuid.uuid4()
+    sealed = seal(
+        secret_key(), new.client_secret.encode(), bound_to=bound_to(actor.tenant_id, provider_id)
+    )
+    provider = IdentityProvider(
+        tenant_id=actor.tenant_id,
+        id=provider_id,
+        protocol=SignInProtocol.OIDC,
+        issuer=new.issuer,
+        client_id=new.client_id,
+        sealed_secret=sealed,
+        sso_url="",
+        certificates="",
+        created_at=now,
+    )
+    facts: Facts = {"issuer": new.issuer, "client_id": new.client_id}
+    return _set(actor, provider, facts, spared_session)
+
+
+def set_saml_provider(
+    *, actor: Actor, described: Described, now: datetime, spared_session: str | None = None
+) -> SignInRules:
+    """As `set_provider`, by what a provider says of itself. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_ACCESS)
+    new = read_metadata(_metadata(described))
+    _check_saml(new)
+    provider = IdentityProvider(
+        tenant_id=actor.tenant_id,
+        protocol=SignInProtocol.SAML,
+        issuer=new.entity_id,
+        client_id="",
+        sealed_secret=b"",
+        sso_url=new.sso_url,
+        certificates="\n".join(new.certificates),
+        created_at=now,
+    )
+    facts: Facts = {
+        "issuer": new.entity_id,
+        "sso_url": new.sso_url,
+        "certificates": " ".join(map(fingerprint, new.certificates)),
+    }
+    return _set(actor, provider, facts, spared_session)
+
+
+def _metadata(described: Described) -> str:
+    """Raises Invalid."""
+    if (described.metadata is None) == (described.url is None):
+        raise Invalid("metadata", "Give metadata or metadata_url, one of the two.")
+    if described.url is None:
+        return str(described.metadata)
+    if not _is_url(described.url):
+        raise Invalid("metadata_url", "Write an address; it begins with https://.")
+    return described.fetch(described.url)
+
+
+def _set(actor: Actor, provider: IdentityProvider, facts: Facts, spared: str | None) -> SignInRules:
+    with tenant(actor.tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
+        IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
+        provider.save(force_insert=True)
+        _end_sessions(actor, spared)
+        record_change(
+            actor=actor,
+            action="identity_provider.set",
+            target="identity_provider",
+            change=(None, facts),
+            now=provider.created_at,
+        )
+    return get_rules(actor=actor)
+
+
+def remove_provider(
+    *, actor: Actor, now: datetime, spared_session: str | None = None, reason: str = ""
+) -> SignInRules:
+    """The sessions that it began end, but for the one that is spared. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_ACCESS)
+    reason = read_reason(reason)
+    with tenant(actor.tenant_id):
+        if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
+            _end_sessions(actor, spared_session)
+            record_change(
+                actor=actor,
+                action="identity_provider.removed",
+                target="identity_provider",
+                change=(None, None),
+                reason=reason,
+                now=now,
+            )
+    return get_rules(actor=actor)
+
+
+def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> SignInRules:
+    """Who signs in by a password and has none can do nothing but set one up. Raises Forbidden."""
+    actor.require(Permission.WRITE_ACCESS)
+    with tenant(actor.tenant_id):
+        rows = Tenant.objects.filter(id=actor.tenant_id).exclude(requires_second_factor=required)
+        if rows.update(requires_second_factor=required):
+            record_change(
+                actor=actor,
+                action="second_factor.required" if required else "second_factor.optional",
+                target="second_factor",
+                change=(None, None),
+                now=now,
+            )
+    return get_rules(actor=actor)
+
+
+def admit(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
+    """The account of whom the tenant's identity provider has let in, made when there is none.
+
+    Raises Forbidden for an address that is not the tenant's to speak of.
+    """
+    email = email.strip().lower()
+    if holder_of(email) != tenant_id or not _is_address(email):
+        raise Forbidden("Your identity provider may not speak for this address.")
+    if Tenant.objects.get(id=tenant_id).status == TenantStatus.CLOSED:
+        raise Forbidden("This tenant is closed.")
+    user, _ = User.objects.get_or_create(
+        email=email,
+        # No password opens it.
+        defaults={"name": _readable(name), "created_at": now, "password": "!"},
+    )
+    return UserId(str(user.id))
+
+
+def _end_sessions(actor: Actor, spared: str | None) -> None:
+    verified = Domain.objects.filter(tenant_id=actor.tenant_id, verified_at__isnull=False)
+    end_sessions_at(domains=verified.values_list("name", flat=True), spared=spared)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return len(text) <= _MAX_EMAIL_CHARS
+
+
+def _readable(name: str) -> str:
+    return name.strip()[:_MAX_NAME_CHARS] if is_storable(name) else ""
+
+
+def _check(new: NewProvider) -> None:
+    """Raises Invalid."""
+    if not _is_url(new.issuer):
+        raise Invalid("issuer", "Write the issuer's address; it begins with https://.")
+    for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
+        require_storable(name, text)
+        if not 1 <= len(text.strip()) <= _MAX_CHARS:
+            raise Invalid(name, "Write 1 to {most} characters.", most=_MAX_CHARS)
+
+
+def _check_saml(new: SamlMetadata) -> None:
+    """Raises Invalid."""
+    if not _is_url(new.sso_url) or not validate_url(new.sso_url, True):
+        raise Invalid("metadata", "The provider's address for signing in begins with https://.")
+    require_storable("metadata", new.entity_id)
+    if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:
+        raise Invalid("metadata", "An entity id has 1 to {most} characters.", most=_MAX_URL_CHARS)
+
+
+def _is_url(text: str) -> bool:
+    schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
+    try:
+        parts = urlsplit(text)
+        is_sound = parts.scheme in schemes and bool(parts.hostname) and not parts.username
+        _ = parts.port
+    except ValueError:
+        return False
+    plain = text.isascii() and text.isprintable() and " " not in text
+    return is_sound and plain and len(text) <= _MAX_URL_CHARS

@@ -1,0 +1,87 @@
+"""What a SAML identity provider says of itself, read from its metadata.
+
+It is believed when an owner sets it and never later: not fetched anew, not taken from an answer.
+"""
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
+
+from tenants.base.errors import Invalid
+
+MAX_METADATA_BYTES: Final = 256 * 1024  # Entra ID's, the largest known of one provider, are 60 KB
+_MAX_CERTIFICATES: Final = 8  # in force, and to come
+_MIN_RSA_BITS: Final = 2048
+_REDIRECT: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
+_SERVICE: Final = f"./md:SingleSignOnService[@Binding='{_REDIRECT}']"
+_CERTIFICATE: Final = (
+    "./md:KeyDescriptor[not(@use) or @use='signing']/ds:KeyInfo/ds:X509Data/ds:X509Certificate"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SamlMetadata:
+    entity_id: str
+    sso_url: str  # takes questions by redirects
+    certificates: tuple[str, ...]  # DER as base64; any of them signs
+
+
+def read_metadata(text: str) -> SamlMetadata:
+    """Raises Invalid."""
+    found = Xml.query(_parsed(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
+    if len(found) != 1:
+        raise Invalid("metadata", "These are no metadata of one identity provider.")
+    described = Xml.query(found[0], "./md:IDPSSODescriptor")[0]
+    services = Xml.query(described, _SERVICE)
+    if not services:
+        raise Invalid("metadata", "The provider takes no questions by HTTP-Redirect.")
+    texts = ["".join((node.text or "").split()) for node in Xml.query(described, _CERTIFICATE)]
+    return SamlMetadata(
+        entity_id=str(found[0].get("entityID") or ""),
+        sso_url=str(services[0].get("Location") or ""),
+        certificates=_sound(list(dict.fromkeys(texts))),
+    )
+
+
+def fingerprint(certificate: str) -> str:
+    """SHA-256 of the DER, in hex."""
+    return hashlib.sha256(base64.b64decode(certificate)).hexdigest()
+
+
+def _parsed(text: str) -> Any:
+    """Without a DTD, hence without entities. Raises Invalid."""
+    data = text.encode("utf-8", "replace")
+    if len(data) > MAX_METADATA_BYTES:
+        raise Invalid("metadata", "Metadata have {most} bytes at most.", most=MAX_METADATA_BYTES)
+    try:
+        return Xml.to_etree(data)
+    except (SyntaxError, ValueError) as error:  # SyntaxError: what lxml raises for no XML
+        raise Invalid("metadata", "This is no XML, or it has a document type.") from error
+
+
+def _sound(certificates: list[str]) -> tuple[str, ...]:
+    """Raises Invalid."""
+    if not 1 <= len(certificates) <= _MAX_CERTIFICATES:
+        raise Invalid(
+            "metadata", "They have 1 to {most} certificates to sign with.", most=_MAX_CERTIFICATES
+        )
+    if not all(map(_is_strong, certificates)):
+        raise Invalid("metadata", "A certificate is none, or its key is weak.")
+    return tuple(certificates)
+
+
+def _is_strong(certificate: str) -> bool:
+    try:
+        key = x509.load_der_x509_certificate(base64.b64decode(certificate)).public_key()
+    except (ValueError, binascii.Error, UnsupportedAlgorithm):
+        return False
+    if isinstance(key, rsa.RSAPublicKey):
+        return key.key_size >= _MIN_RSA_BITS
+    return isinstance(key, ec.EllipticCurvePublicKey)

@@ -1,0 +1,157 @@
+"""Writes teams. A member who leaves the tenant leaves its teams (members.changes).
+
+A team that an identity provider keeps as a group is changed by SCIM alone: what people changed
+would be undone by its next word, and a role that the group gave would have no end.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from django.db import IntegrityError, transaction
+
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.limits import require_few_of_each
+from tenants.fleet.snapshots.publisher import tenant_changed
+from tenants.identity.members.queries import find_membership
+from tenants.identity.teams.queries import TeamView, find_team
+from tenants.models import ScimGroup, Team, TeamMembership
+from tenants.security.audit.operations import Facts, record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_NAME_CHARS: Final = 120
+MAX_TEAMS: Final = 1_000  # of a tenant
+
+
+def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
+    """Raises Forbidden, Invalid, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    name = _read_name(name)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # locks the tenant
+        if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
+            raise Conflict("There are {most} teams already.", most=MAX_TEAMS)
+        team_id = uuid.uuid4()
+        with _unique_name(name):
+            Team.objects.create(tenant_id=actor.tenant_id, id=team_id, name=name, created_at=now)
+        _record(actor, "team.created", team_id, (None, {"name": name}), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def rename_team(
+    *,
+    actor: Actor,
+    team_id: uuid.UUID,
+    name: str,
+    now: datetime,
+    replaces: str | None = None,
+    by_scim: bool = False,
+) -> TeamView:
+    """`replaces` is the name that the author has seen; None: whichever it has. Raises Forbidden,
+    Invalid, NotFound, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    name = _read_name(name)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = find_team(actor=actor, team_id=team_id)
+        if not by_scim:
+            _require_kept_by_people(actor, team_id)
+        if replaces not in (None, held.name):
+            raise Conflict("Somebody has renamed it since: nothing was undone.")
+        if held.name == name:
+            return held
+        with _unique_name(name):
+            Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).update(name=name)
+        _record(actor, "team.renamed", team_id, ({"name": held.name}, {"name": name}), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: bool = False) -> None:
+    """Its members stay members of the tenant. Raises Forbidden, NotFound, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        held = find_team(actor=actor, team_id=team_id)
+        if not by_scim:
+            _require_kept_by_people(actor, team_id)
+        Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).delete()
+        _record(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
+
+
+def put_into_team(*, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime) -> TeamView:
+    """Who is in it already stays. Raises Forbidden, NotFound, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
+        find_team(actor=actor, team_id=team_id)
+        find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        _require_kept_by_people(actor, team_id)
+        _, is_new = TeamMembership.objects.get_or_create(
+            tenant_id=actor.tenant_id,
+            team_id=team_id,
+            user_id=user_id,
+            defaults={"created_at": now},
+        )
+        if is_new:
+            require_few_of_each(actor.tenant_id)
+            _record(actor, "team.member_added", team_id, (None, {"user_id": user_id}), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def take_out_of_team(
+    *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
+) -> TeamView:
+    """Raises Forbidden, NotFound, Conflict."""
+    actor.require(Permission.WRITE_TEAMS)
+    with tenant(actor.tenant_id):
+        tenant_changed(tenant_id=actor.tenant_id)
+        find_team(actor=actor, team_id=team_id)
+        find_membership(tenant_id=actor.tenant_id, user_id=user_id)
+        _require_kept_by_people(actor, team_id)
+        rows = TeamMembership.objects.filter(
+            tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id
+        )
+        if rows.delete()[0]:
+            _record(actor, "team.member_removed", team_id, ({"user_id": user_id}, None), now)
+        return find_team(actor=actor, team_id=team_id)
+
+
+def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
+    """Raises Conflict."""
+    if ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists():
+        raise Conflict("This team is managed by SCIM. Change the group at your identity provider.")
+
+
+def _read_name(name: str) -> str:
+    """Raises Invalid."""
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise Invalid(
+            "name", "Give the team a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+        )
+    return name
+
+
+@contextmanager
+def _unique_name(name: str) -> Iterator[None]:
+    """Raises Conflict for a name that another team has, in whatever case."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        raise Conflict("There is a team {name} already.", name=name) from error
+
+
+def _record(
+    actor: Actor,
+    action: str,
+    team_id: uuid.UUID,
+    change: tuple[Facts | None, Facts | None],
+    now: datetime,
+) -> None:
+    record_change(actor=actor, action=action, target=f"team:{team_id}", change=change, now=now)

@@ -1,0 +1,60 @@
+"""Reads teams."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.models import Team, TeamMembership
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class TeamView:
+    id: uuid.UUID
+    name: str
+    num_members: int
+    created_at: datetime
+
+
+def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamView]:
+    """Newest first. Raises Forbidden, Invalid. One query."""
+    actor.require(Permission.READ_TEAMS)
+    with tenant(actor.tenant_id):
+        rows = first_of(counted(actor), limit=limit, after=read_cursor(cursor))
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, view_of)
+
+
+def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_TEAMS)
+    with tenant(actor.tenant_id):
+        try:
+            return view_of(counted(actor).get(id=team_id))
+        except Team.DoesNotExist as error:
+            raise NotFound("There is no such team.") from error
+
+
+def counted(actor: Actor) -> QuerySet[Team]:
+    # A sub-query: there is no relation from a team to its rows, whose key is composite.
+    members = (
+        TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"), team_id=OuterRef("id"))
+        .order_by()
+        .values("team_id")
+        .annotate(num=Count("user_id"))
+        .values("num")
+    )
+    number = Coalesce(Subquery(members, output_field=IntegerField()), 0)
+    return Team.objects.filter(tenant_id=actor.tenant_id).annotate(num_members=number)
+
+
+def view_of(row: Team) -> TeamView:
+    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by counted
+    return TeamView(row.id, row.name, num_members, row.created_at)

@@ -1,0 +1,23 @@
+"""`manage.py demo_tenants --state FILE`: see tenants.demo.tenants."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.demo.tenants import ensure_demonstration, read_state, write_state
+
+
+class Command(UncheckedCommand):
+    help = "Makes the demonstration tenants where they are missing, and prints how to sign in."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--state", type=Path, required=True, help="file that keeps the secrets")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        state = ensure_demonstration(known=read_state(options["state"]), now=timezone.now())
+        write_state(options["state"], state)
+        self.stdout.write(json.dumps(state))

@@ -1,0 +1,71 @@
+"""`manage.py export_audit TENANT --from DATE --to DATE --out FILE`: see
+tenants.security.audit.export."""
+
+import argparse
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.base.errors import Refused
+from tenants.base.signing_keys import signing_keys
+from tenants.base.text_validation import read_reason
+from tenants.identity.members.queries import find_tenant
+from tenants.security.audit.export import Period, Span, write_export
+from tenants.security.authorization.actor import Actor, platform_actor
+
+
+class Command(UncheckedCommand):
+    help = "Writes a tenant's audit trail as signed NDJSON, which `verify_audit` checks offline."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("--from", dest="since", type=_moment, help="its first moment, in UTC")
+        parser.add_argument("--to", dest="until", type=_moment, help="the first moment after it")
+        parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+        parser.add_argument("--reason", default="", help="for the audit trail")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant_id = find_tenant(slug=options["tenant"])
+        if tenant_id is None:
+            raise CommandError(f"There is no tenant {options['tenant']}.")
+        period = Period(options["since"], options["until"])
+        try:
+            reason = read_reason(options["reason"])
+            span = _write(platform_actor(tenant_id), period, options["out"], reason)
+        except Refused as error:
+            raise CommandError(error.message) from error
+        except OSError as error:
+            raise CommandError(f"It cannot be written: {error.strerror}.") from error
+        self.stdout.write(f"{span.num_entries} entries; the chain stands at {span.head.sequence}.")
+
+
+def _write(actor: Actor, period: Period, path: Path, reason: str) -> Span:
+    """Under its name only once it is whole; readable by who wrote it alone."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
+        try:
+            span = write_export(
+                actor=actor,
+                period=period,
+                out=out.file,
+                keys=signing_keys(),
+                now=timezone.now(),
+                reason=reason,
+            )
+        except BaseException:
+            Path(out.name).unlink()
+            raise
+    Path(out.name).replace(path)
+    return span
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError("write 2026-11-01 or 2026-11-01T12:00:00Z") from None

@@ -1,0 +1,55 @@
+"""`manage.py data_subject_bundle TENANT PERSON --reason WHY --out FILE`: see
+platform/docs/retention.md."""
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import redis
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.base.errors import Refused
+from tenants.compliance.data_subjects.export_bundle import Asked, write_bundle
+from tenants.compliance.data_subjects.queries import find_person
+from tenants.identity.members.queries import find_tenant
+from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.encryption.errors import EncryptionFailed
+
+
+class Command(UncheckedCommand):
+    help = "Writes all that is held about a person in a tenant: NDJSON in a ZIP, signed."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("person", metavar="PERSON", help="an address, or a user's id")
+        parser.add_argument("--reason", required=True, help="for the audit trail")
+        parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant_id = find_tenant(slug=options["tenant"])
+        if tenant_id is None:
+            raise CommandError(f"There is no tenant {options['tenant']}.")
+        try:
+            asked = Asked(find_person(options["person"]), options["reason"])
+            manifest = _write(platform_actor(tenant_id), asked, options["out"])
+        except Refused as error:
+            raise CommandError(error.message) from error
+        except (OSError, redis.RedisError, EncryptionFailed) as error:
+            raise CommandError(f"Nothing was written: {error}") from error
+        rows = sum(each["rows"] for each in manifest["files"])
+        self.stdout.write(f"{rows} rows in {options['out']}")
+
+
+def _write(actor: Actor, asked: Asked, path: Path) -> dict[str, Any]:
+    """Under its name only once it is whole; readable by who wrote it alone."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
+        try:
+            manifest = write_bundle(actor=actor, asked=asked, out=out.file, now=timezone.now())
+        except BaseException:
+            Path(out.name).unlink()
+            raise
+    Path(out.name).replace(path)
+    return manifest

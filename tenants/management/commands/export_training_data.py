@@ -1,0 +1,45 @@
+"""`manage.py export_training TENANT --out FILE`: see platform/docs/telemetry.md."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.identity.members.queries import find_tenant
+from tenants.privacy.content_capture.training_export import read_training_data
+from tenants.security.authorization.actor import platform_actor
+from tenants.security.encryption.errors import EncryptionFailed
+
+
+class Command(UncheckedCommand):
+    help = "Writes what may train models, by the tenant's and its users' consent, as NDJSON."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a new file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant_id = find_tenant(slug=options["tenant"])
+        if tenant_id is None:
+            raise CommandError(f"There is no tenant {options['tenant']}.")
+        lines = read_training_data(actor=platform_actor(tenant_id), now=timezone.now())
+        try:
+            num_lines = _write(lines, options["out"])
+        except (OSError, EncryptionFailed) as error:
+            raise CommandError(f"Nothing was written: {error}") from error
+        self.stdout.write(f"{num_lines} lines in {options['out']}")
+
+
+def _write(lines: Iterator[bytes], out: Path) -> int:
+    """Whole or not at all, for its owner only, and never over something else."""
+    with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
+        num_lines = sum(bool(draft.write(line)) for line in lines)
+        draft.flush()
+        os.link(draft.name, out)
+    return num_lines

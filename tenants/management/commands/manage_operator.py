@@ -1,0 +1,79 @@
+"""`manage.py operator create | renew | disable HANDLE`, `manage.py operator list`: accounts of
+those who run the platform, for the operators' own pages (CARET_OPERATORS_PATH)."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.base.errors import Refused
+from tenants.base.operator_roles import OperatorRole
+from tenants.fleet.operators.accounts import (
+    Credentials,
+    create_operator,
+    disable_operator,
+    list_operators,
+    renew_operator,
+)
+
+
+class Command(UncheckedCommand):
+    help = "Makes, renews, disables and lists accounts of the platform's operators."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        what = parser.add_subparsers(dest="what", required=True)
+        create = what.add_parser("create", help="shows its password and second factor, once")
+        create.add_argument("handle", help="as tenants' audit trails name him")
+        create.add_argument("--name", required=True)
+        create.add_argument(
+            "--role",
+            choices=[role.value for role in OperatorRole],
+            default=OperatorRole.SUPPORT.value,
+            help="support looks; manager also changes plan, status, region and limits",
+        )
+        renew = what.add_parser("renew", help="a new password and second factor; enables him")
+        renew.add_argument("handle")
+        what.add_parser("disable", help="his sessions end at once").add_argument("handle")
+        what.add_parser("list")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.stdout.write(_do(options))
+        except Refused as error:
+            raise CommandError(error.message) from error
+
+
+def _do(options: dict[str, Any]) -> str:
+    """What to say. Raises Refused."""
+    what, now = options["what"], timezone.now()
+    if what == "list":
+        return _listing()
+    handle = options["handle"]
+    if what == "disable":
+        disable_operator(handle=handle, now=now)
+        return f"{handle} is signed out and cannot sign in any more."
+    if what == "renew":
+        return _once(handle, renew_operator(handle=handle))
+    role = OperatorRole(options["role"])
+    return _once(handle, create_operator(handle=handle, name=options["name"], role=role, now=now))
+
+
+def _once(handle: str, credentials: Credentials) -> str:
+    return "\n".join(
+        [
+            f"{handle} signs in with this password and a code of his app. Both are shown once.",
+            f"password       {credentials.password}",
+            f"second factor  {credentials.factor_address}",
+        ]
+    )
+
+
+def _listing() -> str:
+    rows = [
+        f"{each.handle:<20} {each.role.value:<8} {'disabled' if each.disabled_at else 'enabled':<8}"
+        f" {each.name}"
+        for each in list_operators()
+    ]
+    return "\n".join(rows) or "There are no operators."

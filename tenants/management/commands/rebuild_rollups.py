@@ -1,0 +1,54 @@
+"""`manage.py roll_up SLUG --from DAY --to DAY`: counts a period of a tenant anew."""
+
+import argparse
+from datetime import UTC, date, datetime, time
+from typing import Any, Final
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.base.errors import Refused
+from tenants.base.redis_connection import connect
+from tenants.identity.members.queries import find_tenant
+from tenants.usage.ingestion.redis_stream import UsageStream
+from tenants.usage.rollups.operations import MAX_DAYS, mark_again, roll_up
+
+_FORM: Final = "a day, such as 2026-11-01"
+
+
+class Command(UncheckedCommand):
+    help = (
+        "Counts hours and days anew from usage records and outcomes, as after an erasure. Hours"
+        " that have no records any more keep what they have."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("slug")
+        parser.add_argument("--from", dest="first", type=_day, required=True, help=_FORM)
+        parser.add_argument(
+            "--to", dest="end", type=_day, required=True, help=f"{_FORM}, not part of it"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenant_id = find_tenant(slug=options["slug"])
+        if tenant_id is None:
+            raise CommandError(f"There is no tenant {options['slug']}.")
+        first, end = options["first"], options["end"]
+        if not 0 < (end - first).days <= MAX_DAYS:
+            raise CommandError(f"The period has 1 to {MAX_DAYS} days.")
+        stream = UsageStream(connect(), consumer="roll-up")
+        arrived_until = stream.arrived_until(now=timezone.now())
+        try:
+            mark_again(tenant_id=tenant_id, start=first, end=end)
+        except Refused as error:
+            raise CommandError(error.message) from error
+        days = roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+        self.stdout.write(f"{options['slug']}: {days} days counted anew.")
+
+
+def _day(text: str) -> datetime:
+    try:
+        return datetime.combine(date.fromisoformat(text), time(), UTC)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"give {_FORM}") from error

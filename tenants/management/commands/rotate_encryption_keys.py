@@ -1,0 +1,79 @@
+"""`manage.py rotate_keys`: see tenants.security.encryption.rotation and platform/docs/keys.md."""
+
+import argparse
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.environment import BadSetting
+from caret.foundation.ids import TenantId
+from caret.foundation.management_command import UncheckedCommand
+from tenants.identity.members.queries import list_tenants
+from tenants.security.encryption.errors import EncryptionFailed
+from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant
+
+
+class Command(UncheckedCommand):
+    help = (
+        "Wraps tenants' keys by the first of CARET_ROOT_KEYS, and data keys by their tenant's key"
+        " in force. Everything may run meanwhile; ended early, it goes on when it is run again."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--tenant", metavar="SLUG", help="only this one's")
+        parser.add_argument(
+            "--replace-older-than",
+            type=int,
+            metavar="DAYS",
+            help="tenants' keys of this age are replaced by new ones first; 0: all of them",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = timezone.now()
+        older_than = _older_than(options["replace_older_than"], now)
+        failed = [
+            slug
+            for slug, tenant_id in _chosen(options["tenant"]).items()
+            if not self._rotate(slug, tenant_id, now=now, older_than=older_than)
+        ]
+        for root_key_id in retire_root_keys(now=now):
+            self.stdout.write(f"{root_key_id} wraps nothing any more: it may be taken away.")
+        if failed:
+            raise CommandError(f"{len(failed)} tenants were left as they are: {', '.join(failed)}.")
+
+    def _rotate(
+        self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
+    ) -> bool:
+        try:
+            done = rotate_tenant(tenant_id=tenant_id, now=now, older_than=older_than)
+        except (EncryptionFailed, BadSetting) as error:
+            self.stderr.write(f"{slug}: {error}")
+            return False
+        except SealBroken:
+            self.stderr.write(f"{slug}: a wrapped key was changed or moved, and does not open.")
+            return False
+        self.stdout.write(
+            f"{slug}: {done.tenant_keys} tenant keys rewrapped, {done.new_tenant_keys} new,"
+            f" {done.data_keys} data keys rewrapped"
+        )
+        return True
+
+
+def _older_than(days: int | None, now: datetime) -> datetime | None:
+    if days is None:
+        return None
+    if not 0 <= days <= 36_500:
+        raise CommandError("--replace-older-than takes a number of days from 0 to 36500.")
+    return now - timedelta(days=days)
+
+
+def _chosen(slug: str | None) -> dict[str, TenantId]:
+    tenants = list_tenants()
+    if slug is None:
+        return tenants
+    if slug not in tenants:
+        raise CommandError(f"There is no tenant {slug}.")
+    return {slug: tenants[slug]}

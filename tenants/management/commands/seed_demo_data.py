@@ -1,0 +1,54 @@
+"""`manage.py demo_data`: see tenants.demo.operations."""
+
+import argparse
+from typing import Any, Final
+
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import UncheckedCommand
+from tenants.base.errors import Refused
+from tenants.demo.operations import AlreadyFilled, Wish, fill
+from tenants.demo.tenants import NAMES
+
+_DAYS_IN_MONTH: Final = 28  # at least
+
+
+class Command(UncheckedCommand):
+    help = (
+        "Fills the demonstration tenants with a made-up past, once: people, usage, bills, policies"
+        " and evidence, for every page of the console. It touches no other tenant."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--slug", action="append", help=f"default: {' and '.join(NAMES)}")
+        parser.add_argument("--days", type=int, default=92)
+        parser.add_argument("--people", type=int, default=40)
+        parser.add_argument("--seed", type=int, default=1, help="another one, another past")
+        parser.add_argument(
+            "--again", action="store_true", help="leave a tenant that is filled as it is, and go on"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command(
+            "create_partitions", past=options["days"] // _DAYS_IN_MONTH + 1, stdout=self.stdout
+        )
+        for slug in options["slug"] or list(NAMES):
+            wish = Wish(slug, options["days"], options["people"], options["seed"])
+            self._fill(wish, again=options["again"])
+
+    def _fill(self, wish: Wish, *, again: bool) -> None:
+        try:
+            made = fill(
+                wish,
+                now=timezone.now(),
+                say=lambda text: self.stdout.write(f"{wish.slug}: {text}"),
+            )
+        except Refused as error:
+            if again and isinstance(error, AlreadyFilled):
+                self.stdout.write(error.message)
+                return
+            raise CommandError(error.message) from error
+        summary = ", ".join(f"{num} {name}" for name, num in made.items())
+        self.stdout.write(f"{wish.slug}: {summary}.")

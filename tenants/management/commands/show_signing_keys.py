@@ -1,0 +1,14 @@
+"""`manage.py signing_keys`: the public keys that verify what this installation signs."""
+
+from typing import Any
+
+from caret.foundation.crypto.signing import write_public_keys
+from caret.foundation.management_command import UncheckedCommand
+from tenants.base.signing_keys import signing_keys
+
+
+class Command(UncheckedCommand):
+    help = "Prints the installation's public keys as JSON; keep them apart from the installation."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(write_public_keys(signing_keys().public_keys()), ending="")

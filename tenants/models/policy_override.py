@@ -1,0 +1,44 @@
+"""What is said of a team or a user beyond the tenant's policy, version after version."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.erasure import shredded_only
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class PolicyLayerVersion(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)  # ordered by time
+    subject_kind = models.CharField(max_length=8)  # tenants.policy.overrides.queries.SubjectKind
+    # A team's, or a user's. No foreign key: what was said of a team that is gone stays said.
+    subject_id = models.UUIDField()
+    version = models.PositiveIntegerField()  # from 1, of this subject; the highest is in force
+    document = models.JSONField()  # a caret.contracts.policy.PolicyLayer; {}: it was lifted
+    # None: no person.
+    author = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    author_key = models.CharField(max_length=40)  # lookup id of the key that did; "": none
+    reason = models.TextField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_policy_layer_version"
+        constraints: ClassVar = [
+            # Reader: layers_in_force.
+            models.UniqueConstraint(
+                fields=["tenant", "subject_kind", "subject_id", "version"],
+                name="policy_layer_version_once",
+            ),
+            RowSecurity(name="policy_layer_version_tenant", privileges=APPEND_ONLY),
+            shredded_only("policy_layer_version_shredded", "tenants_policy_layer_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject_kind} {self.subject_id} v{self.version}"

@@ -1,0 +1,25 @@
+"""The part of the engines' prefix caches that a tenant's requests can hit."""
+
+from dataclasses import dataclass
+
+from caret.contracts.policy import Isolation
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.models import Tenant
+from tenants.policy.queries import find_policy
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    epoch: int  # raised by each purge; part of the namespace's name
+    isolation: Isolation
+
+
+def read_namespace(*, actor: Actor) -> Namespace:
+    """Raises Forbidden. Two queries."""
+    actor.require(Permission.READ_TENANT)
+    with tenant(actor.tenant_id):
+        epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)
+        policy = find_policy(tenant_id=actor.tenant_id).policy
+    return Namespace(epoch, policy.isolation)

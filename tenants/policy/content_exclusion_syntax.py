@@ -1,0 +1,130 @@
+"""Content exclusion as administrators write it elsewhere, read and written. Pure.
+
+    # every repository
+    "*":
+      - "**/.env"
+      - "secrets/**"
+    payments: ["src/keys/**", "*.pem"]
+
+It is a piece of YAML, and as strict as one line at a time can be: what is not understood is an
+error with its line, never left out. A rule that is silently not there would send what it protects.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from tenants.base.errors import Invalid
+
+FIELD: Final = "content_exclusion"
+_DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'
+_SINGLE: Final = r"'(?:[^']|'')*'"
+_QUOTED: Final = rf"{_DOUBLE}|{_SINGLE}"
+_COMMENT: Final = r"(?:\s+#.*)?"
+# No two neighbours in an expression take the same white space: time grows as a line does.
+_REPOSITORY: Final = re.compile(
+    rf"(?P<name>(?:{_QUOTED})\s*|[^\s\"'#\[\]-][^\"'#\[\]]*?):(?P<rest>(?:\s.*)?)"
+)
+_GLOB: Final = re.compile(
+    rf"\s*-\s+(?:(?P<quoted>{_QUOTED})(?:\s+#.*|\s*)|(?P<bare>[^\s\"'#][^#]*)(?:(?<=\s)#.*)?)"
+)
+_LIST: Final = re.compile(rf"\s*\[(?P<globs>.*)\]{_COMMENT}\s*")
+_PART: Final = re.compile(rf"(?P<glob>(?:{_QUOTED})\s*|[^\s\"',\[\]#][^\"',\[\]#]*)(?:,|$)")
+_NOTHING: Final = re.compile(r"\s*(?:#.*)?")
+_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+@dataclass(slots=True)
+class _Reading:
+    found: dict[str, list[str]] = field(default_factory=dict)
+    repository: str | None = None  # to which the next pattern belongs; None: to none yet
+
+
+def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
+    """Raises Invalid, which names the line."""
+    reading = _Reading()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not _NOTHING.fullmatch(line):
+            _read_line(reading, number, line)
+    return {name: tuple(dict.fromkeys(globs)) for name, globs in reading.found.items()}
+
+
+def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
+    """Every repository first, the others by name."""
+    return "\n".join(_lines(exclusion))
+
+
+def _read_line(reading: _Reading, number: int, line: str) -> None:
+    if found := _GLOB.fullmatch(line):
+        if reading.repository is None:
+            raise Invalid(
+                FIELD, 'Line {number}: a repository comes first, such as "*":.', number=number
+            )
+        glob = found["quoted"] or found["bare"].rstrip()
+        reading.found[reading.repository].append(_unquoted(number, glob))
+        return
+    found = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
+    if found is None:
+        raise Invalid(
+            FIELD,
+            'Line {number}: write a repository and a colon ("*": for all), or - and a pattern.',
+            number=number,
+        )
+    name = _unquoted(number, found["name"].rstrip())
+    if name in reading.found:
+        raise Invalid(
+            FIELD, 'Line {number}: "{name}" has been named above already.', number=number, name=name
+        )
+    reading.repository = name
+    reading.found[name] = list(_listed(number, found["rest"]))
+
+
+def _listed(number: int, rest: str) -> Iterator[str]:
+    """What stands on the repository's own line."""
+    if _NOTHING.fullmatch(rest):
+        return
+    found = _LIST.fullmatch(rest)
+    if found is None:
+        raise Invalid(
+            FIELD,
+            'Line {number}: after the colon: nothing, or a list such as ["**/.env", "*.pem"].',
+            number=number,
+        )
+    left = found["globs"].strip()
+    while left:
+        part = _PART.match(left)
+        if part is None:
+            raise Invalid(
+                FIELD, "Line {number}: patterns in a list are separated by commas.", number=number
+            )
+        yield _unquoted(number, part["glob"].rstrip())
+        left = left[part.end() :].strip()
+
+
+def _unquoted(number: int, text: str) -> str:
+    if text.startswith('"'):
+        text = _ESCAPE.sub(r"\1", text[1:-1])
+    elif text.startswith("'"):
+        text = text[1:-1].replace("''", "'")
+    elif text.startswith("*"):
+        raise Invalid(
+            FIELD,
+            'Line {number}: put what begins with * in quotes: "{text}".',
+            number=number,
+            text=text,
+        )
+    if not text:
+        raise Invalid(FIELD, "Line {number}: this name or pattern is empty.", number=number)
+    return text
+
+
+def _lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    for name in sorted(exclusion, key=lambda each: (each != "*", each)):
+        yield f"{_quoted(name)}:"
+        for glob in exclusion[name]:
+            yield f"  - {_quoted(glob)}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

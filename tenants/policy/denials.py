@@ -1,0 +1,71 @@
+"""What policies have refused or withheld, counted by reason from the usage records: no path, no
+repository, no text is kept of any of it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Case, Count, Max, Q, When
+
+from caret.contracts.usage import Finish
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.models import UsageRecord
+from tenants.security.authorization.actor import Actor
+
+MAX_DAYS: Final = 90
+REFUSALS: Final = (
+    "feature_disabled",
+    "model_not_allowed",
+    "path_excluded",
+    "path_required",
+    "region_not_allowed",
+    "scope_missing",
+)
+WITHHELD: Final = ("public_code", "secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Denials:
+    reason: str  # one of REFUSALS or WITHHELD
+    mode: str
+    user_id: UserId | None  # None: service keys
+    num: int
+    last_at: datetime
+
+
+def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[Denials]:
+    """The most frequent first: all of the tenant's, or one's own. Raises Forbidden. One
+    query."""
+    assert 1 <= num_days <= MAX_DAYS
+    if not actor.may(Permission.READ_USAGE):
+        actor.require(Permission.READ_OWN_USAGE)
+    records = UsageRecord.objects.filter(
+        tenant_id=actor.tenant_id, occurred_at__gt=now - timedelta(days=num_days)
+    )
+    if not actor.may(Permission.READ_USAGE):
+        records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
+    refused = Q(finish=Finish.ERROR, error_code__in=REFUSALS)
+    withheld = Q(finish=Finish.FILTERED, cut_reason__in=WITHHELD)
+    # Both at once, as it is the reading of all records that takes the time.
+    reason = Case(When(finish=Finish.ERROR, then="error_code"), default="cut_reason")
+    with tenant(actor.tenant_id):
+        rows = list(
+            records.filter(refused | withheld)
+            .annotate(reason=reason)
+            .values("reason", "mode", "user_id")
+            .annotate(num=Count("request_id"), last_at=Max("occurred_at"))
+            .order_by()
+        )
+    counted = [
+        Denials(
+            reason=row["reason"],
+            mode=row["mode"],
+            user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
+            num=row["num"],
+            last_at=row["last_at"],
+        )
+        for row in rows
+    ]
+    return sorted(counted, key=lambda each: (-each.num, each.reason, each.mode, str(each.user_id)))

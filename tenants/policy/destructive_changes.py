@@ -1,0 +1,33 @@
+"""Which changes of a policy destroy something or let people in by less."""
+
+from caret.contracts.policy import TenantPolicy
+from tenants.policy.data_classes import TERMS, DataClass
+
+
+def is_grave(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
+    """Whether data that is kept is erased, keys end that would have lived, or a password alone
+    signs people in again."""
+    return (
+        _shrinks_content(held, wanted)
+        or not set(held.retrieval) <= set(wanted.retrieval)
+        or any(_days_of(wanted, each) < _days_of(held, each) for each in DataClass)
+        or _revokes_sooner(held, wanted)
+        or (held.requires_second_factor and not wanted.requires_second_factor)
+    )
+
+
+def _shrinks_content(held: TenantPolicy, wanted: TenantPolicy) -> bool:
+    if held.telemetry is None:
+        return False
+    if wanted.telemetry is None or wanted.telemetry.retention_days < held.telemetry.retention_days:
+        return True
+    return held.telemetry.training and not wanted.telemetry.training
+
+
+def _days_of(policy: TenantPolicy, data_class: DataClass) -> int:
+    return policy.retention_days.get(data_class.value, TERMS[data_class].default_days)
+
+
+def _revokes_sooner(held: TenantPolicy, wanted: TenantPolicy) -> bool:
+    before, after = held.revoke_idle_keys_after_days, wanted.revoke_idle_keys_after_days
+    return after is not None and (before is None or after < before)

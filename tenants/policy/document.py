@@ -1,0 +1,174 @@
+"""A policy as JSON: read, checked, written. The bounds keep a snapshot small."""
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from caret.contracts.policy import Isolation, Limits, Mode, RateLimit, Telemetry, TenantPolicy
+from tenants.base.errors import Invalid
+from tenants.base.text_validation import is_storable
+from tenants.policy.data_classes import TERMS
+
+MAX_CONCURRENT_COMPLETIONS: Final = 10_000
+# Gateways match each request's paths against these globs, one by one.
+MAX_EXCLUDED_REPOSITORIES: Final = 200
+MAX_EXCLUSIONS: Final = 200  # globs in all
+MAX_GLOB_CHARS: Final = 200
+MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; "no limit" is null
+MAX_BURST: Final = 100_000
+MAX_TOKENS_PER_DAY: Final = 10**12
+MAX_RETRIEVAL_GLOBS: Final = 50
+MAX_RETENTION_DAYS: Final = 365
+_MAX_WORDING_CHARS: Final = 40
+MAX_KEY_DAYS: Final = 3_660
+MAX_NAMES: Final = 100  # of models, of regions
+Document = TypeVar("Document", bound=msgspec.Struct)
+
+DEFAULT_POLICY: Final = TenantPolicy(
+    features=frozenset(Mode),
+    content_exclusion={"*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*")},
+    max_concurrent_completions=64,
+    isolation=Isolation.SHARED,
+    # Ten times what a person does at a keyboard: it stops programs that run wild.
+    limits=Limits(user=RateLimit(per_minute=1_200, burst=300)),
+)
+
+
+def read_policy(document: object) -> TenantPolicy:
+    """Raises Invalid, which names the field and what would be right."""
+    policy = convert(document, TenantPolicy, name="policy")
+    _check_bounds(policy)
+    return policy
+
+
+def convert(document: object, kind: type[Document], *, name: str) -> Document:
+    """`name`: of the field that is wrong when it is the document itself. Raises Invalid."""
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `")
+        raise Invalid(path.removeprefix("$").strip(".`") or name, message) from error
+
+
+def write_policy(policy: TenantPolicy) -> dict[str, Any]:
+    """As JSON, every field of it, sets in order, so that equal policies are equal documents."""
+    return {
+        name: msgspec.to_builtins(getattr(policy, name), order="deterministic")
+        for name in policy.__struct_fields__
+    }
+
+
+def _check_bounds(policy: TenantPolicy) -> None:
+    if not 1 <= policy.max_concurrent_completions <= MAX_CONCURRENT_COMPLETIONS:
+        raise Invalid(
+            "max_concurrent_completions",
+            "Write a whole number from 1 to {most}.",
+            most=MAX_CONCURRENT_COMPLETIONS,
+        )
+    _check_limits(policy.limits)
+    check_exclusions(policy.content_exclusion)
+    _check_retrieval(policy.retrieval)
+    if policy.telemetry is not None:
+        _check_telemetry(policy.telemetry)
+    for field in ("max_key_lifetime_days", "revoke_idle_keys_after_days"):
+        check_days(field, getattr(policy, field))
+    check_names("models", policy.models)
+    check_names("regions", policy.regions)
+    _check_retention(policy.retention_days)
+
+
+def check_names(field: str, names: frozenset[str] | None) -> None:
+    """Raises Invalid."""
+    if names is None:
+        return
+    are_good = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
+    if len(names) > MAX_NAMES or not are_good:
+        raise Invalid(
+            field,
+            "At most {most} names of 1 to {most_chars} characters, or null: all.",
+            most=MAX_NAMES,
+            most_chars=MAX_GLOB_CHARS,
+        )
+
+
+def _check_retention(days_of: dict[str, int]) -> None:
+    own = {each.value: terms for each, terms in TERMS.items() if terms.is_overridable}
+    for name, days in days_of.items():
+        if name not in own:
+            raise Invalid("retention_days", "Name data classes: {names}.", names=", ".join(own))
+        if not own[name].min_days <= days <= own[name].max_days:
+            raise Invalid(
+                f"retention_days.{name}",
+                "Write a number of days from {least} to {most}.",
+                least=own[name].min_days,
+                most=own[name].max_days,
+            )
+
+
+def check_days(field: str, days: int | None) -> None:
+    if days is not None and not 1 <= days <= MAX_KEY_DAYS:
+        raise Invalid(field, "Write a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS)
+
+
+def _check_limits(limits: Limits) -> None:
+    for name, limit in (("tenant", limits.tenant), ("user", limits.user), ("key", limits.key)):
+        check_rate(f"limits.{name}", limit)
+    for tier, tokens in limits.tokens_per_day.items():
+        _check_whole(f"limits.tokens_per_day.{tier}", tokens, MAX_TOKENS_PER_DAY)
+
+
+def check_rate(field: str, limit: RateLimit | None) -> None:
+    """Raises Invalid."""
+    if limit is not None:
+        _check_whole(f"{field}.per_minute", limit.per_minute, MAX_PER_MINUTE)
+        _check_whole(f"{field}.burst", limit.burst, MAX_BURST)
+
+
+def _check_whole(field: str, number: int, at_most: int) -> None:
+    if not 1 <= number <= at_most:
+        raise Invalid(
+            field,
+            "Write a whole number from 1 to {at_most}, or leave the limit out.",
+            at_most=at_most,
+        )
+
+
+def _check_telemetry(telemetry: Telemetry) -> None:
+    if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
+        raise Invalid(
+            "telemetry.retention_days",
+            "Write a whole number from 1 to {most}.",
+            most=MAX_RETENTION_DAYS,
+        )
+    if len(telemetry.wording) > _MAX_WORDING_CHARS or not is_storable(telemetry.wording):
+        raise Invalid("telemetry.wording", "Name the wording that is in force.")
+
+
+def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
+    """Raises Invalid."""
+    globs = [glob for globs in exclusion.values() for glob in globs]
+    if len(exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
+        raise Invalid(
+            "content_exclusion",
+            "At most {most_repositories} repositories and {most} patterns.",
+            most_repositories=MAX_EXCLUDED_REPOSITORIES,
+            most=MAX_EXCLUSIONS,
+        )
+    for text in (*exclusion, *globs):
+        if not 1 <= len(text) <= MAX_GLOB_CHARS or not is_storable(text):
+            raise Invalid(
+                "content_exclusion",
+                "Names and patterns have 1 to {most} characters.",
+                most=MAX_GLOB_CHARS,
+            )
+
+
+def _check_retrieval(globs: tuple[str, ...]) -> None:
+    are_short = all(1 <= len(glob) <= MAX_GLOB_CHARS and is_storable(glob) for glob in globs)
+    if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
+        raise Invalid(
+            "retrieval",
+            "At most {most} patterns of repositories' names, of 1 to {most_chars} characters each.",
+            most=MAX_RETRIEVAL_GLOBS,
+            most_chars=MAX_GLOB_CHARS,
+        )

@@ -1,0 +1,153 @@
+"""Asks what holds for whom, and what a change would do, before it is saved."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from caret.contracts.policy import PolicyLayer, TenantPolicy
+from caret.contracts.policy_override import restrict_all
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.queries import idle_among
+from tenants.identity.members.queries import MemberRow, list_members
+from tenants.models import ApiKey
+from tenants.policy.access_explanation import Explanation, NamedLayer, Question, explain_question
+from tenants.policy.diff import Affected, Difference, difference_for
+from tenants.policy.document import read_policy
+from tenants.policy.effective_policy import Effective, decide
+from tenants.policy.overrides.document import read_layer
+from tenants.policy.overrides.queries import (
+    LayerInForce,
+    Layers,
+    Subject,
+    SubjectKind,
+    find_name,
+    read_layers,
+)
+from tenants.policy.queries import find_policy, find_rules
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    difference: Difference
+    shows_members: bool  # whether who asks may see who they are
+    keys_beyond_lifetime: int  # in force, good for longer than a new text would be; they stay so
+    keys_to_be_revoked: int  # as idle, within the hour
+
+
+def preview_policy(*, actor: Actor, document: object, now: datetime) -> Preview:
+    """What a new policy would change. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_POLICY)
+    after = read_policy(document)
+    with tenant(actor.tenant_id):
+        before = find_rules(tenant_id=actor.tenant_id)
+        layers = read_layers(tenant_id=actor.tenant_id)
+        members = list_members(tenant_id=actor.tenant_id)
+        beyond = _num_beyond(actor, after, now)
+        idle = _num_idle(actor, after, now)
+    affected = (
+        Affected(
+            each.email, layers.narrow(before, each.user_id), layers.narrow(after, each.user_id)
+        )
+        for each in members
+    )
+    return Preview(difference_for(affected), _sees_members(actor), beyond, idle)
+
+
+def preview_layer(*, actor: Actor, subject: Subject, document: object) -> Preview:
+    """What saying this of a team or a user would change. Raises Forbidden, Invalid, NotFound."""
+    actor.require(Permission.WRITE_POLICY)
+    said = read_layer(document)
+    with tenant(actor.tenant_id):
+        find_name(tenant_id=actor.tenant_id, subject=subject)
+        policy = find_rules(tenant_id=actor.tenant_id)
+        layers = read_layers(tenant_id=actor.tenant_id)
+        members = list_members(tenant_id=actor.tenant_id)
+    affected = (_with_layer(each, policy, layers, (subject, said)) for each in members)
+    return Preview(difference_for(affected), _sees_members(actor), 0, 0)
+
+
+def explain_for(*, actor: Actor, email: str | None, question: Question) -> Explanation:
+    """Of the actor himself (None), or of a member for who may read layers. Raises Forbidden,
+    Invalid."""
+    actor.require(Permission.READ_POLICY)
+    with tenant(actor.tenant_id):
+        user_id = actor.user_id if email is None else _member(actor, email).user_id
+        if user_id != actor.user_id:
+            actor.require(Permission.READ_LAYERS)
+        held = find_policy(tenant_id=actor.tenant_id)
+        found = [] if user_id is None else read_layers(tenant_id=actor.tenant_id).for_user(user_id)
+    return explain_question(held.policy, named_layers(found), question, held.version)
+
+
+def effective_for(*, actor: Actor, email: str | None) -> Effective:
+    """What holds for the actor himself (None), or for a member, and which layer says so. Raises
+    Forbidden, Invalid."""
+    actor.require(Permission.READ_POLICY)
+    with tenant(actor.tenant_id):
+        user_id = actor.user_id if email is None else _member(actor, email).user_id
+        if user_id != actor.user_id:
+            actor.require(Permission.READ_LAYERS)
+        held = find_policy(tenant_id=actor.tenant_id)
+        found = [] if user_id is None else read_layers(tenant_id=actor.tenant_id).for_user(user_id)
+    return decide(held.policy, named_layers(found))
+
+
+def named_layers(found: Iterable[LayerInForce]) -> list[NamedLayer]:
+    return [
+        NamedLayer(f"{each.subject.kind}:{each.name}", each.layer, each.version) for each in found
+    ]
+
+
+def _member(actor: Actor, email: str) -> MemberRow:
+    """Who is somebody else learns who is a member only if he may. Raises Forbidden, Invalid."""
+    members = list_members(tenant_id=actor.tenant_id)
+    found = [member for member in members if member.email == email.strip().lower()]
+    if not found or found[0].user_id != actor.user_id:
+        actor.require(Permission.READ_LAYERS)
+    if not found:
+        raise Invalid("user_email", "This is no member of the tenant.")
+    return found[0]
+
+
+def _with_layer(
+    member: MemberRow, policy: TenantPolicy, layers: Layers, said: tuple[Subject, PolicyLayer]
+) -> Affected:
+    subject, layer = said
+    before = layers.narrow(policy, member.user_id)
+    if not _is_about(subject, member.user_id, layers):
+        return Affected(member.email, before, before)
+    own = layers.for_user(member.user_id)
+    others = (each.layer for each in own if each.subject != subject)
+    return Affected(member.email, before, restrict_all(policy, (*others, layer)))
+
+
+def _is_about(subject: Subject, user_id: UserId, layers: Layers) -> bool:
+    if subject.kind is SubjectKind.TEAM:
+        return subject.id in layers.teams_of.get(user_id, ())
+    return str(subject.id) == user_id
+
+
+def _num_beyond(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
+    if policy.max_key_lifetime_days is None:
+        return 0
+    latest = now + timedelta(days=policy.max_key_lifetime_days)
+    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
+    return keys.filter(Q(expires_at=None) | Q(expires_at__gt=latest)).count()
+
+
+def _num_idle(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
+    days = policy.revoke_idle_keys_after_days
+    if days is None:
+        return 0
+    keys = ApiKey.objects.filter(tenant_id=actor.tenant_id)
+    return idle_among(keys, unused_for=timedelta(days=days), now=now).count()
+
+
+def _sees_members(actor: Actor) -> bool:
+    return actor.may(Permission.READ_MEMBERS)

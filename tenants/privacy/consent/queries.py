@@ -1,0 +1,286 @@
+"""Reads consents: who has agreed to what, and by which receipts."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from caret.contracts.policy import TenantPolicy
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Forbidden
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.models import ConsentReceipt, Membership, TelemetryErasure
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.consent import Consent, Said, allowance, allowed, consent_of
+from tenants.privacy.consent.consent_texts import Kind
+from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.erased_users import erased_among
+
+
+@dataclass(frozen=True, slots=True)
+class OwnConsent:
+    """Of whoever asks."""
+
+    allowance: Consent  # what the tenant lets him agree to
+    given: Consent  # what he has agreed to, and is allowed
+    retention_days: int | None  # None: nothing is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Of a user who has agreed, and may: since when both he and his tenant have."""
+
+    telemetry_since: datetime
+    training_since: datetime | None  # None: nothing of his may train models
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    id: UUID
+    user_id: UserId | None  # None: the tenant's own
+    user_email: str | None
+    kind: Kind
+    is_given: bool
+    wording: str
+    wording_sha256: str
+    actor_email: str | None  # None: the platform's operator
+    policy_version: int | None  # None: not by a policy
+    address: str | None
+    created_at: datetime
+
+
+def get_own_consent(*, actor: Actor) -> OwnConsent:
+    """Raises Forbidden. Three queries."""
+    own = _own(actor)
+    with tenant(actor.tenant_id):
+        policy = find_policy(tenant_id=actor.tenant_id).policy.telemetry
+        said = find_said(tenant_id=actor.tenant_id, user_id=own).get(own, [])
+    lets = allowance(policy)
+    return OwnConsent(
+        allowance=lets,
+        given=allowed(consent_of(said), lets),
+        retention_days=policy.retention_days if policy and lets.telemetry else None,
+    )
+
+
+def get_consent_of(*, actor: Actor, user_id: UserId) -> Consent:
+    """What this user has said, whatever the tenant allows. Raises Forbidden. One query."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        said = find_said(tenant_id=actor.tenant_id, user_id=user_id)
+    return consent_of(said.get(user_id, []))
+
+
+def list_receipts(
+    *, actor: Actor, limit: int, cursor: str | None, only_own: bool = False
+) -> Page[Receipt]:
+    """All of the tenant's, or for those who may not see them or do not want to, their own; newest
+    first. Raises Forbidden, Invalid."""
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
+        if only_own or not actor.may(Permission.READ_CONSENT):
+            found = found.filter(user_id=_own(actor))
+        rows = first_of(found.select_related("user", "actor"), limit=limit, after=after)
+        people = [person for row in rows for person in (row.user_id, row.actor_id)]
+        erased = erased_among(actor.tenant_id, people)
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+    return mapped(page, lambda row: _receipt(row, erased))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentOverview:
+    """How a tenant's members have decided."""
+
+    allowance: Consent
+    wording: str | None  # that the tenant has agreed to; None: it allows nothing
+    retention_days: int | None  # None: nothing is kept
+    num_members: int
+    num_telemetry: int
+    num_training: int
+    receipt: Receipt | None  # the tenant's own last one; None: it never said anything
+
+
+@dataclass(frozen=True, slots=True)
+class ContentErasure:
+    """What the end of somebody's consent, or of its days, has erased."""
+
+    id: UUID
+    user_id: UserId | None  # None: of several, whose days are over
+    user_email: str | None
+    reason: str  # tenants.privacy.content_capture.erasure.Reason
+    num_items: int  # completions and edits
+    num_bytes: int  # sealed
+    num_keys: int  # that were destroyed
+    requested_at: datetime  # from then on nothing of it can be read
+    finished_at: datetime | None  # None: objects are still being deleted
+
+
+def get_consent_overview(*, actor: Actor) -> ConsentOverview:
+    """Raises Forbidden. Six queries at most."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        policy = find_policy(tenant_id=actor.tenant_id).policy
+        consents = find_consents(tenant_id=actor.tenant_id, policy=policy).values()
+        members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
+        own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
+        row = own.select_related("actor", "user").order_by("-number").first()
+        erased = erased_among(actor.tenant_id, [] if row is None else [row.actor_id])
+    telemetry = policy.telemetry
+    return ConsentOverview(
+        allowance=allowance(telemetry),
+        wording=None if telemetry is None else telemetry.wording,
+        retention_days=None if telemetry is None else telemetry.retention_days,
+        num_members=members,
+        num_telemetry=len(consents),
+        num_training=sum(consent.training for consent in consents),
+        receipt=None if row is None else _receipt(row, erased),
+    )
+
+
+def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, Consent]:
+    """Of these, as far as the tenant allows it; who agrees to nothing is left out. Raises
+    Forbidden. Two queries."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        lets = allowance(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
+        rows = ConsentReceipt.objects.filter(
+            tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
+        )
+        said = _last_said(rows)
+    found = {user_id: allowed(consent_of(each), lets) for user_id, each in said.items()}
+    return {user_id: consent for user_id, consent in found.items() if consent.telemetry}
+
+
+def list_content_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ContentErasure]:
+    """Newest first. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_CONSENT)
+    with tenant(actor.tenant_id):
+        found = TelemetryErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
+        after = read_cursor(cursor)
+        rows = first_of(found, limit=limit, after=after, time_field="requested_at")
+        erased = erased_among(actor.tenant_id, [row.user_id for row in rows])
+    page = page_of(rows, limit=limit, place=lambda row: Place(row.requested_at, row.id))
+    return mapped(page, lambda row: _content_erasure(row, erased))
+
+
+def _content_erasure(row: TelemetryErasure, erased: Collection[UUID]) -> ContentErasure:
+    is_known = row.user is not None and row.user_id not in erased
+    return ContentErasure(
+        id=row.id,
+        user_id=None if row.user_id is None else UserId(str(row.user_id)),
+        user_email=row.user.email if row.user is not None and is_known else None,
+        reason=row.reason,
+        num_items=row.num_items,
+        num_bytes=row.num_bytes,
+        num_keys=len(row.keys),
+        requested_at=row.requested_at,
+        finished_at=row.finished_at,
+    )
+
+
+def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
+    """Members whose content may stay where it is: they have said yes, if only to an earlier
+    wording, and have not taken it back. For the platform itself, likewise."""
+    if policy.telemetry is None:
+        return set()
+    said = find_said(tenant_id=tenant_id)
+    return {
+        user_id
+        for user_id in _members(tenant_id)
+        if any(each.kind is Kind.TELEMETRY and each.is_given for each in said.get(user_id, ()))
+    }
+
+
+def find_said(*, tenant_id: TenantId, user_id: UserId | None = None) -> dict[UserId, list[Said]]:
+    """What each user, or this one, has said last of each kind. Inside the tenant's scope; one
+    query."""
+    rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
+    return _last_said(rows if user_id is None else rows.filter(user_id=user_id))
+
+
+def _last_said(chosen: QuerySet[ConsentReceipt]) -> dict[UserId, list[Said]]:
+    found = defaultdict[UserId, list[Said]](list)
+    for row in chosen.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
+        said = Said(kind=Kind(row.kind), is_given=row.is_given, wording=row.wording)
+        found[UserId(str(row.user_id))].append(said)
+    return found
+
+
+def find_standing(*, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy) -> Standing | None:
+    """Of one member; None: nothing of him may be kept. For the platform itself: asks no role.
+    Inside the tenant's scope; no query where the tenant allows nothing, else three."""
+    lets = allowance(policy.telemetry)
+    members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
+    if not lets.telemetry or not members.exists():
+        return None
+    receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
+    own, tenants = (
+        _last(receipts.filter(user_id=user_id)),
+        _last(receipts.filter(user_id__isnull=True)),
+    )
+    said = [Said(Kind(row.kind), row.is_given, row.wording) for row in own.values()]
+    consent = allowed(consent_of(said), lets)
+    if not consent.telemetry:
+        return None
+    since = {
+        kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
+        for kind in Kind
+        if consent.of(kind)
+    }
+    return Standing(since[Kind.TELEMETRY], since.get(Kind.TRAINING))
+
+
+def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
+    """By kind what was said last. A query."""
+    newest = rows.order_by("user_id", "kind", "-number").distinct("user_id", "kind")
+    return {row.kind: row for row in newest}
+
+
+def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, Consent]:
+    """Of all members whose consent to telemetry counts under this policy. For the platform itself:
+    asks no role. Inside the tenant's scope; no query where the tenant allows nothing, else two."""
+    lets = allowance(policy.telemetry)
+    if not lets.telemetry:
+        return {}
+    members = _members(tenant_id)
+    consents = {
+        user_id: allowed(consent_of(said), lets)
+        for user_id, said in find_said(tenant_id=tenant_id).items()
+        if user_id in members
+    }
+    return {user_id: consent for user_id, consent in consents.items() if consent.telemetry}
+
+
+def _members(tenant_id: TenantId) -> set[UserId]:
+    rows = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
+    return {UserId(str(user_id)) for user_id in rows.values_list("user_id", flat=True)}
+
+
+def _own(actor: Actor) -> UserId:
+    """Raises Forbidden."""
+    actor.require(Permission.OWN_CONSENT)
+    if actor.user_id is None:
+        raise Forbidden("Only users have a consent of their own.")
+    return actor.user_id
+
+
+def _receipt(row: ConsentReceipt, erased: Collection[UUID]) -> Receipt:
+    return Receipt(
+        id=row.id,
+        user_id=None if row.user_id is None else UserId(str(row.user_id)),
+        user_email=None if row.user is None or row.user_id in erased else row.user.email,
+        kind=Kind(row.kind),
+        is_given=row.is_given,
+        wording=row.wording,
+        wording_sha256=row.wording_sha256,
+        actor_email=None if row.actor is None or row.actor_id in erased else row.actor.email,
+        policy_version=row.policy_version,
+        address=row.address,
+        created_at=row.created_at,
+    )

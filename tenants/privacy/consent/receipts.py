@@ -1,0 +1,101 @@
+"""Writes receipts: one for each yes and no that changes something."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Max
+
+from caret.contracts.policy import Telemetry
+from caret.foundation.ids import UserId
+from tenants.models import ConsentReceipt
+from tenants.privacy.consent.consent import Consent, Said, is_yes
+from tenants.privacy.consent.consent_texts import TENANT_WORDING, USER_WORDINGS, Kind, wording
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    user_id: UserId | None  # None: the tenant's own
+    kind: Kind
+    is_given: bool
+
+    @property
+    def wording(self) -> str:
+        return TENANT_WORDING if self.user_id is None else USER_WORDINGS[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class _Saying:
+    """What answers have in common that are given at once."""
+
+    actor: Actor
+    now: datetime
+    policy_version: int | None  # None: not by a policy
+
+
+def write_receipts(
+    answers: list[Answer], *, actor: Actor, now: datetime, policy_version: int | None = None
+) -> None:
+    """Inside the tenant's scope, in the transaction of what they allow or end. The tenant's row is
+    locked, so that receipts are numbered in the order of commits."""
+    held = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
+    first = (held.aggregate(last=Max("number"))["last"] or 0) + 1
+    said = _Saying(actor, now, policy_version)
+    ConsentReceipt.objects.bulk_create(
+        _receipt(answer, number=number, said=said)
+        for number, answer in enumerate(answers, start=first)
+    )
+
+
+def answers_of_choice(user_id: UserId, said: Iterable[Said], consent: Consent) -> list[Answer]:
+    """What the user now says that he has not said before. A yes to an earlier wording is ended by a
+    no, too: nothing shall bring it back."""
+    last = {each.kind: each for each in said}
+    return [
+        Answer(user_id, kind, is_given=consent.of(kind))
+        for kind in Kind
+        if _is_news(consent.of(kind), last.get(kind))
+    ]
+
+
+def _is_news(is_given: bool, said: Said | None) -> bool:
+    if is_given:
+        return not is_yes(said)
+    return said is not None and said.is_given
+
+
+def answers_of_policy(before: Telemetry | None, after: Telemetry | None) -> list[Answer]:
+    """What a change of policy says that was not said before."""
+    return [
+        Answer(None, kind, is_given=is_given)
+        for kind in Kind
+        if (is_given := _allows(after, kind)) != _allows(before, kind)
+        or (is_given and _wording(before) != _wording(after))
+    ]
+
+
+def _allows(policy: Telemetry | None, kind: Kind) -> bool:
+    return policy is not None and (kind is Kind.TELEMETRY or policy.training)
+
+
+def _wording(policy: Telemetry | None) -> str | None:
+    return None if policy is None else policy.wording
+
+
+def _receipt(answer: Answer, *, number: int, said: _Saying) -> ConsentReceipt:
+    actor = said.actor
+    return ConsentReceipt(
+        tenant_id=actor.tenant_id,
+        number=number,
+        user_id=answer.user_id,
+        kind=answer.kind,
+        is_given=answer.is_given,
+        wording=answer.wording,
+        wording_sha256=wording(answer.wording).sha256,
+        actor_id=actor.user_id,
+        policy_version=said.policy_version,
+        address=actor.address,
+        request_id=actor.request_id,
+        created_at=said.now,
+    )

@@ -1,0 +1,222 @@
+"""Erases content: its key at once, so that nothing of it can be read; its objects and rows soon
+after. What is left is a TelemetryErasure that says what it was, and when it was gone.
+
+    demanded (row, key shredded, objects marked) -> deleted in batches -> finished
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db.models import Count, QuerySet, Sum
+from django.utils.translation import gettext_noop
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.models import TelemetryErasure, TelemetryObject, Tenant
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.queries import find_policy
+from tenants.privacy.consent.queries import find_holders
+from tenants.privacy.content_capture import object_store
+from tenants.privacy.retention.certificates import issue_certificate
+from tenants.privacy.retention.rules_in_force import holds_of
+from tenants.privacy.retention.tables import Table
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.security.encryption.operations import ShreddedKey, shred_scope
+from tenants.security.encryption.queries import find_evidence
+
+BATCH: Final = 100  # objects to a transaction
+MAX_UNSTORED: Final = timedelta(hours=1)  # after which who was storing it has been killed
+
+# Who withdraws consent is heeded, hold or no hold: content was kept by that consent alone.
+CONTENT: Final = Table(TelemetryObject, "created_at", "user_id")
+
+logger = structlog.get_logger(__name__)
+
+
+class Reason(StrEnum):
+    WITHDRAWN = "withdrawn"  # consent, by the user or by his tenant
+    NO_CONSENT = "no_consent"  # found without: a closed tenant, or a backup has brought it back
+    RETENTION = "retention"  # its days are over
+    ERASED = "erased"  # the person, or all of the tenant
+    UNFINISHED = "unfinished"  # never came as far as the store
+
+
+def scope_of(user_id: UserId) -> str:
+    """Of the data keys; part of the user's own scope, so that erasing him takes it along."""
+    return f"user:{user_id}/telemetry"
+
+
+def demand_erasure(*, actor: Actor, user_id: UserId, reason: Reason, now: datetime) -> None:
+    """Call in the transaction that ends consent, with the tenant's row locked: all of the user's
+    content is unreadable with it. Of who had none no record is left."""
+    with tenant(actor.tenant_id):
+        shredded = shred_scope(tenant_id=actor.tenant_id, scope=scope_of(user_id), now=now)
+        objects = _kept(actor.tenant_id).filter(user_id=user_id)
+        _demand(actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now)
+
+
+def demand_all(*, tenant_id: TenantId, now: datetime) -> None:
+    """Of all of a tenant's users: inside its scope, with its row locked."""
+    kept = _kept(tenant_id).order_by("user_id").values_list("user_id", flat=True)
+    for user_id in list(kept.distinct()):
+        demand_erasure(
+            actor=platform_actor(tenant_id),
+            user_id=UserId(str(user_id)),
+            reason=Reason.ERASED,
+            now=now,
+        )
+
+
+def end_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:
+    """What is kept of these users trains nothing any more."""
+    with tenant(tenant_id):
+        _kept(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
+
+
+def erase_demanded(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
+    """Deletes objects and rows that are to be erased; how many. Raises what the storage raises:
+    what was deleted by then stays deleted, and the next run goes on."""
+    num_erased = 0
+    while (at_most is None or num_erased < at_most) and (ids := _some_demanded(tenant_id)):
+        for object_id in ids:
+            object_store.delete(tenant_id, object_id)
+        with tenant(tenant_id):
+            TelemetryObject.objects.filter(tenant_id=tenant_id, id__in=ids).delete()
+        num_erased += len(ids)
+    _finish(tenant_id, now)
+    return num_erased
+
+
+def sweep(*, now: datetime) -> None:
+    """Of all tenants: demands what retention, lack of consent or a killed worker leave to erase,
+    and erases all that is demanded. A storage that fails keeps no other tenant's waiting."""
+    for tenant_id in Tenant.objects.values_list("id", flat=True).iterator():
+        _sweep_tenant(TenantId(str(tenant_id)), now)
+
+
+def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
+    try:
+        _demand_what_is_over(tenant_id, now)
+        num_erased = erase_demanded(tenant_id=tenant_id, now=now)
+    except Exception as error:  # noqa: BLE001  # a storage raises what its library raises
+        logger.error("telemetry.not_erased", tenant_id=tenant_id, error=type(error).__name__)
+        return
+    if num_erased:
+        logger.info("telemetry.erased", tenant_id=tenant_id, objects=num_erased)
+
+
+def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
+    actor = platform_actor(tenant_id)
+    with tenant(tenant_id):
+        kept = _kept(tenant_id)
+        if not kept.exists():
+            return
+        row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        policy = find_policy(tenant_id=tenant_id).policy
+        is_closed = row.status == TenantStatus.CLOSED
+        holders = set() if is_closed else find_holders(tenant_id=tenant_id, policy=policy)
+        users = {UserId(str(user)) for user in kept.values_list("user_id", flat=True).distinct()}
+        for user_id in sorted(users - holders):
+            demand_erasure(actor=actor, user_id=user_id, reason=Reason.NO_CONSENT, now=now)
+        if policy.telemetry is not None:
+            old = kept.filter(created_at__lt=now - timedelta(days=policy.telemetry.retention_days))
+            free = CONTENT.unheld(old, holds_of(tenant_id=tenant_id))
+            _demand(actor, free, reason=Reason.RETENTION, now=now)
+        unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
+        _demand(actor, unstored, reason=Reason.UNFINISHED, now=now)
+
+
+def _demand(
+    actor: Actor,
+    objects: QuerySet[TelemetryObject],
+    *,
+    reason: Reason,
+    now: datetime,
+    user_id: UserId | None = None,
+    shredded: Iterable[ShreddedKey] = (),
+) -> None:
+    counted = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
+    keys = [
+        {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope or ""}
+        for key in shredded
+    ]
+    if not counted["objects"] and not keys:
+        return
+    erasure = TelemetryErasure.objects.create(
+        tenant_id=actor.tenant_id,
+        user_id=user_id,
+        reason=reason,
+        num_objects=counted["objects"],
+        num_items=counted["items"] or 0,
+        num_bytes=counted["bytes"] or 0,
+        keys=keys,
+        requested_at=now,
+    )
+    objects.update(erasure_id=erasure.id)
+    record_change(
+        actor=actor,
+        action="telemetry.erasure_demanded",
+        target=f"erasure:{erasure.id}",
+        change=(None, {"objects": erasure.num_objects, "user": user_id}),
+        reason=reason.value,
+        now=now,
+    )
+
+
+def _kept(tenant_id: TenantId) -> QuerySet[TelemetryObject]:
+    return TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
+
+
+def _some_demanded(tenant_id: TenantId) -> list[UUID]:
+    with tenant(tenant_id):
+        rows = TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
+        return list(rows.order_by("id").values_list("id", flat=True)[:BATCH])
+
+
+def _finish(tenant_id: TenantId, now: datetime) -> None:
+    with tenant(tenant_id):
+        open_ones = TelemetryErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
+        left = TelemetryObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
+        done = open_ones.exclude(id__in=left.values("erasure_id")).order_by("requested_at", "id")
+        for erasure in done:
+            issue_certificate(tenant_id=tenant_id, facts=_facts(erasure), now=now)
+            TelemetryErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(
+                finished_at=now
+            )
+
+
+def _facts(erasure: TelemetryErasure) -> dict[str, Any]:
+    """For a certificate. Each key is tried once more: that nothing opens is seen, not supposed."""
+    return {
+        "data_class": DataClass.CONTENT.value,
+        "surface": TERMS[DataClass.CONTENT].surface,
+        "method": gettext_noop("crypto-erase and deletion")
+        if erasure.keys
+        else gettext_noop("deletion"),
+        "reason": erasure.reason,
+        "user_id": None if erasure.user_id is None else str(erasure.user_id),
+        "deleted_objects": erasure.num_objects,
+        "deleted_items": erasure.num_items,
+        "keys": [_evidence(TenantId(str(erasure.tenant_id)), key) for key in erasure.keys],
+        "demanded_at": erasure.requested_at.isoformat(),
+    }
+
+
+def _evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
+    found = next(
+        each
+        for each in find_evidence(tenant_id=tenant_id, scope=key["scope"])
+        if str(each.key_id) == key["id"]
+    )
+    return {
+        "id": key["id"],
+        "fingerprint": found.fingerprint,
+        "destroyed_at": None if found.destroyed_at is None else found.destroyed_at.isoformat(),
+        "opens": found.opens,
+    }

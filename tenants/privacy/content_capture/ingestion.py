@@ -1,0 +1,73 @@
+"""Takes content from the stream and keeps what its users agree to; the rest is dropped, unread."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import redis
+import structlog
+
+from caret.contracts.captured_content import CONTENT, Batch, Item, TelemetrySealer
+from caret.contracts.sealed_message import TAKE_SCRIPT, Unreadable, sealed_of
+from caret.foundation.ids import TenantId, UserId
+from tenants.privacy.content_capture.operations import keep
+from tenants.security.encryption.errors import EncryptionFailed
+
+_AT_ONCE: Final = 20  # batches, of 200,000 characters each
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Ingested:
+    kept: int = 0  # items
+    dropped: dict[str, int] = field(default_factory=dict)  # by reason
+
+    def drop(self, reason: str, num_items: int = 1) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + num_items
+
+
+def ingest(connection: redis.Redis, sealer: TelemetrySealer, *, now: datetime) -> Ingested:
+    """All that is there. Raises redis.RedisError, django.db.OperationalError and what the storage
+    raises; what was taken by then is lost."""
+    ingested = Ingested()
+    while taken := _take(connection):
+        for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():
+            _keep(tenant_id, user_id, items, ingested, now)
+    if ingested.kept or ingested.dropped:
+        logger.info("telemetry.ingested", kept=ingested.kept, dropped=ingested.dropped)
+    return ingested
+
+
+def _take(connection: redis.Redis) -> list[bytes]:
+    entries: Any = connection.eval(TAKE_SCRIPT, 1, CONTENT, str(_AT_ONCE))
+    return [sealed_of(fields) for _, fields in entries]
+
+
+def _by_user(
+    sealer: TelemetrySealer, taken: list[bytes], ingested: Ingested
+) -> dict[tuple[TenantId, UserId], list[Item]]:
+    found = defaultdict[tuple[TenantId, UserId], list[Item]](list)
+    for data in taken:
+        try:
+            tenant_id, batch = sealer.open(data, Batch)
+        except Unreadable as error:
+            ingested.drop(f"unreadable: {error}")
+            continue
+        for item in batch.items:
+            found[tenant_id, item.user_id].append(item)
+    return found
+
+
+def _keep(
+    tenant_id: TenantId, user_id: UserId, items: list[Item], ingested: Ingested, now: datetime
+) -> None:
+    try:
+        kept = keep(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
+    except EncryptionFailed as error:
+        ingested.drop(type(error).__name__, len(items))
+        return
+    ingested.kept += kept
+    if kept < len(items):
+        ingested.drop("no consent", len(items) - kept)

@@ -1,0 +1,59 @@
+"""Where sealed content lies: Django's storage `telemetry`, a folder or a bucket.
+
+    <tenant>/<object>
+
+A storage that fails raises OSError, or what its library raises: a Celery task is tried again.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage, storages
+
+from caret.foundation.ids import TenantId
+from tenants.security.encryption.envelope import Place
+
+STORAGE: Final = "telemetry"
+
+
+def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
+    name = _name(tenant_id, object_id)
+    saved = _storage().save(name, ContentFile(sealed))
+    assert saved == name, "object ids are random: a name is never taken"
+
+
+def get(tenant_id: TenantId, object_id: UUID) -> bytes:
+    """Raises FileNotFoundError."""
+    with _storage().open(_name(tenant_id, object_id)) as file:
+        data: bytes = file.read()
+        return data
+
+
+def delete(tenant_id: TenantId, object_id: UUID) -> None:
+    """Whether or not it is there."""
+    _storage().delete(_name(tenant_id, object_id))
+
+
+def delete_all(tenant_id: TenantId) -> int:
+    """Whatever lies there of a tenant, with a row or without; how many."""
+    try:
+        _, names = _storage().listdir(str(tenant_id))
+    except FileNotFoundError:
+        return 0
+    for name in names:
+        _storage().delete(f"{tenant_id}/{name}")
+    return len(names)
+
+
+def place(object_id: UUID) -> Place:
+    """What an object's seal is bound to, beside its tenant and key."""
+    return Place(table="telemetry_object", column="content", row=str(object_id))
+
+
+def _storage() -> Storage:
+    return storages[STORAGE]
+
+
+def _name(tenant_id: TenantId, object_id: UUID) -> str:
+    return f"{tenant_id}/{object_id}"

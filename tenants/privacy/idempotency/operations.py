@@ -1,0 +1,190 @@
+"""Keeps what was answered to a request, for the case that its caller never heard it.
+
+The caller names the request by a word of his own. Under that word the same request gets the same
+answer for a day, another one is refused. All happens in the transaction of the request itself:
+what it changed and what is kept of it are there together, or neither is.
+
+    caller    key      request
+    user:1    "a"      POST /keys {...}   done, and kept
+    user:1    "a"      POST /keys {...}   the same answer, nothing is done
+    user:1    "a"      POST /keys {!!!}   Reused
+    user:2    "a"      POST /keys {...}   done: words of one caller are nothing to another
+
+What a legal hold holds stays beyond its day, and its word stays taken.
+
+An answer may hold what is shown once. So it is for who may do what he might do then: with another
+role, or by the old text of a rotated key, the word is Reused.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import QuerySet
+
+from caret.foundation.crypto.aead import seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict
+from tenants.identity.members.queries import list_tenants
+from tenants.models import KeptAnswer
+from tenants.policy.data_classes import DataClass
+from tenants.privacy.retention.rules_in_force import holds_of
+from tenants.privacy.retention.tables import TABLES
+
+KEPT_FOR: Final = timedelta(hours=24)
+MAX_ANSWERS: Final = 10_000  # of a tenant: seven a minute, all day
+MAX_ANSWER_BYTES: Final = 256 * 1_024  # most are below 2 KiB, a member's removal may name 100 keys
+_LOCK_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A request that its caller has named."""
+
+    tenant_id: TenantId
+    caller: str
+    authority: str  # what he may do, see Actor.authority
+    key: str
+    method: str
+    address: str
+    body: bytes
+
+    @property
+    def key_digest(self) -> bytes:
+        return hashlib.sha256(self.key.encode()).digest()
+
+    @property
+    def digest(self) -> bytes:
+        head = f"{self.method} {self.address}\0{self.authority}\0".encode()
+        return hashlib.sha256(head + self.body).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+
+class Reused(Conflict):
+    """The word stands for another request already."""
+
+    code = "idempotency_key_reused"
+
+
+class InProgress(Conflict):
+    """The same is being done right now."""
+
+    code = "idempotency_in_progress"
+
+
+class NotKept(Conflict):
+    """What cannot be kept cannot be promised, and is not done."""
+
+    code = "idempotency_full"
+
+
+def find_answer(request: Repeatable, *, now: datetime) -> Answer | None:
+    """What was answered before; None: nothing yet, and until the end of the transaction nobody else
+    does the same. Must run inside the tenant's scope. Raises Reused, InProgress, NotKept."""
+    if not _is_locked(request):
+        raise InProgress("The same request is being done. Ask again in a moment.")
+    row = (
+        KeptAnswer.objects.filter(
+            tenant_id=request.tenant_id, caller=request.caller, key_digest=request.key_digest
+        )
+        .order_by("id")
+        .first()
+    )
+    if row is not None and row.created_at <= now - KEPT_FOR:
+        _forget(row)
+        row = None
+    if row is None:
+        _require_room(request, now)
+        return None
+    if bytes(row.request_digest) != request.digest:
+        raise Reused(
+            "This Idempotency-Key stands for another request, or you may do other things than"
+            " then. Take a new one."
+        )
+    body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
+    return Answer(row.status, body)
+
+
+def keep_answer(request: Repeatable, answer: Answer, *, now: datetime) -> None:
+    """Must run in the transaction in which find_answer found nothing. Raises NotKept: then that
+    transaction must not commit."""
+    if len(answer.body) > MAX_ANSWER_BYTES:
+        raise NotKept("The answer is too large to be kept. Ask without an Idempotency-Key.")
+    row_id = uuid.uuid4()
+    KeptAnswer.objects.create(
+        tenant_id=request.tenant_id,
+        id=row_id,
+        caller=request.caller,
+        key_digest=request.key_digest,
+        request_digest=request.digest,
+        status=answer.status,
+        sealed_body=seal(_sealing_key(), answer.body, bound_to=_place(request, row_id)),
+        created_at=now,
+    )
+
+
+def forget_answers(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
+    """Deletes those that are too old, of all tenants unless some are named; how many."""
+    num_deleted = 0
+    for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
+        with tenant(tenant_id):
+            old = KeptAnswer.objects.filter(tenant_id=tenant_id, created_at__lte=now - KEPT_FOR)
+            num_deleted += _delete_unheld(tenant_id, old)
+    return num_deleted
+
+
+def _forget(row: KeptAnswer) -> None:
+    """Raises Reused, in words that tell nobody of a hold."""
+    tenant_id = TenantId(str(row.tenant_id))
+    if not _delete_unheld(tenant_id, KeptAnswer.objects.filter(tenant_id=tenant_id, id=row.id)):
+        raise Reused("This Idempotency-Key stands for an earlier request. Take a new one.")
+
+
+def _delete_unheld(tenant_id: TenantId, rows: QuerySet[KeptAnswer]) -> int:
+    (table,) = TABLES[DataClass.REPLAYS]
+    deleted, _ = table.unheld(rows, holds_of(tenant_id=tenant_id)).delete()
+    return deleted
+
+
+def _require_room(request: Repeatable, now: datetime) -> None:
+    """Raises NotKept. Two at once may both be the last: the bound is about storage, not exact.
+    What is older than a day is there because it is held, and takes nobody's place."""
+    kept = KeptAnswer.objects.filter(
+        tenant_id=request.tenant_id, created_at__gt=now - KEPT_FOR
+    ).count()
+    if kept >= MAX_ANSWERS:
+        raise NotKept(
+            f"{MAX_ANSWERS} answers are kept already, each for a day. Ask without an"
+            " Idempotency-Key."
+        )
+
+
+def _is_locked(request: Repeatable) -> bool:
+    """False when somebody else holds it: who waited would hold a connection that all tenants
+    share."""
+    name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
+    number = int.from_bytes(hashlib.sha256(name).digest()[:_LOCK_BYTES], signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
+        (is_locked,) = cursor.fetchone()
+    return bool(is_locked)
+
+
+def _sealing_key() -> bytes:
+    return derive_key(settings.ROOT_SECRET, "kept-answer/1")
+
+
+def _place(request: Repeatable, row_id: uuid.UUID) -> bytes:
+    return f"kept_answer/body|{request.tenant_id}|{row_id}".encode()

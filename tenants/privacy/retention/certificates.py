@@ -1,0 +1,48 @@
+"""Deletion certificates: signed documents, which anybody with the public keys verifies offline.
+
+    {"kind": "caret-deletion-certificate", "format": 1, "id", "number", "tenant", "tenant_id",
+     "data_class", "method", ..., "issued_at", "key_id", "signature"}
+
+Canonical JSON (RFC 8785), signed by `caret.foundation.crypto.signing` without the signature itself.
+Numbers have no gaps, so a certificate that is kept back is missed.
+"""
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.ids import TenantId
+from tenants.base.signing_keys import signing_keys
+from tenants.models import DeletionCertificate, Tenant
+from tenants.privacy.retention.verification import KIND, PURPOSE
+
+
+def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: datetime) -> int:
+    """Its number. Inside the tenant's scope, in the transaction that deletes last; locks the
+    tenant."""
+    row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+    number = DeletionCertificate.objects.filter(tenant_id=tenant_id).count() + 1
+    certificate_id = uuid.uuid4()
+    document = signing_keys().sign_document(
+        {
+            "kind": KIND,
+            "format": 1,
+            "id": str(certificate_id),
+            "number": number,
+            "tenant": row.slug,
+            "tenant_id": str(tenant_id),
+            **facts,
+            "issued_at": now.isoformat(),
+        },
+        purpose=PURPOSE,
+    )
+    DeletionCertificate.objects.create(
+        tenant_id=tenant_id,
+        id=certificate_id,
+        number=number,
+        document=canonical(document).decode(),
+        created_at=now,
+    )
+    return number

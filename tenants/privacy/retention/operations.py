@@ -1,0 +1,189 @@
+"""Writes retention rules and legal holds."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Conflict, Invalid, NotFound
+from tenants.base.permissions import Permission
+from tenants.base.text_validation import MAX_REASON_CHARS, read_reason, require_storable
+from tenants.base.time_bounds import require_moment
+from tenants.models import LegalHold, Membership, RetentionRule, Tenant
+from tenants.policy.data_classes import TERMS, DataClass, Terms
+from tenants.privacy.retention.rules_in_force import Rule, days_before, default_days, rule_of
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+
+MAX_NAME_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class NewHold:
+    name: str
+    reason: str
+    user_id: uuid.UUID | None = None  # None: everybody's
+    since: datetime | None = None  # of the data; None: no bound
+    until: datetime | None = None
+
+
+def require_days(terms: Terms, days: int) -> None:
+    """Raises Conflict for what nobody may set, Invalid for what is out of bounds."""
+    if not terms.is_overridable:
+        raise Conflict("{title}: the days of this class are fixed.", title=terms.title)
+    if not terms.min_days <= days <= terms.max_days:
+        raise Invalid(
+            "days",
+            "Write a whole number from {least} to {most}.",
+            least=terms.min_days,
+            most=terms.max_days,
+        )
+
+
+def set_rule(
+    *,
+    actor: Actor,
+    data_class: DataClass,
+    days: int,
+    reason: str,
+    now: datetime,
+    replaces: int | None = None,
+) -> Rule:
+    """Puts a class's days in force; the next purge acts on them.
+
+    `replaces`: the version that the author has seen, 0 for the default; None: whichever it is.
+    Raises Forbidden, Invalid, Conflict.
+    """
+    actor.require(Permission.WRITE_RETENTION)
+    require_days(TERMS[data_class], days)
+    return _put_in_force(actor, data_class, days, _reason(reason), replaces=replaces, now=now)
+
+
+def undo_rule(
+    *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
+) -> Rule:
+    """Puts what was before in force again, while `version` is in force: the tenant's own days, or
+    the default's, whatever these come to be. Raises Forbidden, Invalid, NotFound, Conflict."""
+    actor.require(Permission.WRITE_RETENTION)
+    with tenant(actor.tenant_id):
+        days = days_before(data_class, version, tenant_id=actor.tenant_id)
+    if days is not None:
+        require_days(TERMS[data_class], days)
+    return _put_in_force(actor, data_class, days, _reason(reason), replaces=version, now=now)
+
+
+def _put_in_force(
+    actor: Actor,
+    data_class: DataClass,
+    days: int | None,
+    reason: str,
+    *,
+    replaces: int | None,
+    now: datetime,
+) -> Rule:
+    """`days`: None puts the default's in force."""
+    with tenant(actor.tenant_id):
+        _lock(actor.tenant_id)
+        held = rule_of(data_class, tenant_id=actor.tenant_id)
+        version = held.version or 0
+        if replaces not in (None, version):
+            raise Conflict(
+                "Version {version} is in force, not {replaces}.", version=version, replaces=replaces
+            )
+        RetentionRule.objects.create(
+            tenant_id=actor.tenant_id,
+            data_class=data_class,
+            version=version + 1,
+            days=default_days(data_class, tenant_id=actor.tenant_id) if days is None else days,
+            is_default=days is None,
+            reason=reason,
+            author_id=actor.user_id,
+            created_at=now,
+        )
+        record_change(
+            actor=actor,
+            action="retention.changed",
+            target=f"retention:{data_class}",
+            change=({"days": held.days}, {"days": "default" if days is None else days}),
+            reason=reason,
+            now=now,
+        )
+        return rule_of(data_class, tenant_id=actor.tenant_id)
+
+
+def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
+    """From now on nothing that it names is purged. Raises Forbidden, Invalid."""
+    actor.require(Permission.WRITE_HOLDS)
+    name = _name(new.name)
+    reason = _reason(new.reason)
+    require_moment("since", new.since)
+    require_moment("until", new.until)
+    if new.since is not None and new.until is not None and new.since >= new.until:
+        raise Invalid("until", "A period ends after it begins.")
+    with tenant(actor.tenant_id):
+        _lock(actor.tenant_id)
+        if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
+            raise Invalid("user_id", "This user is no member of the tenant.")
+        row = LegalHold.objects.create(
+            tenant_id=actor.tenant_id,
+            name=name,
+            user_id=new.user_id,
+            since=new.since,
+            until=new.until,
+            reason=reason,
+            created_at=now,
+        )
+        record_change(
+            actor=actor,
+            action="hold.placed",
+            target=f"hold:{row.id}",
+            change=(None, {"name": name, "user": str(new.user_id) if new.user_id else None}),
+            reason=reason,
+            now=now,
+        )
+        return row.id
+
+
+def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime) -> None:
+    """Raises Forbidden, Invalid, NotFound, and Conflict for one that is released already."""
+    actor.require(Permission.WRITE_HOLDS)
+    reason = _reason(reason)
+    with tenant(actor.tenant_id):
+        _lock(actor.tenant_id)
+        rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
+        if not rows.exists():
+            raise NotFound("There is no such hold.")
+        if not rows.filter(released_at=None).update(released_at=now):
+            raise Conflict("This hold is released already.")
+        record_change(
+            actor=actor,
+            action="hold.released",
+            target=f"hold:{hold_id}",
+            change=({"is_in_force": 1}, {"is_in_force": 0}),
+            reason=reason,
+            now=now,
+        )
+
+
+def _lock(tenant_id: TenantId) -> None:
+    """So that a purge sees a hold, or has ended before it."""
+    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+
+
+def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
+    return Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).exists()
+
+
+def _name(text: str) -> str:
+    require_storable("name", text)
+    if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
+        raise Invalid("name", "A name has 1 to {most} characters.", most=MAX_NAME_CHARS)
+    return text.strip()
+
+
+def _reason(text: str) -> str:
+    reason = read_reason(text)
+    if not reason:
+        raise Invalid("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+    return reason

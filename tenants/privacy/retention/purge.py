@@ -1,0 +1,188 @@
+"""Deletes what is due. Each batch is a transaction of its own and is counted in it, so a purge that
+is killed has deleted what its row says, and the next one goes on with the same cutoff.
+
+    run           running ------------------------------> finished
+                  batch, batch, ... (killed, resumed)     counted, certified, in the audit trail
+
+`created` is what there must have been to come from one closing to the next. It would hide what has
+vanished behind what came in, so each run ends by counting what is older than itself, and the next
+one begins by counting these again: where there are fewer, something went that no purge deleted.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db.models import F
+from django.utils.translation import gettext_noop
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.identity.members.queries import list_tenants
+from tenants.models import PurgeRun, Tenant
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.privacy.retention.certificates import issue_certificate
+from tenants.privacy.retention.rules_in_force import holds_of, rule_of
+from tenants.privacy.retention.tables import TABLES, count, delete_some
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import platform_actor
+from tenants.usage.rollups.dirty_hours import lock_counting
+
+BATCH: Final = 1_000
+# Consent that ends erases, too: what there was when the run began is where it opens.
+_ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.REPLAYS})
+log = structlog.get_logger(__name__)
+
+
+def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
+    """Of all tenants unless some are named; how many records went."""
+    chosen = list(list_tenants().values()) if tenant_ids is None else tenant_ids
+    return sum(
+        _purge_or_say(tenant_id, data_class, now) for tenant_id in chosen for data_class in TABLES
+    )
+
+
+def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> int:
+    """What goes wrong with one is no reason to keep the others'. It is overdue in the report."""
+    try:
+        return purge(tenant_id=tenant_id, data_class=data_class, now=now)
+    except Exception as error:  # noqa: BLE001  # the edge of a class's purge, whatever it is
+        log.error(
+            "retention.not_purged",
+            tenant_id=tenant_id,
+            data_class=data_class,
+            error=type(error).__name__,
+        )
+        return 0
+
+
+def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH) -> int:
+    """How many records went, with those of a run that was killed before."""
+    run = _begin(tenant_id, data_class, now)
+    while _delete_batch(run, batch, now):
+        pass
+    return _finish(run, now)
+
+
+def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRun:
+    """The one under way, or a new one."""
+    with tenant(tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=data_class)
+        under_way = runs.filter(finished_at=None).order_by("id").first()
+        if under_way is not None:
+            return under_way
+        rule = rule_of(data_class, tenant_id=tenant_id)
+        before = runs.order_by("-created_at", "-id").first()
+        if before is not None and data_class not in _ERASED_OTHERWISE:
+            _say_what_vanished(before)
+        cutoff = rule.cutoff(now)
+        if data_class in _ERASED_OTHERWISE or before is None or before.closing is None:
+            opening = count(data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()).records
+        else:
+            opening = before.closing
+        return PurgeRun.objects.create(
+            tenant_id=tenant_id,
+            data_class=data_class,
+            days=rule.days,
+            rule_version=rule.version,
+            cutoff=cutoff,
+            opening=opening,
+            created_at=now,
+        )
+
+
+def _say_what_vanished(before: PurgeRun) -> None:
+    """What came late, with an older time, may hide as many: it is little."""
+    if before.settled is None:
+        return
+    left = _settled(before)
+    if left < before.settled:
+        log.error(
+            "retention.vanished",
+            tenant_id=str(before.tenant_id),
+            data_class=before.data_class,
+            records=before.settled - left,
+        )
+
+
+def _settled(run: PurgeRun) -> int:
+    """Records that are older than the run: nothing but a purge takes from them."""
+    tables = TABLES[DataClass(run.data_class)]
+    tenant_id = TenantId(str(run.tenant_id))
+    return sum(table.older(tenant_id, run.created_at).count() for table in tables)
+
+
+def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
+    """Whether there may be more. A rule that keeps longer holds from its own batch on, as well."""
+    tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
+    with tenant(tenant_id):
+        # A hold that is placed meanwhile waits for this batch, and holds from the next one on.
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        if data_class is DataClass.USAGE:
+            # A roll-up sees either all of an hour's records, or by our run that some have gone.
+            lock_counting(tenant_id)
+        allowed = rule_of(data_class, tenant_id=tenant_id).cutoff(now)
+        run.cutoff = min(run.cutoff, allowed)
+        deleted = delete_some(
+            data_class,
+            tenant_id=tenant_id,
+            cutoff=run.cutoff,
+            holds=holds_of(tenant_id=tenant_id),
+            limit=batch,
+        )
+        PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id).update(
+            deleted=F("deleted") + deleted, cutoff=run.cutoff
+        )
+        return deleted > 0
+
+
+def _finish(run: PurgeRun, now: datetime) -> int:
+    tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
+    with tenant(tenant_id):
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        left = count(
+            data_class,
+            tenant_id=tenant_id,
+            cutoff=run.cutoff,
+            holds=holds_of(tenant_id=tenant_id),
+        )
+        ended = PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id, finished_at=None).update(
+            closing=left.records, settled=_settled(run), held=left.held, finished_at=now
+        )
+        run.refresh_from_db()
+        if ended and run.deleted:
+            _certify(run, now)
+    return run.deleted
+
+
+def _certify(run: PurgeRun, now: datetime) -> None:
+    tenant_id = TenantId(str(run.tenant_id))
+    assert run.closing is not None
+    number = issue_certificate(
+        tenant_id=tenant_id,
+        facts={
+            "data_class": run.data_class,
+            "surface": TERMS[DataClass(run.data_class)].surface,
+            "method": gettext_noop("row deletion"),
+            "reason": "retention",
+            "retention_days": run.days,
+            "rule_version": run.rule_version,
+            "older_than": run.cutoff.isoformat(),
+            "opening": run.opening,
+            "created": run.closing + run.deleted - run.opening,
+            "deleted": run.deleted,
+            "closing": run.closing,
+            "held": run.held,
+            "began_at": run.created_at.isoformat(),
+        },
+        now=now,
+    )
+    record_change(
+        actor=platform_actor(tenant_id),
+        action="retention.purged",
+        target=f"retention:{run.data_class}",
+        change=(None, {"deleted": run.deleted, "certificate": number}),
+        now=now,
+    )

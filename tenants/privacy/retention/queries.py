@@ -1,0 +1,250 @@
+"""The retention report, previews, and what was done."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Model
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.base.pagination import Page, Place, first_of, mapped, page_of, read_cursor
+from tenants.base.permissions import Permission
+from tenants.models import DeletionCertificate, LegalHold, PurgeRun
+from tenants.policy.data_classes import TERMS, DataClass, Terms
+from tenants.privacy.retention.operations import require_days
+from tenants.privacy.retention.rules_in_force import Rule, holds_of, rules_of
+from tenants.privacy.retention.tables import TABLES, Count, count, oldest_of_each, overdue_of_each
+from tenants.security.authorization.actor import Actor
+
+# A purge a day, and a day to notice that it did not run.
+GRACE: Final = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    id: uuid.UUID
+    data_class: DataClass
+    days: int
+    rule_version: int | None  # None: there was no rule yet
+    cutoff: datetime
+    opening: int
+    created: int | None  # None: it runs, or waits to be resumed
+    deleted: int
+    closing: int | None
+    held: int | None
+    began_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReport:
+    data_class: DataClass
+    terms: Terms
+    rule: Rule
+    count: Count | None  # None: no rows of the tenant's own
+    overdue: int  # older than the rule and the grace allow, and not held; 0 is the aim
+    last_run: RunView | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    days: int
+    records: int
+    would_delete: int
+    would_hold: int  # on hold
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldView:
+    id: uuid.UUID
+    name: str
+    user_id: uuid.UUID | None  # None: everybody's
+    since: datetime | None
+    until: datetime | None
+    reason: str
+    created_at: datetime
+    released_at: datetime | None  # None: in force
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateView:
+    id: uuid.UUID
+    number: int
+    created_at: datetime
+    document: str  # canonical JSON, as it was signed
+
+
+def report(*, actor: Actor, now: datetime) -> list[ClassReport]:
+    """Raises Forbidden. Some four queries a class."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        rules = rules_of(tenant_id=actor.tenant_id)
+        return [_class_report(actor, each, rules[each], now) for each in TERMS]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a class stands, without counting all of it."""
+
+    data_class: DataClass
+    terms: Terms
+    rule: Rule
+    is_shortened: bool  # by the policy
+    is_counted: bool  # it has rows of the tenant's own
+    oldest_at: datetime | None  # None: there are none
+    overdue: int
+    last_run: RunView | None
+
+
+def list_standings(*, actor: Actor, now: datetime) -> list[Standing]:
+    """Raises Forbidden. Seven queries."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        rules = rules_of(tenant_id=actor.tenant_id)
+        oldest = oldest_of_each(actor.tenant_id)
+        overdue = overdue_of_each(
+            actor.tenant_id,
+            {each: rules[each].cutoff(now) - GRACE for each in TABLES},
+            holds_of(tenant_id=actor.tenant_id),
+        )
+        last = _last_runs(actor)
+    return [
+        Standing(
+            data_class=each,
+            terms=TERMS[each],
+            rule=rule,
+            is_shortened=rule.is_shortened,
+            is_counted=each in TABLES,
+            oldest_at=oldest.get(each),
+            overdue=overdue.get(each, 0),
+            last_run=last.get(each),
+        )
+        for each, rule in rules.items()
+    ]
+
+
+def find_rule(*, actor: Actor, data_class: DataClass) -> Rule:
+    """Raises Forbidden. Two queries."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        return rules_of(tenant_id=actor.tenant_id)[data_class]
+
+
+def _last_runs(actor: Actor) -> dict[DataClass, RunView]:
+    rows = PurgeRun.objects.filter(tenant_id=actor.tenant_id)
+    newest = rows.order_by("data_class", "-created_at", "-id").distinct("data_class")
+    return {DataClass(row.data_class): _run_view(row) for row in newest}
+
+
+def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
+        row = rows.order_by("id").first()
+    if row is None:
+        raise NotFound("There is no such hold.")
+    return _hold_view(row)
+
+
+def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> Preview:
+    """What the next purge would delete if the class had so many days. Raises as set_rule."""
+    actor.require(Permission.READ_RETENTION)
+    require_days(TERMS[data_class], days)
+    with tenant(actor.tenant_id):
+        found = count(
+            data_class,
+            tenant_id=actor.tenant_id,
+            cutoff=now - timedelta(days=days),
+            holds=holds_of(tenant_id=actor.tenant_id),
+        )
+    return Preview(days, found.records, found.due, found.held, found.oldest_at)
+
+
+def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    return mapped(_newest(PurgeRun, actor, limit, cursor), _run_view)
+
+
+def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
+    """Newest first, released ones as well. Raises Forbidden, Invalid."""
+    return mapped(_newest(LegalHold, actor, limit, cursor), _hold_view)
+
+
+def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
+    """Newest first. Raises Forbidden, Invalid."""
+    return mapped(_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
+
+
+def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
+    """Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant(actor.tenant_id):
+        row = (
+            DeletionCertificate.objects.filter(tenant_id=actor.tenant_id, id=certificate_id)
+            .order_by("id")
+            .first()
+        )
+    if row is None:
+        raise NotFound("There is no such certificate.")
+    return _certificate_view(row)
+
+
+def _newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
+    actor.require(Permission.READ_RETENTION)
+    after = read_cursor(cursor)
+    with tenant(actor.tenant_id):
+        found = model._default_manager.filter(tenant_id=actor.tenant_id)
+        rows: list[Any] = first_of(found, limit=limit, after=after)
+    return page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+
+
+def _class_report(actor: Actor, data_class: DataClass, rule: Rule, now: datetime) -> ClassReport:
+    terms = TERMS[data_class]
+    if data_class not in TABLES:
+        return ClassReport(data_class, terms, rule, None, 0, None)
+    holds = holds_of(tenant_id=actor.tenant_id)
+    cutoff = rule.cutoff(now)
+    found = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
+    late = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds)
+    runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)
+    last = runs.order_by("-created_at", "-id").first()
+    last_run = None if last is None else _run_view(last)
+    return ClassReport(data_class, terms, rule, found, late.due, last_run)
+
+
+def _run_view(row: PurgeRun) -> RunView:
+    return RunView(
+        id=row.id,
+        data_class=DataClass(row.data_class),
+        days=row.days,
+        rule_version=row.rule_version,
+        cutoff=row.cutoff,
+        opening=row.opening,
+        created=None if row.closing is None else row.closing + row.deleted - row.opening,
+        deleted=row.deleted,
+        closing=row.closing,
+        held=row.held,
+        began_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _hold_view(row: LegalHold) -> HoldView:
+    return HoldView(
+        id=row.id,
+        name=row.name,
+        user_id=row.user_id,
+        since=row.since,
+        until=row.until,
+        reason=row.reason,
+        created_at=row.created_at,
+        released_at=row.released_at,
+    )
+
+
+def _certificate_view(row: DeletionCertificate) -> CertificateView:
+    return CertificateView(row.id, row.number, row.created_at, row.document)

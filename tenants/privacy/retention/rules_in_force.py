@@ -1,0 +1,103 @@
+"""Which days and holds are in force. Inside the tenant's scope only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from caret.contracts.policy import Telemetry
+from caret.foundation.ids import TenantId
+from tenants.base.errors import NotFound
+from tenants.models import LegalHold, RetentionRule
+from tenants.policy.data_classes import TERMS, DataClass
+from tenants.policy.queries import find_rules
+from tenants.privacy.retention.tables import Hold
+from tenants.security.authorization.erased_users import email_of, erased_among
+
+_OF_TELEMETRY: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    days: int
+    version: int | None  # None: nobody has ever set it
+    author_email: str | None  # None: nobody has, the platform itself, or who was erased
+    reason: str
+    created_at: datetime | None
+    is_shortened: bool = False  # by the policy
+    is_policys: bool = False  # the policy alone says it
+    is_default: bool = False  # it is not, or no longer, the tenant's own
+
+    def cutoff(self, now: datetime) -> datetime:
+        return now - timedelta(days=self.days)
+
+
+def _shortened(rule: Rule, days: int | None) -> Rule:
+    if days is None or days >= rule.days:
+        return rule
+    return replace(rule, days=days, is_shortened=True)
+
+
+def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> Rule:
+    return rules_of(tenant_id=tenant_id)[data_class]
+
+
+def days_before(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
+    """The tenant's own days that version `version` has replaced; None: the default's were in force.
+    Raises NotFound."""
+    rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
+    found = {row.version: row for row in rows.filter(version__in=[version - 1, version])}
+    if version not in found:
+        raise NotFound("There is nothing to undo.")
+    before = found.get(version - 1)
+    return None if before is None or before.is_default else before.days
+
+
+def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
+    """Where the tenant has set none."""
+    return _default(data_class, find_rules(tenant_id=tenant_id).telemetry).days
+
+
+def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, Rule]:
+    """The tenant's own, or a default; the policy may shorten either. Four queries."""
+    policy = find_rules(tenant_id=tenant_id)
+    newest = (
+        RetentionRule.objects.filter(tenant_id=tenant_id)
+        .select_related("author")
+        .order_by("data_class", "-version")
+        .distinct("data_class")
+    )
+    own = {row.data_class: row for row in newest}
+    erased = erased_among(tenant_id, [row.author_id for row in own.values()])
+    found = {
+        data_class: _rule(own.get(data_class), _default(data_class, policy.telemetry), erased)
+        for data_class in TERMS
+    }
+    return {
+        data_class: _shortened(rule, policy.retention_days.get(data_class))
+        for data_class, rule in found.items()
+    }
+
+
+def _default(data_class: DataClass, telemetry: Telemetry | None) -> Rule:
+    if data_class in _OF_TELEMETRY and telemetry is not None:
+        days = telemetry.retention_days
+        return Rule(days, None, None, "", None, is_policys=True, is_default=True)
+    return Rule(TERMS[data_class].default_days, None, None, "", None, is_default=True)
+
+
+def holds_of(*, tenant_id: TenantId) -> tuple[Hold, ...]:
+    """Those in force. One query."""
+    rows = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None).order_by("id")
+    return tuple(Hold(row.user_id, row.since, row.until) for row in rows)
+
+
+def _rule(row: RetentionRule | None, default: Rule, erased: frozenset[UUID]) -> Rule:
+    if row is None:
+        return default
+    email = email_of(row.author, erased)
+    said = Rule(row.days, row.version, email, row.reason, row.created_at)
+    if not row.is_default:
+        return said
+    return replace(said, days=default.days, is_policys=default.is_policys, is_default=True)

@@ -1,0 +1,176 @@
+"""The rows of a data class: counted, and deleted oldest first. Inside the tenant's scope only."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Count as Number
+from django.db.models import F, Min, Model, Q, QuerySet, Value
+
+from caret.foundation.ids import TenantId
+from tenants.models import AuditEntry, KeptAnswer, Outcome, RetrievalChunk, Typed, UsageRecord
+from tenants.policy.data_classes import DataClass
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    user_id: UUID | None  # None: everybody
+    since: datetime | None  # None: from the beginning
+    until: datetime | None  # None: without end
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    model: type[Model]
+    time_field: str
+    user_field: str | None  # None: its rows are nobody's in particular, so a user's hold holds all
+    # Of a chain only the beginning may go, by this field, whatever the clocks said: what is kept,
+    # because it is young or held, keeps all that comes after it.
+    chain_field: str | None = None
+
+    def rows(self, tenant_id: TenantId) -> QuerySet[Any]:
+        return self.model._default_manager.filter(tenant_id=tenant_id)
+
+    def older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
+        return self.rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
+
+    def held(self, holds: Iterable[Hold]) -> Q:
+        """Matches nothing when there are no holds."""
+        found = Q(pk__in=[])
+        for hold in holds:
+            matched = Q()
+            if hold.since is not None:
+                matched &= Q(**{f"{self.time_field}__gte": hold.since})
+            if hold.until is not None:
+                matched &= Q(**{f"{self.time_field}__lt": hold.until})
+            if hold.user_id is not None and self.user_field is not None:
+                matched &= Q(**{self.user_field: hold.user_id})
+            found |= matched or ~Q(pk__in=[])
+        return found
+
+    def unheld(self, found: QuerySet[Any], holds: tuple[Hold, ...]) -> QuerySet[Any]:
+        return found.exclude(self.held(holds)) if holds else found
+
+    def due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> QuerySet[Any]:
+        """Older than the cutoff, and not held."""
+        return self.rows(tenant_id).filter(self.is_due(tenant_id, cutoff, holds))
+
+    def is_due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> Q:
+        """As a condition. Of a chain a query."""
+        due = Q(**{f"{self.time_field}__lt": cutoff})
+        if holds:
+            due &= ~self.held(holds)
+        if self.chain_field is None:
+            return due
+        young = Q(**{f"{self.time_field}__gte": cutoff})
+        kept = self.rows(tenant_id).filter(young | self.held(holds) if holds else young)
+        first = kept.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
+        return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
+
+
+TABLES: Final = MappingProxyType(
+    {
+        DataClass.USAGE: (
+            Table(UsageRecord, "occurred_at", "user_id"),
+            Table(Outcome, "occurred_at", "user_id"),
+            Table(Typed, "occurred_at", "user_id"),
+        ),
+        DataClass.AUDIT: (Table(AuditEntry, "at", "actor_id", chain_field="sequence"),),
+        DataClass.RETRIEVAL: (Table(RetrievalChunk, "used_at", None),),
+        DataClass.REPLAYS: (Table(KeptAnswer, "created_at", None),),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    records: int
+    due: int  # older than the cutoff, and not held
+    held: int  # older than the cutoff, and on hold, or behind what is kept of a chain
+    oldest_at: datetime | None  # of all records; None: there are none
+
+
+def count(
+    data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[Hold]
+) -> Count:
+    """A query a table, and one for the beginning of a chain. It reads every row of the tenant's."""
+    holds = tuple(holds)
+    found = [_count(table, tenant_id, cutoff, holds) for table in TABLES[data_class]]
+    return Count(
+        records=sum(each.records for each in found),
+        due=sum(each.due for each in found),
+        held=sum(each.held for each in found),
+        oldest_at=min((each.oldest_at for each in found if each.oldest_at), default=None),
+    )
+
+
+def _count(table: Table, tenant_id: TenantId, cutoff: datetime, holds: tuple[Hold, ...]) -> Count:
+    found = table.rows(tenant_id).aggregate(
+        records=Number("*"),
+        due=Number(table.time_field, filter=table.is_due(tenant_id, cutoff, holds)),
+        older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
+        oldest_at=Min(table.time_field),
+    )
+    return Count(found["records"], found["due"], found["older"] - found["due"], found["oldest_at"])
+
+
+def oldest_of_each(tenant_id: TenantId) -> dict[DataClass, datetime]:
+    """When the oldest record of each class came to be; one without records is left out. A query,
+    which reads the beginning of an index for each table."""
+    parts = [
+        table.rows(tenant_id)
+        .annotate(of_class=Value(data_class.value), came_at=F(table.time_field))
+        .order_by(table.time_field)
+        .values_list("of_class", "came_at")[:1]
+        for data_class, tables in TABLES.items()
+        for table in tables
+    ]
+    oldest: dict[DataClass, datetime] = {}
+    for name, at in parts[0].union(*parts[1:], all=True):
+        data_class = DataClass(name)
+        oldest[data_class] = min(at, oldest.get(data_class, at))
+    return oldest
+
+
+def overdue_of_each(
+    tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[Hold, ...]
+) -> dict[DataClass, int]:
+    """How many records of each class are due by its cutoff; classes with none are left out. A
+    query, and one for the beginning of each chain; it reads what is older than the cutoffs."""
+    parts = [
+        table.due(tenant_id, cutoffs[data_class], holds)
+        .order_by()
+        .annotate(of_class=Value(data_class.value))
+        .values("of_class")
+        .annotate(num=Number("*"))
+        .values_list("of_class", "num")
+        for data_class, tables in TABLES.items()
+        for table in tables
+    ]
+    overdue = Counter[DataClass]()
+    for name, num in parts[0].union(*parts[1:], all=True):
+        overdue[DataClass(name)] += num
+    return dict(overdue)
+
+
+def delete_some(
+    data_class: DataClass,
+    *,
+    tenant_id: TenantId,
+    cutoff: datetime,
+    holds: Iterable[Hold],
+    limit: int,
+) -> int:
+    """At most `limit` of the oldest; how many."""
+    holds = tuple(holds)
+    for table in TABLES[data_class]:
+        due = table.due(tenant_id, cutoff, holds)
+        keys = list(due.order_by(table.time_field).values_list("pk", flat=True)[:limit])
+        if keys:
+            deleted, _ = table.rows(tenant_id).filter(pk__in=keys).delete()
+            return deleted
+    return 0

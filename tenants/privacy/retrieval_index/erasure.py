@@ -1,0 +1,111 @@
+"""Erases what is no longer allowed, or no longer used; nothing of it is kept aside."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db.models import QuerySet
+
+from caret.contracts.policy import TenantPolicy
+from caret.contracts.retrieval import Scope
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.crypto.aead import SealBroken
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.models import RetrievalChunk, Tenant
+from tenants.policy.data_classes import DataClass
+from tenants.privacy.retention.rules_in_force import holds_of
+from tenants.privacy.retention.tables import TABLES
+from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.consent import Consent
+from tenants.privacy.retrieval_index.queries import find_consent
+
+KEEP_UNUSED: Final = timedelta(days=30)
+
+logger = structlog.get_logger(__name__)
+
+
+def lock_tenant(tenant_id: TenantId) -> None:
+    """Until the transaction ends the tenant's policy and status stay as they are."""
+    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+
+
+def keep_allowed(*, tenant_id: TenantId, policy: TenantPolicy, status: TenantStatus) -> int:
+    """Erases what a tenant with this policy and status does not let be kept; how many chunks.
+
+    Call it in the transaction that puts these in force, with the tenant's row locked. Opens the
+    sealed names of all the tenant's chunks, about 10 us each, unless nothing at all may be kept.
+    """
+    if not policy.retrieval or status is not TenantStatus.ACTIVE:
+        return erase_all(tenant_id=tenant_id)
+    is_allowed = _judge(tenant_id, Consent(status=status, policy=policy))
+    with tenant(tenant_id):
+        rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
+        named = rows.values_list("id", "holder", "sealed_name").iterator()
+        refused = [
+            row_id for row_id, holder, name in named if not is_allowed(row_id, holder, bytes(name))
+        ]
+        return _erase(tenant_id, rows.filter(id__in=refused), reason="consent")
+
+
+def erase_all(*, tenant_id: TenantId) -> int:
+    with tenant(tenant_id):
+        rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
+        return _erase(tenant_id, rows, reason="consent")
+
+
+def erase_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
+    surplus = rows.order_by("-used_at", "-id").values_list("id", flat=True)[keep:]
+    if found := list(surplus):
+        rows.filter(id__in=found).delete()
+
+
+def sweep(*, now: datetime) -> int:
+    """Erases, of all tenants, what was not used for KEEP_UNUSED; and what consent does not cover,
+    should that ever be there (a restored backup). How many chunks."""
+    return sum(
+        _sweep_tenant(TenantId(str(tenant_id)), now=now)
+        for tenant_id in Tenant.objects.values_list("id", flat=True).iterator()
+    )
+
+
+def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
+    with tenant(tenant_id):
+        rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
+        if not rows.exists():
+            return 0
+        lock_tenant(tenant_id)
+        unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
+        (table,) = TABLES[DataClass.RETRIEVAL]
+        free = table.unheld(unused, holds_of(tenant_id=tenant_id))
+        num_erased = _erase(tenant_id, free, reason="unused")
+        consent = find_consent(tenant_id=tenant_id)
+        return num_erased + keep_allowed(
+            tenant_id=tenant_id, policy=consent.policy, status=consent.status
+        )
+
+
+def _judge(tenant_id: TenantId, consent: Consent) -> Callable[[UUID, str, bytes], bool]:
+    @cache
+    def vault_of(holder: str) -> Vault:
+        return Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
+
+    def is_allowed(row_id: UUID, holder: str, sealed_name: bytes) -> bool:
+        try:
+            repository, path = vault_of(holder).open_name(row_id, sealed_name)
+        except SealBroken:
+            return False  # what cannot be judged is not kept
+        return consent.covers_file(Scope(holder=holder, repository=repository), path)
+
+    return is_allowed
+
+
+def _erase(tenant_id: TenantId, rows: QuerySet[RetrievalChunk], *, reason: str) -> int:
+    num_erased, _ = rows.delete()
+    if num_erased:
+        logger.info("retrieval.erased", tenant_id=tenant_id, chunks=num_erased, reason=reason)
+    return num_erased

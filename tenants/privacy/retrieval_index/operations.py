@@ -1,0 +1,139 @@
+"""Writes the index: files as they are sent.
+
+Consent is looked at twice: before a file is embedded, which takes a while, and again in the
+transaction that writes it, with the tenant's row locked. A change of policy takes the same lock, so
+nothing is written after it that it no longer allows.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from caret.contracts.retrieval import MAX_FILE_CHARS, Scope, SentFile
+from caret.foundation.ids import TenantId, uuid7
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.models import RetrievalChunk
+from tenants.privacy.retrieval_index.chunk_encryption import Vault
+from tenants.privacy.retrieval_index.chunking import chunk
+from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
+from tenants.privacy.retrieval_index.erasure import erase_least_used, lock_tenant
+from tenants.privacy.retrieval_index.queries import find_consent
+
+USED_TO_THE: Final = timedelta(days=1)  # a row is not written anew for each use
+MAX_CHUNKS_OF_SCOPE: Final = 5_000  # all of them are compared for one question
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a file's rows are."""
+
+    tenant_id: TenantId
+    scope: Scope
+    path: str
+    vault: Vault
+    file_digest: bytes
+
+    def is_covered(self) -> bool:
+        return find_consent(tenant_id=self.tenant_id).covers_file(self.scope, self.path)
+
+    @property
+    def rows(self) -> QuerySet[RetrievalChunk]:
+        return RetrievalChunk.objects.filter(tenant_id=self.tenant_id, file_digest=self.file_digest)
+
+
+def index_file(*, tenant_id: TenantId, sent: SentFile, embedder: Embedder, now: datetime) -> int:
+    """Makes the index hold the file as it is now; the number of chunks that had to be embedded.
+
+    Of a changed file only the chunks that changed are. Raises NotFound for an unknown tenant, and
+    NoEmbeddings; then the file is as it was before. Holds no transaction while it embeds.
+    """
+    place = _place(tenant_id, sent)
+    with tenant(tenant_id):
+        if not place.is_covered():
+            return 0
+        held = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
+    texts = _texts_by_digest(place, sent.text, model=embedder.model)
+    new = {digest: text for digest, text in texts.items() if digest not in held}
+    vectors = _embed(embedder, sent.path, list(new.values()))
+    with tenant(tenant_id):
+        lock_tenant(tenant_id)
+        if not place.is_covered():
+            return 0
+        place.rows.exclude(chunk_digest__in=list(texts)).delete()
+        rows = [
+            _row(place, digest, text, vector=vector, now=now)
+            for (digest, text), vector in zip(new.items(), vectors, strict=True)
+        ]
+        # Another worker may have indexed the same file meanwhile.
+        RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
+        _note_use(place.rows, now=now)
+        if rows:
+            _make_room(place)
+    return len(new)
+
+
+def note_found(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
+    """What is found is in use."""
+    with tenant(tenant_id):
+        found = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
+        _note_use(found, now=now)
+
+
+def _place(tenant_id: TenantId, sent: SentFile) -> _Place:
+    vault = Vault(settings.ROOT_SECRET, tenant_id=tenant_id, holder=sent.scope.holder)
+    digest = vault.file_digest(sent.scope, sent.path)
+    return _Place(tenant_id, sent.scope, sent.path, vault, digest)
+
+
+def _texts_by_digest(place: _Place, text: str, *, model: str) -> dict[bytes, str]:
+    if len(text) > MAX_FILE_CHARS:
+        return {}
+    return {
+        place.vault.chunk_digest(place.file_digest, text=each.text, model=model): each.text
+        for each in chunk(place.path, text)
+    }
+
+
+def _embed(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[float]]:
+    """Each below its path, which says much of what it is about."""
+    vectors: list[list[float]] = []
+    for start in range(0, len(texts), MAX_TEXTS):
+        batch = texts[start : start + MAX_TEXTS]
+        vectors += embedder.embed([f"{path}\n{text}" for text in batch])
+    return vectors
+
+
+def _row(
+    place: _Place, digest: bytes, text: str, *, vector: list[float], now: datetime
+) -> RetrievalChunk:
+    row_id = uuid7()
+    vault, scope = place.vault, place.scope
+    return RetrievalChunk(
+        tenant_id=place.tenant_id,
+        id=row_id,
+        holder=scope.holder,
+        scope_digest=vault.scope_digest(scope),
+        file_digest=place.file_digest,
+        chunk_digest=digest,
+        sealed_name=vault.seal_name(row_id, repository=scope.repository, path=place.path),
+        sealed_text=vault.seal_text(row_id, text),
+        embedding=vector,
+        created_at=now,
+        used_at=now,
+    )
+
+
+def _note_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
+    rows.filter(used_at__lt=now - USED_TO_THE).update(used_at=now)
+
+
+def _make_room(place: _Place) -> None:
+    """The chunks of the scope that were unused for longest make room for the new ones."""
+    scope_digest = place.vault.scope_digest(place.scope)
+    rows = RetrievalChunk.objects.filter(tenant_id=place.tenant_id, scope_digest=scope_digest)
+    erase_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -1,0 +1,146 @@
+"""What the worker does with what gateways send: answers questions, and indexes files in between.
+
+A run is short, so that one worker has time for its other tasks; the next begins within a second.
+Questions come first: somebody types. What cannot be done is dropped, and counted in the log.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, TypeVar
+
+import structlog
+
+from caret.contracts.retrieval import (
+    FILES,
+    MAX_QUESTION_CHARS,
+    QUESTIONS,
+    Found,
+    Message,
+    Question,
+    Sealer,
+    SentFile,
+)
+from caret.contracts.sealed_message import Unreadable
+from caret.foundation.clock import Clock, from_unix_ms
+from caret.foundation.ids import TenantId
+from tenants.base.errors import NotFound
+from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder, NoEmbeddings
+from tenants.privacy.retrieval_index.operations import index_file, note_found
+from tenants.privacy.retrieval_index.queries import find_chunks, find_consent
+from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
+
+MAX_RUN_S: Final = 2.0
+Wanted = TypeVar("Wanted", bound=Message)
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a run works with."""
+
+    streams: RetrievalStreams
+    sealer: Sealer
+    embedder: Embedder
+    clock: Clock
+
+    @property
+    def now(self) -> datetime:
+        return from_unix_ms(self.clock.now_ms())
+
+
+@dataclass(slots=True)
+class Served:
+    questions: int = 0
+    files: int = 0
+    chunks: int = 0  # embedded
+    dropped: dict[str, int] = field(default_factory=dict)  # by reason
+
+    def drop(self, reason: str) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.questions or self.files or self.dropped)
+
+
+def serve(desk: Desk, *, max_run_s: float = MAX_RUN_S) -> Served:
+    """Works until there is nothing to do or the time is up.
+
+    Raises redis.RedisError and django.db.OperationalError.
+    """
+    served = Served()
+    end_s = desk.clock.monotonic_s() + max_run_s
+    while desk.clock.monotonic_s() < end_s and _serve_some(desk, served):
+        pass
+    if not served.is_nothing:
+        logger.info(
+            "retrieval.served",
+            questions=served.questions,
+            files=served.files,
+            chunks=served.chunks,
+            dropped=served.dropped,
+        )
+    return served
+
+
+def _serve_some(desk: Desk, served: Served) -> bool:
+    """False when there was nothing to do, or nothing can be done."""
+    try:
+        if taken := desk.streams.take(QUESTIONS, count=MAX_TEXTS):
+            _answer(desk, list(_opened(desk, taken, Question, served)), served)
+        elif taken := desk.streams.take(FILES, count=1):
+            for tenant_id, sent in _opened(desk, taken, SentFile, served):
+                _index(desk, tenant_id, sent, served)
+    except NoEmbeddings as error:
+        # The next run tries again, with what is sent by then: other tasks have waited long enough.
+        served.drop(f"no embeddings: {error}")
+        return False
+    return bool(taken)
+
+
+def _opened(
+    desk: Desk, taken: list[bytes], kind: type[Wanted], served: Served
+) -> Iterator[tuple[TenantId, Wanted]]:
+    for data in taken:
+        try:
+            yield desk.sealer.open(data, kind)
+        except Unreadable as error:
+            served.drop(f"unreadable: {error}")
+
+
+def _answer(desk: Desk, questions: list[tuple[TenantId, Question]], served: Served) -> None:
+    allowed = [each for each in questions if _is_allowed(*each, served)]
+    texts = [f"{each.path}\n{each.text[:MAX_QUESTION_CHARS]}" for _, each in allowed]
+    vectors = desk.embedder.embed(texts)
+    for (tenant_id, question), vector in zip(allowed, vectors, strict=True):
+        found = find_chunks(tenant_id=tenant_id, question=question, vector=vector)
+        answer = Found(question.question_id, tuple(each.snippet for each in found))
+        desk.streams.answer(question.gateway, desk.sealer.seal(tenant_id, answer))
+        note_found(tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in found], now=desk.now)
+        served.questions += 1
+
+
+def _is_allowed(tenant_id: TenantId, question: Question, served: Served) -> bool:
+    """Before anything of it goes to the engine."""
+    try:
+        consent = find_consent(tenant_id=tenant_id)
+    except NotFound:
+        served.drop("unknown tenant")
+        return False
+    if not consent.covers_file(question.scope, question.path):
+        served.drop("no consent")
+        return False
+    return True
+
+
+def _index(desk: Desk, tenant_id: TenantId, sent: SentFile, served: Served) -> None:
+    try:
+        served.chunks += index_file(
+            tenant_id=tenant_id, sent=sent, embedder=desk.embedder, now=desk.now
+        )
+    except NotFound:
+        served.drop("unknown tenant")
+    else:
+        served.files += 1

@@ -1,0 +1,172 @@
+"""Writes a part of the audit trail for somebody who trusts nothing but a public key.
+
+    header    signed: whose entries, of which period, how many, from which hash to which
+    entry     ... in the order of the chain, without gaps
+    head      ... a signed head follows the entry that it is of
+    trailer   signed: the SHA-256 of every byte before
+
+Lines of canonical JSON. A period is exported as the range of the chain from its first entry to its
+last. Memory does not grow with the export.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, Any
+
+from django.db.models import Max, Min
+
+from caret.foundation.crypto.canonical_json import canonical
+from caret.foundation.crypto.signing import SigningKeys
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.base.time_bounds import require_moment
+from tenants.models import AuditEntry, SignedAuditHead, Tenant
+from tenants.security.audit.hash_chain import (
+    DEFINITION,
+    FORMAT,
+    HEADER_PURPOSE,
+    TRAILER_PURPOSE,
+    document_of,
+    timestamp,
+)
+from tenants.security.audit.operations import Facts, record_read
+from tenants.security.audit.queries import Head, find_head, in_period, read_range
+from tenants.security.audit.signed_heads import signed_document
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Half-open; None: without an end on that side."""
+
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What of the chain is exported."""
+
+    first: int  # more than last: nothing
+    last: int
+    previous_hash: str | None  # before the first entry; None: there is none
+    last_hash: str | None
+    head: Head  # of the whole chain, as of now
+
+    @property
+    def num_entries(self) -> int:
+        return self.last - self.first + 1
+
+
+def write_export(
+    *,
+    actor: Actor,
+    period: Period,
+    out: IO[bytes],
+    keys: SigningKeys,
+    now: datetime,
+    reason: str = "",
+) -> Span:
+    """Leaves an entry of its own in the trail, before it reads. Raises Forbidden, Invalid."""
+    actor.require(Permission.READ_AUDIT)
+    require_moment("since", period.since)
+    require_moment("until", period.until)
+    with tenant(actor.tenant_id):
+        record_read(
+            actor=actor,
+            action="audit.exported",
+            target="audit",
+            asked=_told(period),
+            now=now,
+            reason=reason,
+        )
+        slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
+        span = _find_span(actor.tenant_id, period)
+    header = _header(actor.tenant_id, slug, period, span) | {"generated_at": timestamp(now)}
+    digest = hashlib.sha256()
+    for line in _lines(keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, span):
+        digest.update(line)
+        out.write(line)
+    trailer = {"kind": "trailer", "rows": span.num_entries, "sha256": digest.hexdigest()}
+    out.write(_line(keys.sign_document(trailer, purpose=TRAILER_PURPOSE)))
+    return span
+
+
+def _find_span(tenant_id: TenantId, period: Period) -> Span:
+    entries = AuditEntry.objects.filter(tenant_id=tenant_id)
+    ends = in_period(entries, period.since, period.until).aggregate(
+        first=Min("sequence"), last=Max("sequence")
+    )
+    head = find_head(tenant_id=tenant_id)
+    if ends["first"] is None:
+        return Span(1, 0, None, None, head)
+    first, last = (entries.get(sequence=ends[name]) for name in ("first", "last"))
+    return Span(
+        first=first.sequence,
+        last=last.sequence,
+        previous_hash=bytes(first.previous_hash).hex(),
+        last_hash=bytes(last.hash).hex(),
+        head=head,
+    )
+
+
+def _header(tenant_id: TenantId, slug: str, period: Period, span: Span) -> dict[str, Any]:
+    return {
+        "kind": "header",
+        "format": FORMAT,
+        "definition": DEFINITION,
+        "tenant_id": tenant_id,
+        "tenant": slug,
+        "since": None if period.since is None else timestamp(period.since),
+        "until": None if period.until is None else timestamp(period.until),
+        "rows": span.num_entries,
+        "first_sequence": span.first,
+        "last_sequence": span.last,
+        "previous_hash": span.previous_hash,
+        "last_hash": span.last_hash,
+        "chain_head": {"sequence": span.head.sequence, "hash": span.head.hash.hex()},
+    }
+
+
+def _lines(header: dict[str, Any], tenant_id: TenantId, span: Span) -> Iterator[bytes]:
+    yield _line(header)
+    heads = _read_heads(tenant_id, span)
+    head = next(heads, None)
+    for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
+        # The hash as it is stored: what was changed in the database must show.
+        yield _line({**document_of(entry), "hash": bytes(entry.hash).hex()})
+        if head is not None and head.sequence == entry.sequence:
+            yield _line(signed_document(head))
+            head = next(heads, None)
+
+
+def _read_heads(tenant_id: TenantId, span: Span) -> Iterator[SignedAuditHead]:
+    """By sequence; one at a time: they are an hour apart."""
+    after = span.first - 1
+    while True:
+        with tenant(tenant_id):
+            head = (
+                SignedAuditHead.objects.filter(
+                    tenant_id=tenant_id, sequence__gt=after, sequence__lte=span.last
+                )
+                .order_by("sequence")
+                .first()
+            )
+        if head is None:
+            return
+        yield head
+        after = head.sequence
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    return canonical(document) + b"\n"
+
+
+def _told(period: Period) -> Facts:
+    return {
+        "since": None if period.since is None else timestamp(period.since),
+        "until": None if period.until is None else timestamp(period.until),
+    }

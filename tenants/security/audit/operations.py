@@ -1,0 +1,91 @@
+"""Writes the audit trail. Entries hold no secrets: no key texts, digests or passwords. They name
+people by ids only, as they outlive an erasure (ADR 0070).
+
+An entry is the last thing that a change writes: it holds the tenant's chain until the commit, so
+that entries are numbered in the order of commits.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from caret.foundation.crypto.canonical_json import exact
+from caret.foundation.ids import TenantId
+from tenants.models import AuditEntry, AuditHead
+from tenants.security.audit.hash_chain import GENESIS, document_of, hash_of, plain_address
+from tenants.security.authorization.actor import Actor
+
+Facts: TypeAlias = dict[str, str | int | dict[str, object] | None]
+
+
+def record_change(
+    *,
+    actor: Actor,
+    action: str,
+    target: str,
+    now: datetime,
+    change: tuple[Facts | None, Facts | None],
+    reason: str = "",
+) -> None:
+    """Adds an entry to the tenant's trail; must run inside the tenant's scope.
+
+    `change` is what there was before and what there is now; None for nothing.
+    """
+    before, after = change
+    _append(
+        actor,
+        {"action": action, "target": target, "before": before, "after": after, "reason": reason},
+        now,
+    )
+
+
+def record_read(
+    *,
+    actor: Actor,
+    action: str,
+    target: str,
+    now: datetime,
+    asked: Facts | None = None,
+    reason: str = "",
+) -> None:
+    """The same for a sensitive look that changes nothing; `asked` is what it was limited to.
+
+    Call it before what was read is handed out, in the same transaction.
+    """
+    _append(
+        actor,
+        {"action": action, "target": target, "before": None, "after": asked, "reason": reason},
+        now,
+    )
+
+
+def _append(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
+    head = _lock_head(actor.tenant_id)
+    entry = AuditEntry(
+        tenant_id=actor.tenant_id,
+        sequence=head.sequence + 1,
+        previous_hash=bytes(head.hash),
+        actor_kind=actor.kind,
+        actor_id=actor.user_id,
+        actor_key=actor.signature,
+        address=plain_address(actor.address),
+        request_id=actor.request_id,
+        at=now,
+        **{**said, "before": exact(said["before"]), "after": exact(said["after"])},
+    )
+    entry.hash = hash_of(document_of(entry))
+    entry.save(force_insert=True)
+    AuditHead.objects.filter(tenant_id=actor.tenant_id).update(
+        sequence=entry.sequence, hash=entry.hash
+    )
+
+
+def _lock_head(tenant_id: TenantId) -> AuditHead:
+    """Until the commit. A tenant's first entry makes it."""
+    found = AuditHead.objects.select_for_update().filter(tenant_id=tenant_id)
+    if head := found.order_by("tenant_id").first():
+        return head
+    # Two first entries at once: the second waits here, and finds the first one's head.
+    new = AuditHead(tenant_id=tenant_id, sequence=0, hash=GENESIS)
+    AuditHead.objects.bulk_create([new], ignore_conflicts=True)
+    return found.get()

@@ -1,0 +1,108 @@
+"""Signs where the chains of audit entries end, each hour in which they have grown.
+
+Before a head is signed, the entries since the last signed one are hashed again: what was changed
+behind the application's back is reported instead of confirmed.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from caret.foundation.crypto.signing import SigningKeys
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.identity.members.queries import list_tenants
+from tenants.models import AuditEntry, SignedAuditHead
+from tenants.security.audit.hash_chain import (
+    GENESIS,
+    HEAD_PURPOSE,
+    document_of,
+    hash_of,
+    head_document,
+)
+from tenants.security.audit.queries import Head, find_head, read_range
+
+logger = structlog.get_logger(__name__)
+
+
+class ChainBroken(Exception):
+    def __init__(self, sequence: int) -> None:
+        super().__init__(f"The chain breaks at entry {sequence}.")
+        self.sequence = sequence
+
+
+def sign_heads(*, keys: SigningKeys, now: datetime) -> int:
+    """How many were signed. A broken chain is an error in the log, and stops no other tenant's."""
+    num_signed = 0
+    for tenant_id in list_tenants().values():
+        try:
+            num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
+        except ChainBroken as broken:
+            logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
+        except Exception as error:  # noqa: BLE001  # nor does what cannot even be read
+            logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)
+    return num_signed
+
+
+def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
+    """False: it has not grown, or this hour's head is signed already. Raises ChainBroken."""
+    with tenant(tenant_id):
+        head = find_head(tenant_id=tenant_id)
+        last = SignedAuditHead.objects.filter(tenant_id=tenant_id).order_by("-sequence").first()
+    signed = Head(0, GENESIS) if last is None else Head(last.sequence, bytes(last.hash))
+    if head.sequence == signed.sequence or (last is not None and _in_one_hour(last.signed_at, now)):
+        return False
+    entries = read_range(tenant_id=tenant_id, first=signed.sequence + 1, last=head.sequence)
+    require_unbroken(entries, begins=signed, ends=head)
+    with tenant(tenant_id):
+        # Two at once sign the same: whoever comes second changes nothing.
+        SignedAuditHead.objects.bulk_create(
+            [_signed(tenant_id, head, keys, now)], ignore_conflicts=True
+        )
+    return True
+
+
+def require_unbroken(entries: Iterable[AuditEntry], *, begins: Head, ends: Head) -> None:
+    """Raises ChainBroken for the first entry that is missing, changed or put in."""
+    last = begins
+    for entry in entries:
+        found = Head(entry.sequence, bytes(entry.hash))
+        follows = entry.sequence == last.sequence + 1 and bytes(entry.previous_hash) == last.hash
+        if not follows or hash_of(document_of(entry)) != found.hash:
+            raise ChainBroken(last.sequence + 1)
+        last = found
+    if last != ends:
+        raise ChainBroken(last.sequence + 1)
+
+
+def signed_document(row: SignedAuditHead) -> dict[str, Any]:
+    """With its signature, as exports hold it."""
+    head = head_document(
+        tenant_id=row.tenant_id,
+        sequence=row.sequence,
+        hash=bytes(row.hash),
+        signed_at=row.signed_at,
+    )
+    return {**head, "key_id": row.key_id, "signature": bytes(row.signature).hex()}
+
+
+def _signed(tenant_id: TenantId, head: Head, keys: SigningKeys, now: datetime) -> SignedAuditHead:
+    document = keys.sign_document(
+        head_document(tenant_id=tenant_id, sequence=head.sequence, hash=head.hash, signed_at=now),
+        purpose=HEAD_PURPOSE,
+    )
+    return SignedAuditHead(
+        tenant_id=tenant_id,
+        sequence=head.sequence,
+        hash=head.hash,
+        signed_at=now,
+        key_id=document["key_id"],
+        signature=bytes.fromhex(document["signature"]),
+    )
+
+
+def _in_one_hour(one: datetime, other: datetime) -> bool:
+    """Whether both are in the same. A clock that was set back begins another: it signs again."""
+    return one.timestamp() // 3_600 == other.timestamp() // 3_600

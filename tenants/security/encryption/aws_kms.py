@@ -1,0 +1,85 @@
+"""A root key that never leaves AWS KMS: it wraps and unwraps there, 10 to 50 ms a call.
+
+Region and credentials are boto3's own affair (AWS_REGION, an instance's role ...).
+"""
+
+from typing import Any, Final, Protocol
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from caret.foundation.crypto.aead import SealBroken
+from tenants.security.encryption.errors import RootKeyUnavailable
+
+_CONTEXT: Final = "caret"
+_CONFIG: Final = Config(connect_timeout=3, read_timeout=5, retries={"max_attempts": 2})
+# KMS's words for: another key's, changed, or bound to something else.
+_BROKEN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
+
+
+class KmsClient(Protocol):
+    """Of boto3's client what is used here."""
+
+    def describe_key(self, *, KeyId: str) -> Any: ...  # noqa: N803  # boto3's names
+    def encrypt(
+        self,
+        *,
+        KeyId: str,  # noqa: N803
+        Plaintext: bytes,  # noqa: N803
+        EncryptionContext: dict[str, str],  # noqa: N803
+    ) -> Any: ...
+    def decrypt(
+        self,
+        *,
+        KeyId: str,  # noqa: N803
+        CiphertextBlob: bytes,  # noqa: N803
+        EncryptionContext: dict[str, str],  # noqa: N803
+    ) -> Any: ...
+
+
+class KmsRootKey:
+    """By its ARN: an alias may name another key tomorrow."""
+
+    def __init__(self, client: KmsClient, arn: str) -> None:
+        self._client = client
+        self._arn = arn
+        self.id = f"kms:{arn}"
+
+    def wrap(self, key: bytes, *, bound_to: str) -> bytes:
+        try:
+            answer = self._client.encrypt(
+                KeyId=self._arn, Plaintext=key, EncryptionContext={_CONTEXT: bound_to}
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise _unavailable(error) from error
+        return bytes(answer["CiphertextBlob"])
+
+    def unwrap(self, wrapped: bytes, *, bound_to: str) -> bytes:
+        try:
+            answer = self._client.decrypt(
+                KeyId=self._arn, CiphertextBlob=wrapped, EncryptionContext={_CONTEXT: bound_to}
+            )
+        except (ClientError, BotoCoreError) as error:
+            if _code(error) in _BROKEN:
+                raise SealBroken from error
+            raise _unavailable(error) from error
+        return bytes(answer["Plaintext"])
+
+
+def open_kms_root_key(name: str) -> KmsRootKey:
+    """By id, ARN or alias (`alias/...`). Raises RootKeyUnavailable."""
+    try:
+        client: KmsClient = boto3.client("kms", config=_CONFIG)
+        arn = client.describe_key(KeyId=name)["KeyMetadata"]["Arn"]
+    except (ClientError, BotoCoreError) as error:
+        raise _unavailable(error) from error
+    return KmsRootKey(client, arn)
+
+
+def _unavailable(error: Exception) -> RootKeyUnavailable:
+    return RootKeyUnavailable(f"AWS KMS: {_code(error) or type(error).__name__}.")
+
+
+def _code(error: Exception) -> str:
+    return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else ""

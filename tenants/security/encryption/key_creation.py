@@ -1,0 +1,89 @@
+"""Makes keys where there are none: a tenant's with its first data key, a data key with its scope.
+
+Two who make the same at once make one: the second finds what the first has made.
+"""
+
+import uuid
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from caret.foundation.ids import TenantId
+from tenants.models import DataKey, TenantKey
+from tenants.security.encryption.envelope import (
+    data_key_place,
+    fingerprint,
+    make_witness,
+    new_key,
+    tenant_key_place,
+    wrap_data_key,
+)
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.key_unwrapping import tenant_key_of
+from tenants.security.encryption.root_keys import RootKey, root_keys
+from tenants.security.encryption.startup_check import note_use
+
+
+def find_or_make_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
+    """Inside the tenant's scope. One query where there is one. Raises KeyDestroyed once all of the
+    tenant's keys are shredded, and RootKeyMissing, RootKeyUnavailable."""
+    in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
+    if (found := in_force.order_by("id").first()) is not None:
+        return found
+    tenant_key = _lock_tenant_key(tenant_id, now)
+    try:
+        with transaction.atomic():
+            return _make_data_key(tenant_key, scope, now)
+    except IntegrityError:
+        return in_force.get()  # somebody else's, made meanwhile
+
+
+def make_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) -> TenantKey:
+    """Inside the tenant's scope. Raises RootKeyUnavailable, and django.db.IntegrityError when one
+    is in force already."""
+    key_id, key = uuid.uuid4(), new_key()
+    note_use(root_key, now=now)
+    return TenantKey.objects.create(
+        tenant_id=tenant_id,
+        id=key_id,
+        root_key_id=root_key.id,
+        wrapped=root_key.wrap(key, bound_to=tenant_key_place(tenant_id, key_id)),
+        fingerprint=fingerprint(key),
+        created_at=now,
+    )
+
+
+def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
+    """The one in force. It is locked so that rotation does not retire and destroy it while a data
+    key is being wrapped by it."""
+    keys = TenantKey.objects.filter(tenant_id=tenant_id)
+    in_force = keys.filter(retired_at=None).select_for_update(no_key=True)
+    if (found := in_force.first()) is not None:
+        return found
+    if not keys.exists():
+        try:
+            with transaction.atomic():
+                return make_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+        except IntegrityError:
+            pass  # somebody else has made it meanwhile
+    # Else rotation has retired what we waited for, and its successor is there, which the next one
+    # may retire while we wait for that; or all are shredded.
+    while keys.filter(retired_at=None).exists():
+        if (found := in_force.first()) is not None:
+            return found
+    raise KeyDestroyed("The tenant's keys were destroyed, and it gets no new ones.")
+
+
+def _make_data_key(tenant_key: TenantKey, scope: str, now: datetime) -> DataKey:
+    tenant_id, key_id, key = TenantId(str(tenant_key.tenant_id)), uuid.uuid4(), new_key()
+    bound_to = data_key_place(tenant_id, scope=scope, key_id=key_id, tenant_key_id=tenant_key.id)
+    return DataKey.objects.create(
+        tenant_id=tenant_id,
+        id=key_id,
+        tenant_key_id=tenant_key.id,
+        scope=scope,
+        wrapped=wrap_data_key(key, tenant_key=tenant_key_of(tenant_key), bound_to=bound_to),
+        fingerprint=fingerprint(key),
+        witness=make_witness(key, key_id),
+        created_at=now,
+    )

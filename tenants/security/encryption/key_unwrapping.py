@@ -1,0 +1,57 @@
+"""From a key's row to the key: the only module that unwraps."""
+
+from uuid import UUID
+
+from caret.foundation.ids import TenantId
+from tenants.models import DataKey, TenantKey
+from tenants.security.encryption.envelope import data_key_place, tenant_key_place, unwrap_data_key
+from tenants.security.encryption.errors import KeyDestroyed
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.root_keys import root_keys
+
+
+def data_key_of(row: DataKey) -> bytes:
+    """Inside the tenant's scope. A query where the tenant's key is not held. `row` may be as old as
+    the transaction: rotation may have wrapped it anew since, and destroyed what it names.
+
+    Raises KeyDestroyed, SealBroken, RootKeyMissing, RootKeyUnavailable.
+    """
+    while True:
+        try:
+            return _unwrapped(row)
+        except KeyDestroyed:
+            present = DataKey.objects.get(tenant_id=row.tenant_id, id=row.id)
+            if present.tenant_key_id == row.tenant_key_id:
+                raise
+            row = present
+
+
+def _unwrapped(row: DataKey) -> bytes:
+    """Raises as data_key_of."""
+    if row.wrapped is None:
+        raise KeyDestroyed("The key was destroyed.")
+    tenant_id = TenantId(str(row.tenant_id))
+    bound_to = data_key_place(
+        tenant_id, scope=row.scope, key_id=row.id, tenant_key_id=row.tenant_key_id
+    )
+    tenant_key = _tenant_key(tenant_id, row.tenant_key_id)
+    return unwrap_data_key(bytes(row.wrapped), tenant_key=tenant_key, bound_to=bound_to)
+
+
+def tenant_key_of(row: TenantKey) -> bytes:
+    """Held for a while. Raises KeyDestroyed, SealBroken, RootKeyMissing, RootKeyUnavailable."""
+    if row.wrapped is None:
+        held_keys.drop(row.id)
+        raise KeyDestroyed("The tenant's key was destroyed.")
+    if (held := held_keys.get(row.id)) is not None:
+        return held
+    bound_to = tenant_key_place(TenantId(str(row.tenant_id)), row.id)
+    key = root_keys().of(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
+    held_keys.put(row.id, key)
+    return key
+
+
+def _tenant_key(tenant_id: TenantId, key_id: UUID) -> bytes:
+    if (held := held_keys.get(key_id)) is not None:
+        return held
+    return tenant_key_of(TenantKey.objects.get(tenant_id=tenant_id, id=key_id))

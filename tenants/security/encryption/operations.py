@@ -1,0 +1,73 @@
+"""Seals for a tenant, and destroys keys. For other operations: these ask no role and leave no audit
+entry; who calls them does."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.models import DataKey, TenantKey
+from tenants.security.encryption.destroyed_keys import note_once_committed
+from tenants.security.encryption.envelope import Place, seal_at
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.key_creation import find_or_make_data_key
+from tenants.security.encryption.key_unwrapping import data_key_of
+from tenants.security.encryption.scopes import within
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedKey:
+    """For an audit entry or a deletion certificate."""
+
+    key_id: UUID
+    fingerprint: str  # hex
+    scope: str | None  # None: the tenant's own key
+
+
+def seal_for(tenant_id: TenantId, scope: str, *, place: Place, data: bytes, now: datetime) -> bytes:
+    """Opens by queries.open_sealed at the same place, until the scope or the tenant is shredded.
+
+    `scope` is who or what is erased together: `user:<id>/telemetry`, `day:2026-11-21`. What is
+    sealed while its scope is shredded opens for nobody. One query, for a scope's first seal five.
+    Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
+    """
+    with tenant(tenant_id):
+        row = find_or_make_data_key(tenant_id=tenant_id, scope=scope, now=now)
+        key = data_key_of(row)
+    return seal_at(place, data, tenant_id=tenant_id, key_id=row.id, key=key)
+
+
+def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[ShreddedKey]:
+    """Nothing that was sealed for the scope, or for one below it (`user:<id>/telemetry` is below
+    `user:<id>`), opens again, once this is committed. What is sealed for it later gets a new
+    key."""
+    with tenant(tenant_id):
+        shredded = _shred(DataKey.objects.filter(within(scope), tenant_id=tenant_id), now)
+        note_once_committed(tenant_id, [key.key_id for key in shredded])
+    return shredded
+
+
+def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[ShreddedKey]:
+    """Nothing that was sealed for the tenant opens again, and nothing is sealed for it any more."""
+    with tenant(tenant_id):
+        tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
+        # Locked first: who makes a data key meanwhile has made it, or finds no key to wrap it by.
+        rows = list(tenant_keys.select_for_update().order_by("id"))
+        shredded = _shred(DataKey.objects.filter(tenant_id=tenant_id), now)
+        for row in rows:
+            TenantKey.objects.filter(tenant_id=tenant_id, id=row.id).update(
+                wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
+            )
+            held_keys.drop(row.id)
+            shredded.append(ShreddedKey(row.id, bytes(row.fingerprint).hex(), None))
+        note_once_committed(tenant_id, [key.key_id for key in shredded])
+    return shredded
+
+
+def _shred(keys: QuerySet[DataKey], now: datetime) -> list[ShreddedKey]:
+    rows = list(keys.filter(destroyed_at=None).select_for_update().order_by("id"))
+    keys.filter(id__in=[row.id for row in rows]).update(wrapped=None, destroyed_at=now)
+    return [ShreddedKey(row.id, bytes(row.fingerprint).hex(), row.scope) for row in rows]

@@ -1,0 +1,168 @@
+"""New keys of keys, while all is in use: what is wrapped is wrapped anew, what is sealed stays.
+
+Each step is a short transaction that can be repeated: killed between two, the next run goes on
+where it was. A row that somebody else has changed or shredded meanwhile is left as it is.
+
+    root key      CARET_ROOT_KEYS names a new one first; tenants' keys are rewrapped by it
+    tenant key    a new one is put in force, the old one retired; its data keys are rewrapped by
+                  the new one, and when it wraps none any more it is destroyed
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db import transaction
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.models import DataKey, RootKeyUse, Tenant, TenantKey
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import platform_actor
+from tenants.security.encryption.envelope import data_key_place, tenant_key_place, wrap_data_key
+from tenants.security.encryption.key_cache import held_keys
+from tenants.security.encryption.key_creation import make_tenant_key
+from tenants.security.encryption.key_unwrapping import data_key_of, tenant_key_of
+from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.startup_check import note_use
+
+BATCH: Final = 200  # data keys to a transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    tenant_keys: int = 0  # rewrapped by the current root key
+    new_tenant_keys: int = 0
+    data_keys: int = 0  # rewrapped by the tenant's key in force
+
+
+def rotate_tenant(
+    *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
+) -> Rotated:
+    """Finishes what was begun; first puts a new tenant key in place of one that was made before
+    `older_than`. Raises SealBroken, RootKeyMissing, RootKeyUnavailable."""
+    replaced = older_than is not None and _replace(tenant_id, now, older_than)
+    num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
+    num_data_keys = 0
+    while num := _rewrap_some(tenant_id):
+        num_data_keys += num
+    _destroy_unused(tenant_id, now)
+    return Rotated(num_tenant_keys, int(replaced), num_data_keys)
+
+
+def retire_root_keys(*, now: datetime) -> list[str]:
+    """The root keys that wrap no tenant's key any more: CARET_ROOT_KEYS need not name them."""
+    retired = []
+    for root_key_id in RootKeyUse.objects.filter(retired_at=None).values_list("id", flat=True):
+        with transaction.atomic():
+            # Whoever wraps by it waits for this lock, and then puts it in use again.
+            RootKeyUse.objects.select_for_update().get(id=root_key_id)
+            if not _is_used(root_key_id):
+                RootKeyUse.objects.filter(id=root_key_id).update(retired_at=now)
+                retired.append(root_key_id)
+    return retired
+
+
+def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
+    with tenant(tenant_id):
+        in_force = TenantKey.objects.filter(
+            tenant_id=tenant_id, retired_at=None, created_at__lt=older_than
+        )
+        if not in_force.exists():
+            return False
+        current = root_keys().current
+        # Locked before tenants' keys, as everybody does who locks both.
+        note_use(current, now=now)
+        held = in_force.select_for_update().first()
+        if held is None:
+            return False
+        TenantKey.objects.filter(tenant_id=tenant_id, id=held.id).update(retired_at=now)
+        made = make_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
+        record_change(
+            actor=platform_actor(tenant_id),
+            action="encryption.tenant_key_replaced",
+            target=f"tenant-key:{made.id}",
+            change=({"tenant_key": str(held.id)}, {"tenant_key": str(made.id)}),
+            now=now,
+        )
+    return True
+
+
+def _rewrap_tenant_keys(tenant_id: TenantId, now: datetime) -> int:
+    current = root_keys().current
+    with tenant(tenant_id):
+        rows = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
+        old = rows.exclude(root_key_id=current.id).order_by("created_at", "id")
+        return sum(_rewrap_tenant_key(row, now) for row in old)
+
+
+def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
+    current, tenant_id = root_keys().current, TenantId(str(row.tenant_id))
+    note_use(current, now=now)
+    place = tenant_key_place(tenant_id, row.id)
+    changed = TenantKey.objects.filter(
+        tenant_id=tenant_id, id=row.id, root_key_id=row.root_key_id, destroyed_at=None
+    ).update(wrapped=current.wrap(tenant_key_of(row), bound_to=place), root_key_id=current.id)
+    if changed:
+        record_change(
+            actor=platform_actor(tenant_id),
+            action="encryption.tenant_key_rewrapped",
+            target=f"tenant-key:{row.id}",
+            change=({"root_key": row.root_key_id}, {"root_key": current.id}),
+            now=now,
+        )
+    return bool(changed)
+
+
+def _rewrap_some(tenant_id: TenantId) -> int:
+    """How many, BATCH at most; 0: none is left."""
+    with tenant(tenant_id):
+        keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
+        retired = list(keys.exclude(retired_at=None).values_list("id", flat=True))
+        # Locked before data keys, as everybody does who locks both.
+        in_force = keys.filter(retired_at=None).select_for_update(no_key=True).first()
+        if in_force is None or not retired:
+            return 0
+        rows = DataKey.objects.filter(
+            tenant_id=tenant_id, tenant_key_id__in=retired, destroyed_at=None
+        )
+        batch = list(rows.select_for_update(no_key=True).order_by("id")[:BATCH])
+        for row in batch:
+            _rewrap_data_key(row, in_force)
+        return len(batch)
+
+
+def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
+    """Its row is locked."""
+    bound_to = data_key_place(
+        TenantId(str(row.tenant_id)), scope=row.scope, key_id=row.id, tenant_key_id=in_force.id
+    )
+    wrapped = wrap_data_key(data_key_of(row), tenant_key=tenant_key_of(in_force), bound_to=bound_to)
+    DataKey.objects.filter(tenant_id=row.tenant_id, id=row.id).update(
+        wrapped=wrapped, tenant_key_id=in_force.id
+    )
+
+
+def _destroy_unused(tenant_id: TenantId, now: datetime) -> None:
+    """Retired keys that wrap nothing any more."""
+    with tenant(tenant_id):
+        keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
+        for row in keys.exclude(retired_at=None).select_for_update().order_by("id"):
+            # Asked once the row is locked: who was wrapping by it has finished.
+            if not DataKey.objects.filter(
+                tenant_id=tenant_id, tenant_key_id=row.id, destroyed_at=None
+            ).exists():
+                keys.filter(id=row.id).update(wrapped=None, destroyed_at=now)
+                held_keys.drop(row.id)
+
+
+def _is_used(root_key_id: str) -> bool:
+    ids = Tenant.objects.values_list("id", flat=True)
+    return any(_is_used_by(TenantId(str(tenant_id)), root_key_id) for tenant_id in ids.iterator())
+
+
+def _is_used_by(tenant_id: TenantId, root_key_id: str) -> bool:
+    with tenant(tenant_id):
+        return TenantKey.objects.filter(
+            tenant_id=tenant_id, root_key_id=root_key_id, destroyed_at=None
+        ).exists()

@@ -1,0 +1,157 @@
+"""Usage records from the stream into the tables, each exactly once.
+
+    read > decode > insert, tenant by tenant > COMMIT > acknowledge
+
+A crash before the acknowledgement brings the entry back to another worker, where its records are
+found to be there already: a row's key is the record's time and id. What can never become a row is
+parked aside with the reason and without delaying the rest.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from django.db import DataError, IntegrityError
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.identity.api_keys.operations import note_use
+from tenants.models import Erasure, Outcome, Tenant, Typed, UsageRecord
+from tenants.usage.ingestion.batch_numbers import next_batch
+from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.late_outcomes import insert_belated
+from tenants.usage.ingestion.redis_stream import Entry, Rejected, UsageStream
+from tenants.usage.ingestion.row_mapping import Belated, Row, Unfit, decode_entry, decode_row
+from tenants.usage.rollups.dirty_hours import hours_of, mark
+
+# A run ends after so many batches, so that a task ends; the next one goes on within a second.
+MAX_BATCHES: Final = 50
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Ingested:
+    # That are rows now, also those that had been before, or are known never to become any.
+    records: int = 0
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the entries of one reading hold."""
+
+    rows: dict[TenantId, list[tuple[Row | Belated, bytes]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+def drain(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> Ingested:
+    """Ingests until the stream is empty. Two of these at once do no harm.
+
+    Raises redis.RedisError or django.db.OperationalError, and then has lost nothing.
+    """
+    stream.open()
+    done = Ingested()
+    for _ in range(max_batches):
+        entries = stream.claim() or stream.read()
+        if not entries:
+            break
+        _ingest(stream, entries, done)
+    if done.records or done.rejected:
+        logger.info("usage.ingested", records=done.records, rejected=done.rejected)
+    return done
+
+
+def _ingest(stream: UsageStream, entries: Sequence[Entry], done: Ingested) -> None:
+    batch = _decode(entries)
+    _reject_unknown_tenants(batch)
+    for tenant_id, rows in batch.rows.items():
+        done.records += _insert(tenant_id, rows, batch.rejected)
+    # From here on all of it is committed. A crash now repeats the batch, which changes nothing but
+    # that rejected records are parked twice.
+    stream.settle(entries, batch.rejected)
+    done.rejected += len(batch.rejected)
+    for reason, count in Counter(record.reason for record in batch.rejected).items():
+        logger.warning("usage.rejected", reason=reason, records=count)
+
+
+def _decode(entries: Iterable[Entry]) -> _Batch:
+    batch = _Batch()
+    for entry in entries:
+        try:
+            records = decode_entry(entry.data or b"")
+        except Unfit as error:
+            batch.rejected.append(Rejected(str(error), entry.data or b""))
+            continue
+        for data in records:
+            try:
+                row = decode_row(data)
+            except Unfit as error:
+                batch.rejected.append(Rejected(str(error), data))
+            else:
+                batch.rows[TenantId(str(row.tenant_id))].append((row, data))
+    return batch
+
+
+def _reject_unknown_tenants(batch: _Batch) -> None:
+    known = {
+        TenantId(str(tenant_id))
+        for tenant_id in Tenant.objects.filter(id__in=list(batch.rows)).values_list("id", flat=True)
+    }
+    for tenant_id in batch.rows.keys() - known:
+        for _, data in batch.rows.pop(tenant_id):
+            batch.rejected.append(Rejected("tenant_id: unknown", data))
+
+
+def _insert(
+    tenant_id: TenantId, rows: list[tuple[Row | Belated, bytes]], rejected: list[Rejected]
+) -> int:
+    try:
+        with tenant(tenant_id):
+            if _is_shredded(tenant_id):
+                # Without their content: it has people's ids, and nothing purges it any more.
+                rejected += [Rejected("tenant_id: shredded", b"")] * len(rows)
+                return 0
+            _insert_rows(tenant_id, [row for row, _ in rows])
+        return len(rows)
+    except (DataError, IntegrityError):
+        return _insert_singly(tenant_id, rows, rejected)
+
+
+def _is_shredded(tenant_id: TenantId) -> bool:
+    """Or is being shredded. A gateway that was cut off delivers its journal when it is back."""
+    return Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists()
+
+
+def _insert_singly(
+    tenant_id: TenantId, rows: list[tuple[Row | Belated, bytes]], rejected: list[Rejected]
+) -> int:
+    """One of them the table refuses: it must not take the others with it."""
+    num_inserted = 0
+    for row, data in rows:
+        try:
+            with tenant(tenant_id):
+                _insert_rows(tenant_id, [row])
+            num_inserted += 1
+        except (DataError, IntegrityError) as error:
+            rejected.append(Rejected(f"row: {type(error).__name__}", data))
+    return num_inserted
+
+
+def _insert_rows(tenant_id: TenantId, found: list[Row | Belated]) -> None:
+    rows = [row for row in found if not isinstance(row, Belated)]
+    usage = [row for row in rows if isinstance(row, UsageRecord)]
+    if usage:
+        batch = next_batch(tenant_id)
+        for row in usage:
+            row.batch = batch
+    insert_new(UsageRecord, usage)
+    insert_new(Outcome, [row for row in rows if isinstance(row, Outcome)])
+    insert_new(Typed, [row for row in rows if isinstance(row, Typed)])
+    rows += insert_belated(tenant_id, [each for each in found if isinstance(each, Belated)])
+    mark(tenant_id, hours_of(rows))
+    note_use({(row.key_id, row.occurred_at) for row in usage})

@@ -1,0 +1,178 @@
+"""What variants of experiments have come to, side by side.
+
+A person stays in his variant, so a variant is a group of people like others: too small a one is
+suppressed, judged beside the group of those who were in none, which is what is left. First tokens
+are measured from the requests' own records, of the last days.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Avg, Count, Q, StdDev
+
+from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.models import UsageRecord
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.breakdown import break_down, rows_of
+from tenants.usage.reports.confidence_intervals import Estimate, difference, mean_of, share_of
+from tenants.usage.reports.filters import part_of
+from tenants.usage.reports.latency import measured_since
+from tenants.usage.reports.queries import (
+    Asked,
+    GroupBy,
+    Kind,
+    Row,
+    check,
+    is_of_oneself,
+    min_group_users,
+    rolled,
+)
+from tenants.usage.reports.suppressed_figures import hidden_in
+from tenants.usage.rollups.operations import complete_until
+
+CONTROL: Final = "control"
+# Fewer tell nothing, whatever their interval: about one in ten more or less.
+MIN_SHOWN: Final = 400
+_IN_NONE: Final = ""
+_NAMES: Final = (
+    *("requests", "shown", "accepted", "partly_accepted", "looked_at_30", "retained_30"),
+)
+_FINISHED: Final = Q(finish__in=[Finish.STOP, Finish.LENGTH], first_token_ms__isnull=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Or how far it is from the control's. None: nothing is known."""
+
+    acceptance: Estimate | None
+    persistence: Estimate | None  # after 30 s
+    first_token_ms: Estimate | None  # of inline requests, on average
+
+
+@dataclass(frozen=True, slots=True)
+class VariantView:
+    name: str  # within its experiment
+    is_control: bool
+    row: Row  # its people and counts; suppressed
+    measured: Measured
+    against_control: Measured
+
+    @property
+    def is_few(self) -> bool:
+        return self.row.counts is not None and self.row.counts.shown < MIN_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentView:
+    name: str
+    control: str
+    variants: list[VariantView]  # the control first
+
+
+@dataclass(frozen=True, slots=True)
+class Experiments:
+    experiments: list[ExperimentView]
+    first_tokens_since: datetime
+    complete_until: datetime | None
+    min_users: int
+
+
+def read_experiments(*, actor: Actor, asked: Asked) -> Experiments:
+    """By name. Raises Forbidden, Invalid. Four queries; two or three more of a part."""
+    is_own = is_of_oneself(actor, Kind.QUALITY)
+    check(asked)
+    since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
+    with tenant(actor.tenant_id):
+        rows = rolled(actor, asked, is_own=is_own)
+        found = break_down(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
+        min_users = 1 if is_own else min_group_users(actor)
+        hidden = hidden_in(actor, Kind.QUALITY, asked, found, min_users=min_users)
+        means = _first_tokens(actor, asked, since, is_own=is_own, min_users=min_users)
+        until = complete_until(actor.tenant_id)
+    groups, why = found.by.get(GroupBy.VARIANT, {}), hidden.groups.get(GroupBy.VARIANT, {})
+    by_experiment: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows_of(groups, why):
+        # Who was in none is the rest of all, so that group is judged with the others.
+        if row.key != _IN_NONE:
+            by_experiment[row.key.rpartition("/")[0]].append(row)
+    experiments = [_experiment(name, each, means) for name, each in sorted(by_experiment.items())]
+    return Experiments(experiments, since, until, min_users)
+
+
+def _first_tokens(
+    actor: Actor, asked: Asked, since: datetime, *, is_own: bool, min_users: int
+) -> dict[str, Estimate | None]:
+    """Of variants that fewer people than `min_users` had in that time, nothing."""
+    records = UsageRecord.objects.filter(
+        _FINISHED,
+        part_of(actor, asked.only, is_raw=True),
+        tenant_id=actor.tenant_id,
+        occurred_at__gte=since,
+        occurred_at__lt=asked.ends_at,
+        mode=Mode.INLINE,
+        variant__gt="",
+    )
+    if is_own:
+        records = records.filter(user_id=actor.user_id)
+    found = (
+        records.values("variant")
+        .annotate(
+            mean=Avg("first_token_ms"),
+            deviation=StdDev("first_token_ms", sample=True),
+            num=Count("request_id"),
+            people=Count("user_id", distinct=True),
+        )
+        .exclude(people__gt=0, people__lt=min_users)
+    )
+    return {
+        str(row["variant"]): mean_of(row["mean"], row["deviation"], row["num"]) for row in found
+    }
+
+
+def _experiment(
+    name: str, rows: Iterable[Row], means: dict[str, Estimate | None]
+) -> ExperimentView:
+    by_name = {row.key.rpartition("/")[2]: row for row in rows}
+    control = CONTROL if CONTROL in by_name else min(by_name)
+    measured = {variant: _measured(row, means) for variant, row in by_name.items()}
+    ordered = sorted(by_name, key=lambda variant: (variant != control, variant))
+    return ExperimentView(
+        name,
+        control,
+        [
+            VariantView(
+                variant,
+                variant == control,
+                by_name[variant],
+                measured[variant],
+                _against(measured[variant], measured[control], is_same=variant == control),
+            )
+            for variant in ordered
+        ],
+    )
+
+
+def _measured(row: Row, means: dict[str, Any]) -> Measured:
+    counts = row.counts
+    if counts is None:
+        return Measured(None, None, None)
+    return Measured(
+        share_of(counts.accepted + counts.partly_accepted, counts.shown),
+        share_of(counts.retained_30, counts.looked_at_30),
+        means.get(row.key),
+    )
+
+
+def _against(one: Measured, control: Measured, *, is_same: bool) -> Measured:
+    if is_same:
+        return Measured(None, None, None)
+    return Measured(
+        difference(one.acceptance, control.acceptance),
+        difference(one.persistence, control.persistence),
+        difference(one.first_token_ms, control.first_token_ms),
+    )

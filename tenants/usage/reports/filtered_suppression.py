@@ -1,0 +1,138 @@
+"""Whether the part that is asked about may be told, and its groups, from who has used what in the
+same time, in the part and beside it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, Value
+
+from tenants.models import Team, TeamMembership
+from tenants.models.rollup import SERVICES
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.filters import COLUMNS, Only
+from tenants.usage.reports.suppression import Suppression, suppressed
+from tenants.usage.reports.suppression_cells import TEAM, Cell, Dimensions, Parts, People, Used
+
+NO_TEAM: Final = ""
+# One text for each group: thousands of ids would take longer to parse than to count.
+_WHO: Final = Func(
+    ArrayAgg("user_id", distinct=True),
+    Value(" "),
+    function="array_to_string",
+    output_field=TextField(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A part, as its filters say; `rows`, here, are all roll-ups of its time, in and beside it."""
+
+    only: Only
+    members: Mapping[str, People]  # by team; empty: nobody asks about teams
+    min_users: int
+    team_names: Mapping[str, str]  # by id; empty, too, where nobody asks about teams
+
+    def who(self, rows: QuerySet[Any], *more: str) -> Parts:
+        """By what it is narrowed by, and by `more` columns. One query."""
+        columns = self._columns(*more)
+        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
+            found[tuple(cell)].add(str(user_id))
+        return self._parts(columns, found)
+
+    def who_at(self, rows: QuerySet[Any]) -> dict[datetime, Parts]:
+        """The same by hour or day. One query."""
+        columns = self._columns()
+        found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
+        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
+        for at, *cell, who in grouped.values_list("starts_at", *columns, "who"):
+            found[at][tuple(cell)] = who.split()
+        return {at: self._parts(columns, found[at]) for at in sorted(found)}
+
+    def together(self, times: Iterable[Parts]) -> Parts:
+        """Several times as one."""
+        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        for parts in times:
+            for cell, people in parts.used.people_of.items():
+                found[cell] |= people
+        return self._parts(self._columns(), found)
+
+    def why_hidden(self, parts: Parts) -> Suppression | None:
+        """The part as a whole. None: it may be told."""
+        dimensions = self._dimensions()
+        return parts.hidden(dimensions).get(self._cell(dimensions))
+
+    def hidden_groups(self, parts: Parts, name: str) -> dict[str, Suppression]:
+        """Of the part's groups by a column, or by team."""
+        dimensions = self._dimensions(name)
+        place = dimensions.index(name)
+        hidden = parts.hidden(dimensions).items()
+        return {cell[place]: why for cell, why in hidden if self._has(dimensions, cell)}
+
+    def hidden_times(self, times: Mapping[str, Parts]) -> dict[str, Suppression]:
+        """Each hour or day is judged as if it alone were asked about."""
+        dimensions = self._dimensions()
+        cell = self._cell(dimensions)
+        hidden = {at: why for at, parts in times.items() if (why := self.why_hidden(parts))}
+        people = {at: parts.used.of(dimensions).get(cell, People()) for at, parts in times.items()}
+        return suppressed(people, min_users=self.min_users, hidden=hidden)
+
+    def _parts(self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]) -> Parts:
+        found = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
+        members = self.members
+        if members:
+            everybody = People().union(*found.values())
+            members = {**members, NO_TEAM: everybody.difference(*members.values())}
+        return Parts(Used(columns, found, members), self.min_users)
+
+    def _columns(self, *more: str) -> Dimensions:
+        return tuple(name for name in self._dimensions(*more) if name != TEAM)
+
+    def _dimensions(self, *more: str) -> Dimensions:
+        names = (*COLUMNS, TEAM)
+        return tuple(name for name in names if name in more or self._value(name) is not None)
+
+    def _cell(self, dimensions: Dimensions) -> Cell:
+        return tuple(self._value(name) or "" for name in dimensions)
+
+    def _has(self, dimensions: Dimensions, cell: Cell) -> bool:
+        wanted = map(self._value, dimensions)
+        return all(one is None or one == value for one, value in zip(wanted, cell, strict=True))
+
+    def _value(self, name: str) -> str | None:
+        if name == TEAM:
+            return None if self.only.team_id is None else str(self.only.team_id)
+        value: str | None = getattr(self.only, name)
+        return value
+
+
+def narrowed(actor: Actor, only: Only, *, min_users: int, by_team: bool = False) -> Narrowed:
+    """Inside the tenant's scope. One query where teams are asked about, none else."""
+    is_of_teams = by_team or only.team_id is not None
+    teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
+    return Narrowed(only, teams.members, min_users, teams.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Teams:
+    names: Mapping[str, str]
+    members: Mapping[str, People]  # of those that have some
+
+
+_NO_TEAMS: Final = _Teams({}, {})
+
+
+def _read_teams(actor: Actor) -> _Teams:
+    memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
+    of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
+    rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
+    found = list(rows.values_list("id", "name", "who"))
+    return _Teams(
+        names={str(team_id): name for team_id, name, _who in found},
+        members={str(team_id): People(who.split()) for team_id, _name, who in found if who},
+    )

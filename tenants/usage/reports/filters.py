@@ -1,0 +1,50 @@
+"""Which part of a tenant's usage is asked about: of one language, editor, model, variant, team."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from tenants.models import TeamMembership
+from tenants.security.authorization.actor import Actor
+
+COLUMNS: Final = ("language", "editor", "model", "variant")
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """None: of all of them; "": of those that are not known."""
+
+    language: str | None = None
+    editor: str | None = None
+    model: str | None = None
+    variant: str | None = None
+    team_id: UUID | None = None  # its members, as they are now
+
+    @property
+    def is_everything(self) -> bool:
+        return self == EVERYTHING
+
+
+EVERYTHING: Final = Only()
+
+
+def part_of(actor: Actor, only: Only, *, is_raw: bool = False) -> Q:
+    """`is_raw`: of records, in which what is not known is null as well as empty."""
+    found = Q()
+    for column in COLUMNS:
+        value = getattr(only, column)
+        if value is not None:
+            is_unknown = is_raw and not value
+            found &= Q(**{column: value}) | (
+                Q(**{f"{column}__isnull": True}) if is_unknown else Q()
+            )
+    if only.team_id is not None:
+        found &= Q(user_id__in=_members(actor, only.team_id))
+    return found
+
+
+def _members(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
+    rows = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
+    return rows.values("user_id")

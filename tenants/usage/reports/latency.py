@@ -1,0 +1,169 @@
+"""How quick completions were, by kind of request, and how busy their engines.
+
+Of all of a tenant's requests from the roll-ups, of any time, within RELATIVE_ERROR; of a part of
+them from their own records, exactly and of a bounded time, as no roll-up has percentiles by
+language, editor or person.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import (
+    Aggregate,
+    BooleanField,
+    Count,
+    ExpressionWrapper,
+    F,
+    FloatField,
+    Q,
+    QuerySet,
+    Sum,
+)
+
+from caret.contracts.latency_targets import FIRST_TOKEN_MS
+from caret.contracts.policy import Mode
+from caret.contracts.usage import Finish
+from caret.foundation.ids import TenantId
+from tenants.models import SpeedDay, SpeedHour, UsageRecord
+from tenants.usage.rollups.latency_histogram import add_up, percentile_ms
+
+# Of a longer period its last days: all of a quarter's records take seconds to sort.
+MAX_EXACT: Final = timedelta(days=7)
+_FINISHED: Final = Q(finish__in=[Finish.STOP, Finish.LENGTH], first_token_ms__isnull=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    mode: Mode
+    completed: int
+    p50_ms: float | None  # None: nothing was completed
+    p99_ms: float | None
+    at_replica: int  # requests that were there already, of all `sent` together
+    sent: int  # to an engine
+
+    @property
+    def target_ms(self) -> float:
+        return FIRST_TOKEN_MS[self.mode]
+
+    @property
+    def is_kept(self) -> bool:
+        return self.p99_ms is not None and self.p99_ms < self.target_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    since: (
+        datetime  # what is measured begins here, later than what was asked about where that is long
+    )
+    now: Mapping[Mode, Speed]
+    before: Mapping[Mode, Speed]  # of the time before it, as long
+    is_exact: bool
+
+    @property
+    def load(self) -> float | None:
+        """Requests of the same gateway at a replica when another one comes there, on average."""
+        return _load(self.now)
+
+    @property
+    def load_before(self) -> float | None:
+        return _load(self.before)
+
+
+class _Percentiles(Aggregate):
+    function = "percentile_cont"
+    template = "%(function)s(array[0.5, 0.99]) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = ArrayField(FloatField())
+
+
+def measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
+    return max(begins_at, ends_at - MAX_EXACT)
+
+
+def read_speeds(
+    records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime, min_users: int = 1
+) -> Speeds:
+    """Inside the tenant's scope. One query over the primary key. Kinds of request of fewer people
+    than `min_users`, and of more than none, are left out."""
+    since = measured_since(begins_at=begins_at, ends_at=ends_at)
+    found: dict[bool, dict[Mode, Speed]] = {True: {}, False: {}}
+    measured = _measured(records, since, ends_at)
+    # Counting people takes longer than all else here, so it is done only where it matters.
+    if min_users > 1:
+        people = Count("user_id", distinct=True)
+        measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)
+    for row in measured:
+        mode = Mode(row["mode"])
+        found[row["is_now"]][mode] = _speed(mode, row)
+    return Speeds(since, found[True], found[False], is_exact=True)
+
+
+def add_speeds(
+    tenant_id: TenantId, *, begins_at: datetime, ends_at: datetime, by_hour: bool
+) -> Speeds:
+    """Inside the tenant's scope; of whole hours, or of whole days in UTC. One query."""
+    table = SpeedHour if by_hour else SpeedDay
+    rows = table.objects.filter(
+        tenant_id=tenant_id,
+        starts_at__gte=begins_at - (ends_at - begins_at),
+        starts_at__lt=ends_at,
+    )
+    found: dict[bool, defaultdict[Mode, list[_Rolled]]]
+    found = {True: defaultdict(list), False: defaultdict(list)}
+    for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_Rolled._fields):
+        found[starts_at >= begins_at][Mode(mode)].append(_Rolled(*values))
+    now, before = (
+        {mode: _sum(mode, rolled) for mode, rolled in found[is_now].items()}
+        for is_now in (True, False)
+    )
+    return Speeds(begins_at, now, before, is_exact=False)
+
+
+class _Rolled(NamedTuple):
+    sizes: list[int]
+    counts: list[int]
+    at_replica: int
+    sent: int
+
+
+def _sum(mode: Mode, rows: list[_Rolled]) -> Speed:
+    histogram = add_up((row.sizes, row.counts) for row in rows)
+    return Speed(
+        mode,
+        completed=sum(histogram.values()),
+        p50_ms=percentile_ms(histogram, 50),
+        p99_ms=percentile_ms(histogram, 99),
+        at_replica=sum(row.at_replica for row in rows),
+        sent=sum(row.sent for row in rows),
+    )
+
+
+def _measured(
+    records: QuerySet[UsageRecord], since: datetime, ends_at: datetime
+) -> QuerySet[UsageRecord, Any]:
+    is_now = ExpressionWrapper(Q(occurred_at__gte=since), output_field=BooleanField())
+    return (
+        records.filter(occurred_at__gte=since - (ends_at - since), occurred_at__lt=ends_at)
+        .annotate(is_now=is_now)
+        .values("is_now", "mode")
+        .annotate(
+            completed=Count("request_id", filter=_FINISHED),
+            percentiles=_Percentiles("first_token_ms", filter=_FINISHED),
+            at_replica=Sum(F("num_at_replica"), default=0),
+            sent=Count("num_at_replica"),
+        )
+        .order_by()
+    )
+
+
+def _speed(mode: Mode, row: Mapping[str, Any]) -> Speed:
+    p50_ms, p99_ms = row["percentiles"] or (None, None)
+    return Speed(mode, row["completed"], p50_ms, p99_ms, row["at_replica"], row["sent"])
+
+
+def _load(speeds: Mapping[Mode, Speed]) -> float | None:
+    sent = sum(speed.sent for speed in speeds.values())
+    return sum(speed.at_replica for speed in speeds.values()) / sent if sent else None

@@ -1,0 +1,148 @@
+"""Every metric: what it is, of which counts, who has observed them. One table, and pure functions.
+
+A metric whose definition changes gets a new DEFINITION_VERSION; reports say which one they follow.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from caret.contracts.usage import SPANS_S
+from tenants.usage.reports.counters import LOOKED_AT, RETAINED, Counts, Source
+
+DEFINITION_VERSION: Final = 1
+MIN_SEEN_MS: Final = 750  # Cody's: shorter than this nobody has read a suggestion
+MAX_EDIT_SHARE: Final = 0.33  # Cody's: at least 67% of the text is left
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Of a million tokens, in micros of whatever currency it is."""
+
+    prompt_micros: int
+    generated_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    definition: str
+    source: Source
+    unit: str  # share: 0 to 1
+    of: Callable[[Counts], float | None]  # None: there is nothing to divide by
+
+
+def ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def acceptance(counts: Counts) -> float | None:
+    return ratio(counts.accepted + counts.partly_accepted, counts.shown)
+
+
+def completion_acceptance(counts: Counts) -> float | None:
+    return ratio(counts.accepted + counts.partly_accepted, counts.seen)
+
+
+def weighted_acceptance(counts: Counts) -> float | None:
+    return ratio(counts.accepted_chars, counts.seen_chars)
+
+
+def persistence(counts: Counts, *, span_s: int) -> float | None:
+    return ratio(getattr(counts, RETAINED[span_s]), getattr(counts, LOOKED_AT[span_s]))
+
+
+def completed_code(counts: Counts) -> float | None:
+    """None where no client tells what is typed: without it the share would always be all."""
+    if not counts.typed_chars:
+        return None
+    return ratio(counts.accepted_chars, counts.accepted_chars + counts.typed_chars)
+
+
+def validity(counts: Counts) -> float | None:
+    return ratio(counts.parsed_valid, counts.parsed)
+
+
+def cancellation(counts: Counts) -> float | None:
+    return ratio(counts.cancelled, counts.requests)
+
+
+def cost_per_thousand_accepted_tokens(counts: Counts, *, price: Price) -> float | None:
+    """Micros. All requests are paid for, whatever became of them."""
+    cost = (
+        counts.prompt_tokens * price.prompt_micros
+        + counts.generated_tokens * price.generated_micros
+    ) / 1_000_000
+    return cost / counts.accepted_tokens * 1_000 if counts.accepted_tokens else None
+
+
+METRICS: Final = (
+    Metric(
+        "acceptance",
+        "Suggestions accepted, as a whole or in parts, of those shown.",
+        Source.CLIENT,
+        "share",
+        acceptance,
+    ),
+    Metric(
+        "completion_acceptance",
+        f"CAR: suggestions accepted, of those shown for {MIN_SEEN_MS} ms or accepted.",
+        Source.CLIENT,
+        "share",
+        completion_acceptance,
+    ),
+    Metric(
+        "weighted_acceptance",
+        "CAR by characters: characters accepted, of those in suggestions shown for"
+        f" {MIN_SEEN_MS} ms or accepted.",
+        Source.CLIENT,
+        "share",
+        weighted_acceptance,
+    ),
+    *(
+        Metric(
+            f"persistence_{span_s}",
+            f"Accepted suggestions of which 67% is left after {span_s} s (edit distance at most"
+            f" {MAX_EDIT_SHARE:.0%} of what was accepted), of those that were looked at then.",
+            Source.CLIENT,
+            "share",
+            partial(persistence, span_s=span_s),
+        )
+        for span_s in SPANS_S
+    ),
+    Metric(
+        "completed_code",
+        "Characters accepted, of those accepted and those typed by hand.",
+        Source.CLIENT,
+        "share",
+        completed_code,
+    ),
+    Metric(
+        "validity",
+        "Completions that a parser neither cut nor withheld, of those that it judged.",
+        Source.SERVER,
+        "share",
+        validity,
+    ),
+    Metric(
+        "cancellation",
+        "Requests that the client took back or superseded, of all requests.",
+        Source.SERVER,
+        "share",
+        cancellation,
+    ),
+)
+COST: Final = "cost_per_thousand_accepted_tokens"
+
+
+def cost_metric(price: Price | None) -> Metric:
+    """Accepted tokens are the client's word, so the metric is."""
+    definition = (
+        "Micros for the prompt and generated tokens of all requests, for each thousand generated"
+        " tokens that were accepted."
+    )
+    of: Callable[[Counts], float | None] = (
+        partial(cost_per_thousand_accepted_tokens, price=price) if price else lambda _: None
+    )
+    return Metric(COST, definition, Source.CLIENT, "micros", of)

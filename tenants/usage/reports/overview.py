@@ -1,0 +1,165 @@
+"""All that the console's first page shows of a period, in as few queries as it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
+
+from caret.contracts.pricing import BudgetScope
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.money import Currency
+from tenants.base.permissions import Permission
+from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.breakdown import Breakdown, break_down, row_of, rows_of
+from tenants.usage.reports.filter_options import choices_of, names_of_teams
+from tenants.usage.reports.filters import COLUMNS, part_of
+from tenants.usage.reports.latency import Speeds, add_speeds, read_speeds
+from tenants.usage.reports.queries import (
+    Asked,
+    GroupBy,
+    Kind,
+    Row,
+    check,
+    is_of_oneself,
+    rolled,
+)
+from tenants.usage.reports.suppressed_figures import HiddenOverview, hidden_in_overview
+from tenants.usage.requests.queries import visible_to
+
+_NAMES: Final = (
+    *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
+    *("prompt_tokens", "told_prompt_tokens", "cached_tokens", "generated_tokens"),
+    *("shown", "accepted", "partly_accepted"),
+)
+BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, GroupBy.VARIANT)
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Of the running month, in UTC."""
+
+    spent_micros: int
+    limit_micros: int | None  # of the tenant's own budget; None: it has none
+    is_hard: bool
+    currency: Currency
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    is_own: bool
+    total: Row
+    before: Row  # of the period before, as long
+    # The totals once more, where their quality may be told; None: not for the asker.
+    quality: Row | None
+    quality_before: Row | None
+    by: Mapping[GroupBy, list[Row]]
+    speeds: Speeds | None  # None: suppressed
+    spend: Spend | None  # None: not for the asker, or there is no plan
+    complete_until: datetime | None
+    min_users: int
+    choices: Mapping[str, list[str]]  # by column, what one can narrow it to
+    teams: Mapping[str, str]  # names by id
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    min_users: int
+    complete_until: datetime | None
+    spend: Spend | None
+
+
+def overview(*, actor: Actor, asked: Asked, now: datetime) -> Overview:
+    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
+    is_own = is_of_oneself(actor, Kind.USAGE)
+    check(asked)
+    with tenant(actor.tenant_id):
+        about = _about(actor, now)
+        min_users = 1 if is_own else about.min_users
+        rows, earlier = (rolled(actor, each, is_own=is_own) for each in (asked, asked.before))
+        found = break_down(rows, asked, BY, names=_NAMES)
+        before = break_down(earlier, asked, (), names=_NAMES).every
+        hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
+        speeds = (
+            None
+            if hidden.speeds
+            else _speeds(actor, asked, hidden, is_own=is_own, min_users=min_users)
+        )
+        choices = _choices(actor, asked, found, hidden, is_own=is_own)
+        teams = names_of_teams(actor, known=hidden.team_names)
+    sees_quality = _sees_quality(actor)
+    return Overview(
+        is_own=is_own,
+        total=row_of("", found.every, hidden.usage),
+        before=row_of("", before, hidden.usage_before),
+        quality=row_of("", found.every, hidden.quality) if sees_quality else None,
+        quality_before=row_of("", before, hidden.quality_before) if sees_quality else None,
+        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in BY},
+        speeds=speeds,
+        spend=about.spend,
+        complete_until=about.complete_until,
+        min_users=min_users,
+        choices=choices,
+        teams=teams,
+    )
+
+
+def _sees_quality(actor: Actor) -> bool:
+    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+
+
+def _speeds(
+    actor: Actor, asked: Asked, hidden: HiddenOverview, *, is_own: bool, min_users: int
+) -> Speeds:
+    if asked.only.is_everything and not is_own:
+        return add_speeds(
+            actor.tenant_id,
+            begins_at=asked.begins_at,
+            ends_at=asked.ends_at,
+            by_hour=asked.hours_until is not None,
+        )
+    found = read_speeds(
+        visible_to(actor, UsageRecord.objects.filter(part_of(actor, asked.only, is_raw=True))),
+        begins_at=asked.begins_at,
+        ends_at=asked.ends_at,
+        min_users=min_users,
+    )
+    return replace(found, before={}) if hidden.speeds_before else found
+
+
+def _about(actor: Actor, now: datetime) -> _About:
+    """In one query, as each of these is one value."""
+    budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
+    first = budget.order_by("limit_micros")
+    month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))
+    row = Tenant.objects.annotate(
+        until=_one(RollupState.objects.filter(tenant_id=OuterRef("id")), "complete_until"),
+        currency=_one(BillingState.objects.filter(tenant_id=OuterRef("id")), "currency"),
+        spent=_one(month.order_by().values("tenant_id").annotate(all=Sum("micros")), "all"),
+        limit=_one(first, "limit_micros"),
+        is_hard=_one(first, "is_hard"),
+    ).get(id=actor.tenant_id)
+    found: dict[str, Any] = vars(row)
+    sees_spend = actor.may(Permission.READ_BILLING) and found["currency"] is not None
+    spend = Spend(
+        spent_micros=found["spent"] or 0,
+        limit_micros=found["limit"],
+        is_hard=bool(found["is_hard"]),
+        currency=Currency(found["currency"] or Currency.EUR),
+    )
+    return _About(row.min_group_users, found["until"], spend if sees_spend else None)
+
+
+def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
+    return Subquery(rows.values(column)[:1])
+
+
+def _choices(
+    actor: Actor, asked: Asked, found: Breakdown, hidden: HiddenOverview, *, is_own: bool
+) -> Mapping[str, list[str]]:
+    if asked.only.is_everything:
+        return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
+    return hidden.choices or choices_of(actor, asked, is_own=is_own)

@@ -1,0 +1,311 @@
+"""A tenant's usage and quality over a period, from the roll-ups of its days.
+
+Rows add up to the total, save those of teams: a member of two teams counts in both, as the teams
+are now. People are counted from the sets of users of each day, never added up.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.postgres.aggregates import StringAgg
+from django.db.models import QuerySet, Sum, TextField
+from django.db.models.functions import Cast
+
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import Invalid
+from tenants.base.permissions import Permission
+from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
+from tenants.models.rollup import SERVICES
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.counters import NAMES, Counts, total
+from tenants.usage.reports.filtered_suppression import NO_TEAM, narrowed
+from tenants.usage.reports.filters import EVERYTHING, Only, part_of
+from tenants.usage.reports.suppression import Suppression, suppressed
+from tenants.usage.rollups.operations import complete_until
+
+MAX_DAYS: Final = 366
+
+
+class GroupBy(StrEnum):
+    DAY = "day"
+    TEAM = "team"
+    LANGUAGE = "language"
+    EDITOR = "editor"
+    MODEL = "model"
+    VARIANT = "variant"
+
+
+class Kind(StrEnum):
+    USAGE = "usage"
+    QUALITY = "quality"
+
+
+# What opens a report of all, and one of oneself.
+PERMISSIONS: Final = {
+    Kind.USAGE: (Permission.READ_USAGE, Permission.READ_OWN_USAGE),
+    Kind.QUALITY: (Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Days in UTC, half-open; or the hours of a day until now."""
+
+    start: date
+    end: date
+    group_by: GroupBy | None = None  # None: the total only
+    only: Only = EVERYTHING
+    # The 24 hours that end with this one's, instead of `start` to `end`; by "day" then means by
+    # hour. None: days.
+    hours_until: datetime | None = None
+
+    @property
+    def begins_at(self) -> datetime:
+        if self.hours_until is None:
+            return datetime.combine(self.start, time(), UTC)
+        return self.ends_at - timedelta(days=1)
+
+    @property
+    def ends_at(self) -> datetime:
+        if self.hours_until is None:
+            return datetime.combine(self.end, time(), UTC)
+        return self.hours_until.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+
+    @property
+    def before(self) -> "Asked":
+        """The period of the same length that ends where this one begins."""
+        length = self.end - self.start
+        hours_until = self.hours_until and self.hours_until - timedelta(days=1)
+        return replace(self, start=self.start - length, end=self.start, hours_until=hours_until)
+
+    @property
+    def whole(self) -> "Asked":
+        """Of the same time everything."""
+        return replace(self, only=EVERYTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    key: str  # a day, a team's id, a name; "": not known, no team; of the total, too
+    label: str  # for people
+    users: int | None  # who were active, services not counted. None: suppressed
+    counts: Counts | None  # None: suppressed
+    suppression: Suppression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    asked: Asked
+    rows: list[Row]
+    total: Row
+    complete_until: datetime | None  # None: nothing was counted yet
+    min_users: int  # groups of fewer are suppressed; 1: it is one's own
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    counts: Counts
+    users: frozenset[str]
+
+
+def report(*, actor: Actor, kind: Kind, asked: Asked) -> Report:
+    """Raises Forbidden, Invalid. Three to seven queries, of the days' roll-ups."""
+    is_own = is_of_oneself(actor, kind)
+    check(asked)
+    with tenant(actor.tenant_id):
+        days = rolled(actor, asked, is_own=is_own)
+        groups, every = _groups_and_total(actor, days, asked)
+        labels = _labels(actor, asked.group_by)
+        min_users = 1 if is_own else min_group_users(actor)
+        if asked.only.is_everything:
+            whole = hidden_total(kind, every.users, min_users)
+            hidden = _hidden(groups, every, asked.group_by, min_users)
+        else:
+            whole, hidden = _hidden_of_part(actor, asked, min_users)
+        until = complete_until(actor.tenant_id)
+    if whole is not None and not asked.only.is_everything:
+        hidden = dict.fromkeys(groups, whole)  # together they are what is not to be told
+    return Report(
+        asked=asked,
+        rows=[_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())],
+        total=_row("", every, {}, whole),
+        complete_until=until,
+        min_users=min_users,
+    )
+
+
+def is_of_oneself(actor: Actor, kind: Kind) -> bool:
+    """Else of all. Raises Forbidden."""
+    if actor.may(PERMISSIONS[kind][0]):
+        return False
+    actor.require(PERMISSIONS[kind][1])
+    return True
+
+
+def min_group_users(actor: Actor) -> int:
+    return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
+
+
+def check(asked: Asked) -> None:
+    """Raises Invalid."""
+    if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
+        raise Invalid(
+            "end", "A report covers 1 to {most} days; `end` is not part of it.", most=MAX_DAYS
+        )
+
+
+def rolled(actor: Actor, asked: Asked, *, is_own: bool) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+    """The roll-ups of what is asked about, as rows of one column set."""
+    of_all = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    rows = of_all.filter(part_of(actor, asked.only))
+    if not is_own:
+        return rows
+    return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
+
+
+def rolled_of_all(
+    actor: Actor, *, begins_at: datetime, asked: Asked
+) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
+    """In the part that is asked about and beside it, until its end."""
+    rows: QuerySet[UsageDay] | QuerySet[UsageHour]
+    rows = UsageDay.objects.all() if asked.hours_until is None else UsageHour.objects.all()
+    return rows.filter(
+        tenant_id=actor.tenant_id, starts_at__gte=begins_at, starts_at__lt=asked.ends_at
+    )
+
+
+def _groups_and_total(
+    actor: Actor, days: QuerySet[Any], asked: Asked
+) -> tuple[dict[str, _Group], _Group]:
+    if asked.group_by is None:
+        return {}, _whole(days)
+    if asked.group_by is GroupBy.TEAM:
+        of_user = _by_user(days)
+        return _teams(actor, of_user, asked.only), _of_users(of_user, of_user)
+    groups = _groups(days, asked)
+    return groups, _sum(groups)
+
+
+def _sum(groups: Mapping[str, _Group]) -> _Group:
+    users = frozenset[str]().union(*(group.users for group in groups.values()))
+    return _Group(total(group.counts for group in groups.values()), users)
+
+
+def _whole(days: QuerySet[Any]) -> _Group:
+    who = days.values_list("user_id", flat=True).distinct()
+    return _Group(_counts(days.aggregate(**_SUMS)), people(map(str, who)))
+
+
+def _groups(days: QuerySet[Any], asked: Asked) -> dict[str, _Group]:
+    group_by = asked.group_by
+    assert group_by is not None
+    column = "starts_at" if group_by is GroupBy.DAY else group_by.value
+    if group_by is GroupBy.DAY:
+        return {
+            time_key(asked, sums[column]): _Group(_counts(sums), people(sums["who"].split()))
+            for sums in days.values(column).annotate(**_SUMS, who=_WHO)
+        }
+    users: defaultdict[str, list[str]] = defaultdict(list)
+    for key, user_id in days.values_list(column, "user_id").distinct():
+        users[key].append(str(user_id))
+    return {
+        sums[column]: _Group(_counts(sums), people(users[sums[column]]))
+        for sums in days.values(column).annotate(**_SUMS)
+    }
+
+
+def _by_user(days: QuerySet[Any]) -> dict[UUID, Counts]:
+    return {sums["user_id"]: _counts(sums) for sums in days.values("user_id").annotate(**_SUMS)}
+
+
+def _of_users(of_user: Mapping[UUID, Counts], users: Iterable[UUID]) -> _Group:
+    chosen = list(users)
+    return _Group(total([Counts(), *(of_user[user] for user in chosen)]), people(map(str, chosen)))
+
+
+def _teams(actor: Actor, of_user: Mapping[UUID, Counts], only: Only) -> dict[str, _Group]:
+    """Of a team, itself only: who of it is in another one, too, would be a part of its own."""
+    if only.team_id is not None:
+        return {str(only.team_id): _of_users(of_user, of_user)} if of_user else {}
+    members: defaultdict[str, set[Any]] = defaultdict(set)
+    for team_id, user_id in TeamMembership.objects.filter(tenant_id=actor.tenant_id).values_list(
+        "team_id", "user_id"
+    ):
+        if user_id in of_user:
+            members[str(team_id)].add(user_id)
+    if rest := of_user.keys() - set().union(*members.values()):
+        members[NO_TEAM] = set(rest)
+    return {key: _of_users(of_user, users) for key, users in members.items()}
+
+
+def _labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
+    if group_by is not GroupBy.TEAM:
+        return {}
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).values_list("id", "name")
+    return {str(team_id): name for team_id, name in teams}
+
+
+def _hidden(
+    groups: Mapping[str, _Group], every: _Group, group_by: GroupBy | None, min_users: int
+) -> dict[str, Suppression]:
+    users_of = {key: groups[key].users for key in sorted(groups)}
+    overlap = every.users if group_by is GroupBy.TEAM else None
+    return suppressed(users_of, min_users=min_users, everybody=overlap)
+
+
+def hidden_total(kind: Kind, users: frozenset[str], min_users: int) -> Suppression | None:
+    """Of all. Usage is the tenant's bill: it sees the whole of it, however few its people are."""
+    is_hidden = kind is Kind.QUALITY and 0 < len(users) < min_users
+    return Suppression.SMALL if is_hidden else None
+
+
+def _hidden_of_part(
+    actor: Actor, asked: Asked, min_users: int
+) -> tuple[Suppression | None, dict[str, Suppression]]:
+    """The part as a whole, and its groups. One query, two where teams are asked about; none for
+    one's own."""
+    if min_users == 1:
+        return None, {}
+    group_by = asked.group_by
+    part = narrowed(actor, asked.only, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    rows = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    if group_by is GroupBy.DAY:
+        times = {time_key(asked, at): parts for at, parts in part.who_at(rows).items()}
+        return part.why_hidden(part.together(times.values())), part.hidden_times(times)
+    if group_by is None:
+        return part.why_hidden(part.who(rows)), {}
+    parts = part.who(rows, group_by.value)
+    return part.why_hidden(parts), part.hidden_groups(parts, group_by.value)
+
+
+def _row(
+    key: str, group: _Group, labels: Mapping[str, str], suppression: Suppression | None
+) -> Row:
+    label = labels.get(key, key)
+    if suppression is not None:
+        return Row(key, label, users=None, counts=None, suppression=suppression)
+    return Row(key, label, users=len(group.users), counts=group.counts)
+
+
+def _counts(sums: Mapping[str, Any]) -> Counts:
+    return Counts(**{name: int(sums[f"sum_{name}"]) for name in NAMES})
+
+
+def people(who: Iterable[str]) -> frozenset[str]:
+    return frozenset(who) - {str(SERVICES)}
+
+
+def time_key(asked: Asked, starts_at: datetime) -> str:
+    at = starts_at.astimezone(UTC)
+    return at.date().isoformat() if asked.hours_until is None else at.isoformat()
+
+
+# By day, where every user comes again and again: one text instead of thousands of rows, each of
+# which would be parsed. Of few groups sorting the texts would take longer than parsing rows.
+_WHO: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
+_SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in NAMES}

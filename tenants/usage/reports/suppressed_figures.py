@@ -1,0 +1,134 @@
+"""What of a page's figures is hidden, so that nobody is seen through them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.breakdown import Breakdown, Group, too_small
+from tenants.usage.reports.filtered_suppression import Narrowed, narrowed
+from tenants.usage.reports.filters import COLUMNS
+from tenants.usage.reports.latency import measured_since
+from tenants.usage.reports.queries import (
+    Asked,
+    GroupBy,
+    Kind,
+    hidden_total,
+    rolled_of_all,
+    time_key,
+)
+from tenants.usage.reports.suppression import Suppression
+from tenants.usage.reports.suppression_cells import Parts
+
+HiddenGroups = Mapping[GroupBy, Mapping[str, Suppression]]
+_Times = Mapping[datetime, Parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Why; None: it may be told, here and below."""
+
+    whole: Suppression | None
+    groups: HiddenGroups
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenOverview:
+    usage: Suppression | None
+    usage_before: Suppression | None  # of the period before, as long
+    quality: Suppression | None
+    quality_before: Suppression | None
+    speeds: Suppression | None
+    speeds_before: Suppression | None
+    groups: HiddenGroups
+    # What the whole of that time can be narrowed to, by column; None: that was not looked up.
+    choices: Mapping[str, list[str]] | None = None
+    team_names: Mapping[str, str] | None = None  # by id; None: nor was that
+
+
+def hidden_in(
+    actor: Actor, kind: Kind, asked: Asked, found: Breakdown, *, min_users: int
+) -> Hidden:
+    """Inside the tenant's scope. At most three queries; none where all, or one's own, is asked
+    about."""
+    if asked.only.is_everything or min_users == 1:
+        return Hidden(
+            hidden_total(kind, found.every.users, min_users), _too_small(found, min_users)
+        )
+    part = narrowed(actor, asked.only, min_users=min_users)
+    rows = rolled_of_all(actor, begins_at=asked.begins_at, asked=asked)
+    parts = part.who(rows, *COLUMNS)
+    times = part.who_at(rows) if GroupBy.DAY in found.by else {}
+    whole = part.why_hidden(parts)
+    if whole is not None:
+        return Hidden(whole, _all_of(found, whole))
+    return Hidden(None, _groups(part, asked, found, parts, times))
+
+
+def hidden_in_overview(
+    actor: Actor, asked: Asked, found: Breakdown, before: Group, *, min_users: int
+) -> HiddenOverview:
+    """The same."""
+    if not asked.only.is_everything and min_users > 1:
+        return _hidden_in_overview_of_part(actor, asked, found, min_users)
+    return HiddenOverview(
+        usage=None,
+        usage_before=None,
+        quality=hidden_total(Kind.QUALITY, found.every.users, min_users),
+        quality_before=hidden_total(Kind.QUALITY, before.users, min_users),
+        speeds=None,
+        speeds_before=None,
+        groups=_too_small(found, min_users),
+    )
+
+
+def _hidden_in_overview_of_part(
+    actor: Actor, asked: Asked, found: Breakdown, min_users: int
+) -> HiddenOverview:
+    part = narrowed(actor, asked.only, min_users=min_users)
+    times = part.who_at(rolled_of_all(actor, begins_at=asked.before.begins_at, asked=asked))
+    parts = part.who(rolled_of_all(actor, begins_at=asked.begins_at, asked=asked), *COLUMNS)
+    since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
+
+    def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
+        return part.why_hidden(part.together(_between(times, begins_at, ends_at).values()))
+
+    whole, before = part.why_hidden(parts), within(asked.before.begins_at, asked.begins_at)
+    return HiddenOverview(
+        usage=whole,
+        usage_before=before,
+        quality=whole,
+        quality_before=before,
+        speeds=whole or within(since, asked.ends_at),
+        speeds_before=within(since - (asked.ends_at - since), since),
+        groups=_all_of(found, whole) if whole else _groups(part, asked, found, parts, times),
+        choices={
+            column: sorted(value for (value,) in parts.used.of((column,))) for column in COLUMNS
+        },
+        team_names=part.team_names or None,
+    )
+
+
+def _too_small(found: Breakdown, min_users: int) -> HiddenGroups:
+    return {by: too_small(groups, min_users) for by, groups in found.by.items()}
+
+
+def _all_of(found: Breakdown, whole: Suppression) -> HiddenGroups:
+    return {by: dict.fromkeys(groups, whole) for by, groups in found.by.items()}
+
+
+def _groups(
+    part: Narrowed, asked: Asked, found: Breakdown, parts: Parts, times: _Times
+) -> HiddenGroups:
+    now = {
+        time_key(asked, at): then
+        for at, then in _between(times, asked.begins_at, asked.ends_at).items()
+    }
+    return {
+        by: part.hidden_times(now) if by is GroupBy.DAY else part.hidden_groups(parts, by.value)
+        for by in found.by
+    }
+
+
+def _between(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
+    return {at: parts for at, parts in times.items() if begins_at <= at < ends_at}

@@ -1,0 +1,149 @@
+"""Which parts of a tenant's usage may be told where several things are asked about at once, so that
+nobody is seen through the difference of two answers.
+
+A part is a value for each of some dimensions: python in zed, or the red team's python.
+
+1. A part of a few people (fewer than the minimum, more than none) is not told.
+2. Nor one of which the dimensions divide everybody so that one division is of a few: those of the
+   team without the language, those with neither. All that parts and totals tell by adding and
+   subtracting are these divisions. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to
+   secure databases", IEEE Symposium on Security and Privacy, 1980: implied query sets.)
+3. That alone does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6):
+   the values of a dimension are several. So in each line of the table, all values of one dimension
+   with the others fixed, what is hidden takes others with it, as in `suppress`; they are hidden in
+   the lines that cross it, too, until nothing changes (complementary cell suppression).
+4. Nor is a part of a part that is not told.
+
+What it cannot prevent is in ADR 0086.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tenants.usage.reports.suppression import Suppression, suppressed
+
+People = frozenset[str]
+Cell = tuple[str, ...]  # a value for each dimension, in their order
+Dimensions = tuple[str, ...]
+TEAM: Final = "team"  # the one dimension whose values overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Who has used what; services have no people."""
+
+    columns: Dimensions
+    people_of: Mapping[Cell, People]
+    members: Mapping[str, People]  # by team; empty: nobody asks about teams
+
+    def of(self, dimensions: Dimensions) -> dict[Cell, People]:
+        """Teams last, where they are asked about. Those that nobody of is there are not."""
+        columns = tuple(name for name in dimensions if name != TEAM)
+        found = self._of_columns(columns)
+        if TEAM not in dimensions:
+            return found
+        assert dimensions[-1] == TEAM
+        return {
+            (*cell, team): people & members
+            for cell, people in found.items()
+            for team, members in self.members.items()
+            if people & members
+        }
+
+    def _of_columns(self, columns: Dimensions) -> dict[Cell, People]:
+        places = [self.columns.index(name) for name in columns]
+        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        for cell, people in self.people_of.items():
+            found[tuple(cell[place] for place in places)] |= people
+        return {cell: People(people) for cell, people in found.items()}
+
+
+class Parts:
+    def __init__(self, used: Used, min_users: int) -> None:
+        self.used = used
+        self._min_users = min_users
+        self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
+
+    def hidden(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
+        """The parts by all of `dimensions` that are not to be told; teams come last of them."""
+        if dimensions not in self._hidden:
+            self._hidden[dimensions] = self._suppressed(dimensions)
+        return self._hidden[dimensions]
+
+    def _suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
+        people_of = self.used.of(dimensions)
+        found = self._hidden_by_themselves(dimensions, people_of)
+        num_before = -1
+        while num_before != len(found):
+            num_before = len(found)
+            for place in range(len(dimensions)):
+                for line, everybody in self._lines(dimensions, place, people_of):
+                    known = {cell: found[cell] for cell in line if cell in found}
+                    found |= suppressed(
+                        line, min_users=self._min_users, everybody=everybody, hidden=known
+                    )
+        return found
+
+    def _hidden_by_themselves(
+        self, dimensions: Dimensions, people_of: Mapping[Cell, People]
+    ) -> dict[Cell, Suppression]:
+        found = {}
+        divide = _Divisions(self.used, dimensions)
+        for cell, people in people_of.items():
+            if self._are_few(people):
+                found[cell] = Suppression.SMALL
+            elif self._is_in_hidden(dimensions, cell) or any(map(self._are_few, divide.by(cell))):
+                found[cell] = Suppression.COMPLEMENTARY
+        return found
+
+    def _is_in_hidden(self, dimensions: Dimensions, cell: Cell) -> bool:
+        places = range(len(dimensions))
+        return any(_without(cell, n) in self.hidden(_without(dimensions, n)) for n in places)
+
+    def _are_few(self, people: People) -> bool:
+        return 0 < len(people) < self._min_users
+
+    def _lines(
+        self, dimensions: Dimensions, place: int, people_of: Mapping[Cell, People]
+    ) -> Iterator[tuple[dict[Cell, People], People | None]]:
+        """Each with the people of its total, where its parts overlap."""
+        across = _without(dimensions, place)
+        totals = self.used.of(across) if dimensions[place] == TEAM else {}
+        lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
+        for cell in sorted(people_of):
+            lines[_without(cell, place)][cell] = people_of[cell]
+        for total, line in lines.items():
+            if total not in self.hidden(across):
+                yield line, totals.get(total)
+
+
+class _Divisions:
+    """Into which groups the values of a part divide everybody: with and without each of them."""
+
+    def __init__(self, used: Used, dimensions: Dimensions) -> None:
+        self._members = used.members if TEAM in dimensions else None
+        self._people_of = used.of(tuple(name for name in dimensions if name != TEAM))
+        self._found: dict[Cell, list[People]] = {}
+
+    def by(self, cell: Cell) -> Iterator[People]:
+        if self._members is None:
+            yield from self._by_columns(cell)
+            return
+        members = self._members[cell[-1]]
+        for people in self._by_columns(cell[:-1]):
+            yield people & members
+            yield people - members
+
+    def _by_columns(self, cell: Cell) -> list[People]:
+        if cell not in self._found:
+            divided: defaultdict[tuple[bool, ...], set[str]] = defaultdict(set)
+            for other, people in self._people_of.items():
+                divided[tuple(map(str.__eq__, cell, other))] |= people
+            self._found[cell] = [People(people) for people in divided.values()]
+        return self._found[cell]
+
+
+def _without(values: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return values[:place] + values[place + 1 :]

@@ -1,0 +1,78 @@
+"""The last minute, from the requests' own records."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import Aggregate, Count, FloatField, Max, Q, Subquery, Sum
+
+from caret.contracts.usage import Finish, OutcomeEvent
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.models import Outcome, Tenant, UsageRecord
+from tenants.security.authorization.actor import Actor
+from tenants.usage.requests.queries import visible_to
+
+MINUTE: Final = timedelta(minutes=1)
+_FINISHED: Final = Q(finish__in=[Finish.STOP, Finish.LENGTH], first_token_ms__isnull=False)
+_TAKEN: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    until: datetime
+    requests: int
+    # Of those completed, in milliseconds. None: there were none.
+    first_token_p50_ms: float | None
+    first_token_p99_ms: float | None
+    told_prompt_tokens: int  # of requests whose engine told how many of them were cached
+    cached_tokens: int  # of those
+    # Suggestions, as editors report them, whenever they were made. None: by too few people to be
+    # told; it is quality, so it is not told below the tenant's minimum.
+    accepted: int | None
+
+
+class _Percentiles(Aggregate):
+    function = "percentile_cont"
+    template = "%(function)s(array[0.5, 0.99]) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = ArrayField(FloatField())
+
+
+def sees_accepted(actor: Actor) -> bool:
+    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+
+
+def last_minute(*, actor: Actor, now: datetime) -> Minute:
+    """All of the tenant's, or one's own. Raises Forbidden. Two queries, of few rows each."""
+    with tenant(actor.tenant_id):
+        records = visible_to(actor, UsageRecord.objects.filter(occurred_at__gt=now - MINUTE))
+        found = records.aggregate(
+            requests=Count("*"),
+            percentiles=_Percentiles("first_token_ms", filter=_FINISHED),
+            told=Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
+            cached=Sum("cached_tokens", default=0),
+        )
+        outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_TAKEN)
+        taken = visible_to(actor, outcomes).aggregate(
+            num=Count("request_id", distinct=True),
+            users=Count("user_id", distinct=True),
+            min_users=Max(_min_users(actor)),
+        )
+    is_own = not actor.may(Permission.READ_USAGE)
+    is_told = is_own or not 0 < taken["users"] < taken["min_users"]
+    p50_ms, p99_ms = found["percentiles"] or (None, None)
+    return Minute(
+        until=now,
+        requests=found["requests"],
+        first_token_p50_ms=p50_ms,
+        first_token_p99_ms=p99_ms,
+        told_prompt_tokens=found["told"],
+        cached_tokens=found["cached"],
+        accepted=taken["num"] if is_told else None,
+    )
+
+
+def _min_users(actor: Actor) -> Subquery:
+    """Asked for with the rest, as the page may make few queries."""
+    return Subquery(Tenant.objects.filter(id=actor.tenant_id).values("min_group_users"))

@@ -1,0 +1,115 @@
+"""One completion's record, by its id."""
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Final
+
+from caret.contracts.policy import Mode, Tier, Trigger
+from caret.contracts.usage import CompletionRecord, Finish
+from caret.foundation.clock import from_unix_ms, to_unix_ms
+from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.errors import NotFound
+from tenants.identity.members.queries import list_tenants
+from tenants.models import UsageRecord
+from tenants.security.audit.operations import record_read
+from tenants.security.authorization.actor import Actor, platform_actor
+from tenants.usage.requests.queries import visible_to
+
+# An id carries the moment it was made, within a moment of the request's own.
+_AROUND: Final = timedelta(seconds=60)
+
+
+def find_request(
+    *, actor: Actor, request_id: uuid.UUID, now: datetime, reason: str = ""
+) -> CompletionRecord:
+    """Raises Forbidden, and NotFound: there is none, it is not ingested yet, or it is somebody
+    else's. One query over the primary key, in one or two months' partitions; a look at what
+    somebody else asked is in the audit trail."""
+    try:
+        made_at = from_unix_ms(request_id.int >> 80)
+        first, last = made_at - _AROUND, made_at + _AROUND
+    except OverflowError:  # no version 7
+        raise _not_found() from None
+    with tenant(actor.tenant_id):
+        row = (
+            visible_to(actor, UsageRecord.objects.all())
+            .filter(
+                occurred_at__gt=first,
+                occurred_at__lt=last,
+                request_id=request_id,
+            )
+            .order_by("occurred_at")
+            .first()
+        )
+        if row is None:
+            raise _not_found()
+        if actor.user_id is None or actor.user_id != str(row.user_id):
+            record_read(
+                actor=actor,
+                action="request.explained",
+                target=f"request:{request_id}",
+                now=now,
+                reason=reason,
+            )
+    return _record(row)
+
+
+def find_request_of_anybody(
+    *, request_id: uuid.UUID, now: datetime, slug: str | None = None, reason: str = ""
+) -> tuple[str, CompletionRecord]:
+    """For the operator: the tenant's slug and the record. Asks each tenant in a scope of its own,
+    until one has it; with `slug`, that one only. Raises NotFound."""
+    for each, tenant_id in list_tenants().items():
+        if slug is not None and each != slug:
+            continue
+        try:
+            actor = platform_actor(tenant_id)
+            return each, find_request(actor=actor, request_id=request_id, now=now, reason=reason)
+        except NotFound:
+            continue
+    raise _not_found()
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no such request, or its record has not arrived yet.")
+
+
+def _record(row: UsageRecord) -> CompletionRecord:
+    """Of what was recorded before there was such a field, the contract's default."""
+    return CompletionRecord(
+        request_id=RequestId(str(row.request_id)),
+        tenant_id=TenantId(str(row.tenant_id)),
+        user_id=None if row.user_id is None else UserId(str(row.user_id)),
+        key_id=KeyId(str(row.key_id)),
+        occurred_at_ms=to_unix_ms(row.occurred_at),
+        protocol=row.protocol,
+        mode=Mode(row.mode),
+        language=row.language,
+        tier=Tier(row.tier),
+        pool=row.pool,
+        replica=row.replica,
+        finish=Finish(row.finish),
+        error_code=row.error_code,
+        prompt_tokens=row.prompt_tokens,
+        cached_tokens=row.cached_tokens,
+        generated_tokens=row.generated_tokens,
+        assembled_ms=row.assembled_ms,
+        first_token_ms=row.first_token_ms,
+        engine_ms=row.engine_ms,
+        total_ms=row.total_ms,
+        trigger=Trigger(row.trigger or Trigger.AUTOMATIC),
+        variant=row.variant or "",
+        cut_reason=row.cut_reason or "",
+        num_files=row.num_files or 0,
+        num_snippets=row.num_snippets or 0,
+        authenticated_ms=row.authenticated_ms,
+        admitted_ms=row.admitted_ms,
+        routed_ms=row.routed_ms,
+        num_at_replica=row.num_at_replica,
+        editor=row.editor or "",
+        model=row.model or "",
+        num_chars=row.num_chars or 0,
+        num_lines=row.num_lines or 0,
+        is_parsed=bool(row.is_parsed),
+    )

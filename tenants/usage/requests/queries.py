@@ -1,0 +1,124 @@
+"""Figures of usage: a tenant's, or for those who may not see them, their own."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Aggregate, Count, FloatField, Q, QuerySet, Sum
+from django.db.models.functions import TruncDay, TruncHour
+
+from caret.contracts.usage import Finish, OutcomeEvent
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.permissions import Permission
+from tenants.models import Outcome, UsageRecord
+from tenants.security.authorization.actor import Actor
+
+RECENT: Final = timedelta(hours=24)
+MAX_DAYS: Final = 90
+
+_FINISHED = Q(finish__in=[Finish.STOP, Finish.LENGTH])
+
+
+class _Percentile(Aggregate):
+    function = "percentile_cont"
+    template = "%(function)s(%(fraction)s) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
+
+
+@dataclass(frozen=True, slots=True)
+class RecentUsage:
+    """The last 24 hours."""
+
+    requests: int
+    completed: int  # ended by the model or at max_tokens
+    errors: int
+    accepted: int  # suggestions, as editors report them
+    prompt_tokens: int
+    told_prompt_tokens: int  # of requests whose engine told how many of them were cached
+    cached_tokens: int  # of those
+    generated_tokens: int
+    # Of the completed requests, in milliseconds; None: there were none.
+    first_token_p50_ms: float | None
+    first_token_p99_ms: float | None
+    hourly_requests: list[int]  # 24 of them, oldest first, the last one is the running hour
+
+
+@dataclass(frozen=True, slots=True)
+class UsageDay:
+    """A day in UTC."""
+
+    day: date
+    requests: int
+    completed: int
+    errors: int
+    prompt_tokens: int
+    told_prompt_tokens: int  # as in RecentUsage
+    cached_tokens: int
+    generated_tokens: int
+
+
+def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
+    """Raises Forbidden. Three queries over the primary key."""
+    first_hour = now.replace(minute=0, second=0, microsecond=0) - RECENT + timedelta(hours=1)
+    with tenant(actor.tenant_id):
+        records = visible_to(actor, UsageRecord.objects.all())
+        recent = records.filter(occurred_at__gt=now - RECENT)
+        totals = recent.aggregate(
+            **_COUNTS,
+            first_token_p50_ms=_Percentile("first_token_ms", filter=_FINISHED, fraction="0.5"),
+            first_token_p99_ms=_Percentile("first_token_ms", filter=_FINISHED, fraction="0.99"),
+        )
+        hours = dict(
+            records.filter(occurred_at__gte=first_hour)
+            .values_list(TruncHour("occurred_at"))
+            .annotate(requests=Count("*"))
+        )
+        accepted = (
+            visible_to(actor, Outcome.objects.all())
+            .filter(occurred_at__gt=now - RECENT, event=OutcomeEvent.ACCEPTED)
+            .count()
+        )
+    hourly = [hours.get(first_hour + timedelta(hours=hour), 0) for hour in range(24)]
+    return RecentUsage(**totals, accepted=accepted, hourly_requests=hourly)
+
+
+def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay]:
+    """The last `num_days` days with today, oldest first, those without usage too.
+
+    Raises Forbidden. `num_days` is at most MAX_DAYS. One query.
+    """
+    assert 1 <= num_days <= MAX_DAYS
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - timedelta(days=num_days - 1)
+    with tenant(actor.tenant_id):
+        rows = (
+            visible_to(actor, UsageRecord.objects.filter(occurred_at__gte=first))
+            .annotate(day=TruncDay("occurred_at"))
+            .values("day")
+            .annotate(**_COUNTS)
+        )
+        found = {row.pop("day").date(): row for row in rows}
+    days = [(first + timedelta(days=number)).date() for number in range(num_days)]
+    return [UsageDay(day=day, **found.get(day, _NOTHING)) for day in days]
+
+
+_COUNTS: Final[dict[str, Any]] = {
+    "requests": Count("*"),
+    "completed": Count("request_id", filter=_FINISHED),
+    "errors": Count("request_id", filter=Q(finish=Finish.ERROR)),
+    "told_prompt_tokens": Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
+    **{
+        name: Sum(name, default=0)
+        for name in ("prompt_tokens", "cached_tokens", "generated_tokens")
+    },
+}
+_NOTHING: Final = dict.fromkeys(_COUNTS, 0)
+
+
+def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
+    """All of the tenant's, or the actor's own. Raises Forbidden."""
+    records = records.filter(tenant_id=actor.tenant_id)
+    if actor.may(Permission.READ_USAGE):
+        return records
+    actor.require(Permission.READ_OWN_USAGE)
+    return records.none() if actor.user_id is None else records.filter(user_id=actor.user_id)

@@ -1,0 +1,72 @@
+"""An explanation as lines of text, within 80 columns: a bar for each stage, and the verdicts."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Final
+
+from caret.contracts.usage import CompletionRecord
+from caret.foundation.clock import from_unix_ms
+from tenants.usage.requests.latency_explanation import Explanation, Stage
+
+WIDTH: Final = 80
+_BAR_WIDTH: Final = 36
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def lines(record: CompletionRecord, explanation: Explanation, *, slug: str) -> Iterator[str]:
+    yield f"Request {record.request_id}"
+    yield from wrap(f"  {_what(record, slug)}", WIDTH, subsequent_indent="  ")
+    yield from wrap(f"  {_numbers(record)}", WIDTH, subsequent_indent="  ")
+    yield ""
+    for stage in explanation.stages:
+        yield _line(stage, record.total_ms)
+    yield f"  {'record':<13}{'':>10}   when it had ended; a trace has its time"
+    yield ""
+    yield f"  {_first(record, explanation)}"
+    for verdict in explanation.verdicts:
+        yield from wrap(f"  - {verdict}", WIDTH, subsequent_indent="    ")
+
+
+def _what(record: CompletionRecord, slug: str) -> str:
+    at = from_unix_ms(record.occurred_at_ms)
+    return (
+        f"{slug}, {record.mode}, {record.trigger}, by {record.protocol},"
+        f" {at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03} UTC, ended: {record.finish}"
+    )
+
+
+def _numbers(record: CompletionRecord) -> str:
+    cached = "not told" if record.cached_tokens is None else f"{record.cached_tokens:,}"
+    where = f"pool {record.pool}, replica {record.replica}" if record.replica else "at no replica"
+    beside = "" if record.num_at_replica is None else f", {record.num_at_replica} requests there"
+    variant = f", variant {record.variant}" if record.variant else ""
+    return (
+        f"{where}{beside}{variant}; prompt {record.prompt_tokens:,} tokens, cached {cached},"
+        f" generated {record.generated_tokens:,}"
+    )
+
+
+def _line(stage: Stage, total_ms: float) -> str:
+    name = "receive+auth." if stage.name == "authenticate" else stage.name
+    budget = "" if stage.budget_ms is None else f"of {stage.budget_ms:g}"
+    sign = "!" if stage.is_over else " "
+    bar = _bar(stage.began_ms, stage.took_ms, total_ms)
+    return f"  {name:<13}{stage.took_ms:>7,.1f} ms {sign} {budget:<7} {bar}".rstrip()
+
+
+def _bar(began_ms: float, took_ms: float, total_ms: float) -> str:
+    """From where it began to where it ended; what is too short to see has a hair's breadth."""
+    if total_ms <= 0:
+        return ""
+    begin = min(_BAR_WIDTH - 1, int(began_ms / total_ms * _BAR_WIDTH))
+    eighths = max(1, round(took_ms / total_ms * _BAR_WIDTH * 8))
+    eighths = min(eighths, (_BAR_WIDTH - begin) * 8)
+    return " " * begin + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _first(record: CompletionRecord, explanation: Explanation) -> str:
+    target = f"target {explanation.target_ms:g} ms"
+    if record.first_token_ms is None:
+        return f"No text was sent in {record.total_ms:,.1f} ms ({target})."
+    slow = "slow" if explanation.is_slow else "in time"
+    return f"First text after {record.first_token_ms:,.1f} ms: {slow} ({target})."

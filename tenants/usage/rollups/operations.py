@@ -1,0 +1,168 @@
+"""Counts hours and days anew that have got records. A day is one transaction: whoever is killed in
+it has done nothing, and whatever is done twice is the same.
+
+    marks of the day taken away > its marked hours counted > the day counted from its hours > COMMIT
+
+Marks are taken away first, and each statement sees what was committed before it began: a record
+that came in meanwhile has a mark that stays.
+
+Records go by retention, counts stay: an hour of which some are gone keeps what was counted when all
+of them were there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.db import connection
+from django.db.models import Max
+from django.db.models.functions import Greatest
+
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant
+from tenants.base.time_bounds import require_moment
+from tenants.identity.members.queries import list_tenants
+from tenants.models import (
+    PurgeRun,
+    RollupMark,
+    RollupState,
+    SpeedDay,
+    SpeedHour,
+    UsageDay,
+    UsageHour,
+)
+from tenants.models.rollup import SERVICES
+from tenants.policy.data_classes import DataClass
+from tenants.usage.rollups import sql
+from tenants.usage.rollups.dirty_hours import AROUND, HOUR, hour_of, lock_counting, mark
+
+DAY: Final = timedelta(days=1)
+# A request's record is written when it has ended (30 s at most) and is on its way for a moment.
+UNDER_WAY: Final = timedelta(minutes=1)
+# Of a tenant in one run, so that a run ends; the next one goes on.
+MAX_DAYS: Final = 400
+logger = structlog.get_logger(__name__)
+
+
+def roll_up_all(*, arrived_until: datetime) -> int:
+    """Every tenant's; the number of days that were counted. `arrived_until`: all that had reached
+    Redis by then is in the tables."""
+    counted = 0
+    for tenant_id in list_tenants().values():
+        try:
+            counted += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+            logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
+    if counted:
+        logger.info("metrics.rolled_up", days=counted)
+    return counted
+
+
+def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
+    """Counts the marked hours; the number of days that were counted. Two of these at once do no
+    harm: the second waits for the first, day by day."""
+    by_day = _marked(tenant_id)
+    days = sorted(by_day)[:MAX_DAYS]
+    for day in days:
+        _count_day(tenant_id, day, by_day[day])
+    if len(days) == len(by_day):
+        _set_complete(tenant_id, arrived_until - UNDER_WAY)
+    return len(days)
+
+
+def mark_again(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
+    """Has a period counted anew by the next run; hours without records keep what they have.
+    Raises Invalid."""
+    require_moment("start", start)
+    require_moment("end", end)
+    first, hours = hour_of(start), []
+    while first < end:
+        hours.append(first)
+        first += HOUR
+    with tenant(tenant_id):
+        mark(tenant_id, hours)
+
+
+def complete_until(tenant_id: TenantId) -> datetime | None:
+    """Inside the tenant's scope. None: nothing was ever counted."""
+    states = RollupState.objects.filter(tenant_id=tenant_id)
+    return states.values_list("complete_until", flat=True).first()
+
+
+def _marked(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
+    with tenant(tenant_id):
+        hours = list(
+            RollupMark.objects.filter(tenant_id=tenant_id).values_list("hour", flat=True).distinct()
+        )
+    by_day: defaultdict[datetime, list[datetime]] = defaultdict(list)
+    for hour in hours:
+        by_day[_day_of(hour)].append(hour.astimezone(UTC))
+    return by_day
+
+
+def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) -> None:
+    with tenant(tenant_id), connection.cursor() as cursor:
+        lock_counting(tenant_id)
+        purged_until = _purged_until(tenant_id)
+        for hour in hours:
+            RollupMark.objects.filter(tenant_id=tenant_id, hour=hour).delete()
+            if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
+                _count_hour(cursor, tenant_id, hour)
+        of_day: dict[str, Any] = {"tenant": tenant_id, "start": day, "end": day + DAY}
+        UsageDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
+        cursor.execute(sql.COUNT_DAY, of_day)
+        SpeedDay.objects.filter(tenant_id=tenant_id, starts_at=day).delete()
+        cursor.execute(sql.COUNT_SPEED_DAY, of_day)
+
+
+def _purged_until(tenant_id: TenantId) -> datetime | None:
+    """Before it records have gone by retention; None: none have."""
+    runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=DataClass.USAGE, deleted__gt=0)
+    last: datetime | None = runs.aggregate(last=Max("cutoff"))["last"]
+    return last
+
+
+def _is_counted(tenant_id: TenantId, hour: datetime) -> bool:
+    return UsageHour.objects.filter(tenant_id=tenant_id, starts_at=hour).exists()
+
+
+def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
+    parameters = {
+        "tenant": tenant_id,
+        "start": hour,
+        "end": hour + HOUR,
+        "first_id": _id_at(hour - AROUND, filled="0"),
+        "last_id": _id_at(hour + HOUR + AROUND, filled="f"),
+        "services": SERVICES,
+    }
+    cursor.execute(f"SELECT {sql.HAS_RECORDS}", parameters)
+    (has_records,) = cursor.fetchone()
+    if not has_records:
+        return
+    UsageHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
+    cursor.execute(sql.COUNT_COMPLETIONS, parameters)
+    cursor.execute(sql.COUNT_TYPED, parameters)
+    SpeedHour.objects.filter(tenant_id=tenant_id, starts_at=hour).delete()
+    cursor.execute(sql.COUNT_SPEED, parameters)
+
+
+def _set_complete(tenant_id: TenantId, until: datetime) -> None:
+    """Never back: a clock that jumps makes nothing incomplete that was complete."""
+    with tenant(tenant_id):
+        states = RollupState.objects.filter(tenant_id=tenant_id)
+        if not states.update(complete_until=Greatest("complete_until", until)):
+            RollupState.objects.bulk_create(
+                [RollupState(tenant_id=tenant_id, complete_until=until)], ignore_conflicts=True
+            )
+
+
+def _day_of(hour: datetime) -> datetime:
+    return hour.astimezone(UTC).replace(hour=0)
+
+
+def _id_at(moment: datetime, *, filled: str) -> str:
+    """The lowest or highest id that a request of `moment` may have."""
+    return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"

@@ -1,0 +1,192 @@
+"""Statements that count an hour from its records, and a day from its hours.
+
+Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open); those of an hour also
+%(first_id)s and %(last_id)s, between which the hour's request ids lie. A suggestion's outcomes are
+put together first, so that one that is told twice, or by two gateways, counts once, and they belong
+to the hour of their completion, whenever they were told.
+"""
+
+from typing import Final
+
+from caret.contracts.usage import SPANS_S
+from tenants.usage.reports.counters import LOOKED_AT, NAMES, RETAINED
+from tenants.usage.reports.metric_definitions import MAX_EDIT_SHARE, MIN_SEEN_MS
+from tenants.usage.rollups.latency_histogram import size_sql
+
+KEYS: Final = ("user_id", "editor", "language", "model", "variant")
+
+_ENDED = "u.finish IN ('stop', 'length')"
+_HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
+_JUDGED = "u.is_parsed AND u.finish IN ('stop', 'length', 'filtered')"
+_IS_TAKEN = "(t.accepted OR t.partly)"
+_IS_SEEN = f"({_IS_TAKEN} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
+# Parts and the whole may overlap: no more than there was.
+_TAKEN_CHARS = "least(u.num_chars, t.taken_chars)"
+_TAKEN_LINES = "least(u.num_lines, t.taken_lines)"
+
+
+def _count(condition: str) -> str:
+    return f"count(*) FILTER (WHERE {condition})"
+
+
+def _sum(value: str, condition: str = "true") -> str:
+    return f"coalesce(sum({value}) FILTER (WHERE {condition}), 0)"
+
+
+_OF_COMPLETIONS: Final = {
+    "requests": "count(*)",
+    "completed": _count(_ENDED),
+    "cancelled": _count("u.finish IN ('cancelled', 'superseded')"),
+    "shed": _count("u.finish = 'shed'"),
+    "filtered": _count("u.finish = 'filtered'"),
+    "errors": _count("u.finish = 'error'"),
+    "suggestions": _count(_HAS_TEXT),
+    "suggested_chars": _sum("u.num_chars", _HAS_TEXT),
+    "suggested_lines": _sum("u.num_lines", _HAS_TEXT),
+    "parsed": _count(_JUDGED),
+    "parsed_valid": _count(f"{_JUDGED} AND u.cut_reason <> 'syntax'"),
+    "prompt_tokens": _sum("u.prompt_tokens"),
+    "told_prompt_tokens": _sum("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
+    "cached_tokens": _sum("u.cached_tokens"),
+    "generated_tokens": _sum("u.generated_tokens"),
+    "shown": _count("t.shown"),
+    "seen": _count(_IS_SEEN),
+    "accepted": _count("t.accepted"),
+    "partly_accepted": _count("t.partly AND NOT t.accepted"),
+    "rejected": _count(f"t.rejected AND NOT {_IS_TAKEN}"),
+    "shown_chars": _sum("coalesce(t.shown_chars, u.num_chars)", "t.shown"),
+    "seen_chars": _sum("coalesce(t.shown_chars, u.num_chars)", _IS_SEEN),
+    "accepted_chars": _sum(_TAKEN_CHARS, _IS_TAKEN),
+    "shown_lines": _sum("coalesce(t.shown_lines, u.num_lines)", "t.shown"),
+    "accepted_lines": _sum(_TAKEN_LINES, _IS_TAKEN),
+    "accepted_tokens": _sum(
+        f"round(u.generated_tokens::numeric * {_TAKEN_CHARS} / nullif(u.num_chars, 0))", _IS_TAKEN
+    ),
+    **{LOOKED_AT[span]: _count(f"t.looked_at_{span}") for span in SPANS_S},
+    **{RETAINED[span]: _count(f"t.retained_{span}") for span in SPANS_S},
+}
+
+_IS_TOLD = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"
+_IS_PART = "o.event IN ('accepted', 'partially_accepted')"
+_PERSISTED = ",\n".join(
+    f"bool_or(o.span_s = {span}) AS looked_at_{span},"
+    f" bool_or(o.span_s = {span} AND o.edit_share <= {MAX_EDIT_SHARE}) AS retained_{span}"
+    for span in SPANS_S
+)
+_INSERT = "INSERT INTO {table} (tenant_id, starts_at, {columns})"
+
+# Our own names and numbers only: nothing of a record is ever part of a statement's text.
+COUNT_COMPLETIONS: Final = f"""
+WITH told AS (
+    SELECT o.request_id,
+        bool_or({_IS_TOLD}) AS shown,
+        bool_or(o.event = 'accepted') AS accepted,
+        bool_or(o.event = 'partially_accepted') AS partly,
+        bool_or(o.event = 'rejected') AS rejected,
+        max(o.after_ms) FILTER (WHERE {_IS_TOLD}) AS stood_ms,
+        max(o.chars) FILTER (WHERE o.event = 'shown') AS shown_chars,
+        max(o.lines) FILTER (WHERE o.event = 'shown') AS shown_lines,
+        sum(o.chars) FILTER (WHERE {_IS_PART}) AS taken_chars,
+        sum(o.lines) FILTER (WHERE {_IS_PART}) AS taken_lines,
+        {_PERSISTED}
+    FROM tenants_outcome o
+    WHERE o.tenant_id = %(tenant)s AND o.request_id BETWEEN %(first_id)s AND %(last_id)s
+    GROUP BY o.request_id
+), completion AS (
+    SELECT coalesce(user_id, %(services)s) AS user_id, coalesce(editor, '') AS editor, language,
+        coalesce(model, '') AS model, coalesce(variant, '') AS variant, request_id, finish,
+        coalesce(num_chars, 0) AS num_chars, coalesce(num_lines, 0) AS num_lines,
+        coalesce(is_parsed, false) AS is_parsed, coalesce(cut_reason, '') AS cut_reason,
+        prompt_tokens, cached_tokens, generated_tokens
+    FROM tenants_usage_record
+    WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
+)
+{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *NAMES)))}
+SELECT %(tenant)s, %(start)s, {", ".join(f"u.{key}" for key in KEYS)},
+    {", ".join(_OF_COMPLETIONS.get(name, "0") for name in NAMES)}
+FROM completion u LEFT JOIN told t ON t.request_id = u.request_id
+GROUP BY {", ".join(f"u.{key}" for key in KEYS)}
+"""  # noqa: S608
+
+COUNT_TYPED: Final = f"""
+{_INSERT.format(table="tenants_usage_hour", columns=", ".join((*KEYS, *NAMES)))}
+SELECT %(tenant)s, %(start)s, coalesce(user_id, %(services)s), editor, language, '', '',
+    {", ".join("sum(chars)" if name == "typed_chars" else "0" for name in NAMES)}
+FROM tenants_typed
+WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
+GROUP BY coalesce(user_id, %(services)s), editor, language
+ON CONFLICT (tenant_id, starts_at, {", ".join(KEYS)})
+DO UPDATE SET typed_chars = tenants_usage_hour.typed_chars + excluded.typed_chars
+"""  # noqa: S608
+
+COUNT_DAY: Final = f"""
+{_INSERT.format(table="tenants_usage_day", columns=", ".join((*KEYS, *NAMES)))}
+SELECT %(tenant)s, %(start)s, {", ".join((*KEYS, *(f"sum({name})" for name in NAMES)))}
+FROM tenants_usage_hour
+WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
+GROUP BY {", ".join(KEYS)}
+"""  # noqa: S608
+
+_EACH_SPEED: Final = """
+counted AS (
+    SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
+    FROM each GROUP BY mode
+)
+"""
+_SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent"
+
+COUNT_SPEED: Final = f"""
+WITH u AS MATERIALIZED (
+    SELECT mode, finish, first_token_ms, num_at_replica FROM tenants_usage_record
+    WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
+), each AS (
+    SELECT mode, {size_sql("first_token_ms")} AS size, count(*) AS number FROM u
+    WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
+), {_EACH_SPEED}
+{_INSERT.format(table="tenants_speed_hour", columns=_SPEED_COLUMNS)}
+SELECT %(tenant)s, %(start)s, u.mode, coalesce(min(sizes), '{{}}'), coalesce(min(counts), '{{}}'),
+    {_sum("num_at_replica")}, count(num_at_replica)
+FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
+"""  # noqa: S608
+
+COUNT_SPEED_DAY: Final = f"""
+WITH u AS MATERIALIZED (
+    SELECT * FROM tenants_speed_hour
+    WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
+), each AS (
+    SELECT mode, size, sum(number)::bigint AS number
+    FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
+), {_EACH_SPEED}
+{_INSERT.format(table="tenants_speed_day", columns=_SPEED_COLUMNS)}
+SELECT %(tenant)s, %(start)s, u.mode,
+    coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
+    sum(at_replica), sum(sent)
+FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
+"""  # noqa: S608
+
+# By day and pool: of the tenant's part in what the platform's pools did.
+COUNT_POOLS: Final = f"""
+WITH told AS (
+    SELECT o.request_id,
+        bool_or(o.event = 'accepted') AS accepted,
+        bool_or(o.event = 'partially_accepted') AS partly,
+        sum(o.chars) AS taken_chars
+    FROM tenants_outcome o
+    WHERE o.tenant_id = %(tenant)s AND o.request_id BETWEEN %(first_id)s AND %(last_id)s
+        AND {_IS_PART}
+    GROUP BY o.request_id
+)
+SELECT (u.occurred_at AT TIME ZONE 'UTC')::date AS day, u.pool, count(*),
+    {_OF_COMPLETIONS["prompt_tokens"]}, {_OF_COMPLETIONS["generated_tokens"]},
+    {_OF_COMPLETIONS["accepted_tokens"]}
+FROM tenants_usage_record u LEFT JOIN told t ON t.request_id = u.request_id
+WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at < %(end)s
+GROUP BY day, u.pool
+"""  # noqa: S608
+
+# Hours whose records are gone by retention keep their counts.
+HAS_RECORDS: Final = " OR ".join(
+    f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"
+    " AND occurred_at >= %(start)s AND occurred_at < %(end)s)"
+    for table in ("tenants_usage_record", "tenants_typed")
+)
